@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,7 @@ _NOTICE: Final = "<!-- Written by `python -m docs.generate` from the code; do no
 ADVICE: Final = "run `python -m docs.generate` and commit what it changes"
 
 
+@cache
 def render_pages() -> dict[str, str]:
     """Every reference page by its file name."""
     return {name: _NOTICE + render().strip() + "\n" for name, render in PAGES.items()}

@@ -6,6 +6,7 @@ Found by opening fresh databases and by reading the source, so that nothing new 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from lithos.stores.learning.stats import StatsStore
 from lithos.stores.manifest import Manifest
 from lithos.tools.contract.declaring import all_tools
 
+parse: Final = functools.cache(ast.parse)
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 #: Rooms whose objects may live as long as the process.
 ROOMS: Final = ("actors", "catalogue", "stores", "services", "tools", "front", "app")
@@ -35,6 +37,12 @@ GROWING: Final = frozenset({
 CACHES: Final = frozenset(("cache", "lru_cache"))
 #: What a tool argument may be without growing: its JSON Schema has one of these types only.
 SCALARS: Final = (int, float, bool, object)
+
+
+@functools.cache
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module; several tests look at the whole package."""
+    return tuple(ast.walk(parse(source)))
 
 
 def find_tables(folder: Path) -> Iterator[str]:
@@ -65,7 +73,7 @@ def tables_of(path: Path) -> Iterator[str]:
 def find_databases(package: Path) -> Iterator[str]:
     """The names of files that the source opens as databases; patterns of names (`*.db`) are none."""
     for path in sorted(package.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path.read_text()):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".db"):
                 name = node.value.rpartition("/")[2].removesuffix(".db")
                 if name != "*":
@@ -83,10 +91,9 @@ def find_containers(package: Path) -> Iterator[str]:
 
 def containers_of(source: str) -> Iterator[str]:
     """The containers of one module, without its name."""
-    tree = ast.parse(source)
-    for node in tree.body:
+    for node in parse(source).body:
         yield from _module_level(node)
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.ClassDef):
             yield from (f"{node.name}.{name}" for name in _attributes(node))
         elif _is_cached(node):
@@ -196,7 +203,9 @@ def find_query_parameters(package: Path) -> Iterator[str]:
 
 def parameters_of(source: str) -> Iterator[str]:
     """The names that are looked up where a query is parsed."""
-    for function in ast.walk(ast.parse(source)):
+    if "parse_qs" not in source and "request.args" not in source:
+        return
+    for function in nodes_of(source):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         text = ast.unparse(function)

@@ -73,7 +73,14 @@ def check_events(house: House) -> None:
         assert len(history[entry.note.id]) in (entry.note.version, 1)
 
 
-@pytest.mark.parametrize("steps", [*range(40), *range(40, 120, 3)])
+#: Every moment of a run, then some; the fast run takes a few of them.
+MOMENTS = [*range(40), *range(40, 120, 3)]
+FEW = MOMENTS[::5]
+
+
+@pytest.mark.parametrize(
+    "steps", [step if step in FEW else pytest.param(step, marks=pytest.mark.nightly) for step in MOMENTS]
+)
 async def test_a_server_cancelled_at_any_moment_starts_again_with_all_that_was_acknowledged(house, steps):
     """behaviour 187"""
     clients = [Client(house, name) for name in ("one", "two")]

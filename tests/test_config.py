@@ -58,14 +58,13 @@ def test_each_source_beats_the_one_before(tmp_path: Path) -> None:
     assert load(tmp_path, text, env=long, typed={"server.port": 1004}).config.server.port == 1004
 
 
-@pytest.mark.parametrize("text", ["abc", "80.5", "1_000", "0x10", "70000", "-1", "true"])
-def test_a_port_that_is_no_port_is_refused_by_name(tmp_path: Path, text: str) -> None:
+def test_a_port_that_is_no_port_is_refused_by_name(tmp_path: Path) -> None:
     """behaviour 163: non-integer LITHOS_PORT stops the start (the caller exits 2 on `ConfigError`)."""
-    message = refusal(tmp_path, env={"LITHOS_PORT": text})
-    assert message == (
-        f"server.port: '{text}' from environment variable LITHOS_PORT is not allowed; "
-        "give a whole number from 0 to 65535"
-    )
+    for text in ("abc", "80.5", "1_000", "0x10", "70000", "-1", "true"):
+        assert refusal(tmp_path, env={"LITHOS_PORT": text}) == (
+            f"server.port: '{text}' from environment variable LITHOS_PORT is not allowed; "
+            "give a whole number from 0 to 65535"
+        )
 
 
 def test_a_hidden_wrong_value_is_still_refused(tmp_path: Path) -> None:
@@ -73,72 +72,49 @@ def test_a_hidden_wrong_value_is_still_refused(tmp_path: Path) -> None:
 
 
 def test_all_wrong_values_are_reported_at_once(tmp_path: Path) -> None:
+    text = "server:\n  port: nine\nsearch:\n  fusion: max\n"
     with pytest.raises(ConfigError) as caught:
-        load(
-            tmp_path,
-            "server:\n  port: nine\nsearch:\n  fusion: max\n",
-            env={"LITHOS_EVENTS__ENABLED": "perhaps"},
-        )
-    assert [problem.split(":")[0] for problem in caught.value.problems] == [
-        "server.port",
-        "search.fusion",
-        "events.enabled",
-    ]
+        load(tmp_path, text, env={"LITHOS_EVENTS__ENABLED": "perhaps"})
+    keys = [problem.split(":")[0] for problem in caught.value.problems]
+    assert keys == ["server.port", "search.fusion", "events.enabled"]
     assert "lithos.yaml" in caught.value.problems[0]
     assert "one of blend, rrf" in caught.value.problems[1]
     assert "true or false" in caught.value.problems[2]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "server: {port: true}",
-        "server: {port: '9000'}",
-        "server: {port: 1.0}",
-        "server: {port: null}",
-        "server: {watch_files: 1}",
-        "server: {watch_files: 'yes'}",
-        "server: {host: 5}",
-        "server: {host: ''}",
-        "server: {transport: tcp}",
-        "server: {transport: [stdio]}",
-        "server: {allowed_hosts: a.example}",
-        "server: {allowed_hosts: [1]}",
-        "server: {allowed_hosts: ['']}",
-        "storage: {knowledge_subdir: /notes}",
-        "storage: {knowledge_subdir: a/../..}",
-        "storage: {knowledge_subdir: .lithos}",
-        "storage: {data_dir: ''}",
-        "storage: {max_content_size_bytes: 0}",
-        "search: {semantic_threshold: 1.5}",
-        "search: {semantic_threshold: .nan}",
-        "search: {semantic_threshold: '0.4'}",
-        "search: {max_results: 0}",
-        "index: {max_vanished_fraction: -0.1}",
-        "lcma: {sweep_interval_hours: 0}",
-        "lcma: {llm: {base_url: 'llm.example'}}",
-        "lcma: {llm: {timeout_seconds: .inf}}",
-    ],
+WRONG = (
+    ("server", "port", ("true", "'9000'", "1.0", "null")),
+    ("server", "watch_files", ("1", "'yes'")),
+    ("server", "host", ("5", "''")),
+    ("server", "transport", ("tcp", "[stdio]")),
+    ("server", "allowed_hosts", ("a.example", "[1]", "['']")),
+    ("storage", "knowledge_subdir", ("/notes", "a/../..", ".lithos")),
+    ("storage", "data_dir", ("''",)),
+    ("storage", "max_content_size_bytes", ("0",)),
+    ("search", "semantic_threshold", ("1.5", ".nan", "'0.4'")),
+    ("search", "max_results", ("0",)),
+    ("index", "max_vanished_fraction", ("-0.1",)),
+    ("lcma", "sweep_interval_hours", ("0",)),
 )
-def test_a_value_of_wrong_type_or_range_is_refused(tmp_path: Path, text: str) -> None:
-    (section, values), *_ = yaml.safe_load(text).items()
-    (key,) = values if section != "lcma" or "llm" not in values else [f"llm.{name}" for name in values["llm"]]
-    assert refusal(tmp_path, text).startswith(f"{section}.{key}: ")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("1", True), ("true", True), ("YES", True), ("on", True), ("0", False), ("False", False), ("no", False)],
-)
-def test_switches_in_the_environment_are_words(tmp_path: Path, text: str, value: bool) -> None:
-    assert load(tmp_path, env={"LITHOS_OTEL_ENABLED": text}).config.telemetry.enabled is value
+def test_a_value_of_wrong_type_or_range_is_refused(tmp_path: Path) -> None:
+    for section, key, values in WRONG:
+        for value in values:
+            assert refusal(tmp_path, f"{section}: {{{key}: {value}}}").startswith(f"{section}.{key}: "), value
+    for key, value in (("base_url", "llm.example"), ("timeout_seconds", ".inf")):
+        assert refusal(tmp_path, f"lcma: {{llm: {{{key}: {value}}}}}").startswith(f"lcma.llm.{key}: ")
 
 
-@pytest.mark.parametrize("text", ['["a.example", "b.example:80"]', "a.example, b.example:80,"])
-def test_lists_in_the_environment_are_json_or_commas(tmp_path: Path, text: str) -> None:
-    loaded = load(tmp_path, env={"LITHOS_SERVER__ALLOWED_HOSTS": text})
-    assert loaded.config.server.allowed_hosts == ("a.example", "b.example:80")
-    assert "allowed_hosts" in refusal(tmp_path, env={"LITHOS_SERVER__ALLOWED_HOSTS": "[a, b"})
+def test_switches_in_the_environment_are_words_and_lists_are_json_or_commas(tmp_path: Path) -> None:
+    words = dict.fromkeys(("1", "true", "YES", "on"), True) | dict.fromkeys(("0", "False", "no"), False)
+    for text, value in words.items():
+        assert load(tmp_path, env={"LITHOS_OTEL_ENABLED": text}).config.telemetry.enabled is value, text
+    hosts = "LITHOS_SERVER__ALLOWED_HOSTS"
+    for text in ('["a.example", "b.example:80"]', "a.example, b.example:80,"):
+        loaded = load(tmp_path, env={hosts: text})
+        assert loaded.config.server.allowed_hosts == ("a.example", "b.example:80")
+    assert "allowed_hosts" in refusal(tmp_path, env={hosts: "[a, b"})
 
 
 def test_every_setting_can_be_given_in_the_environment(tmp_path: Path) -> None:
@@ -150,12 +126,8 @@ def test_every_setting_can_be_given_in_the_environment(tmp_path: Path) -> None:
             value = value[part]
         if value is None:
             continue
-        text = (
-            str(value)
-            if not isinstance(value, list | dict)
-            else yaml.safe_dump(value, default_flow_style=True)
-        )
-        text = text.replace("'", '"') if not isinstance(value, dict) else str(value).replace("'", '"')
+        text = yaml.safe_dump(value, default_flow_style=True) if isinstance(value, list) else str(value)
+        text = text.replace("'", '"')
         loaded = load(tmp_path, env={setting.variable: text})
         assert loaded.warnings == (), key
         assert loaded.config == defaults, key
@@ -174,11 +146,8 @@ def test_short_names_reach_their_settings(tmp_path: Path) -> None:
         }
     ).config
     assert config.storage.data_dir == tmp_path
-    assert (config.server.host, config.server.transport, config.server.auth_token) == (
-        "0.0.0.0",
-        "http",
-        SECRET,
-    )
+    server = config.server
+    assert (server.host, server.transport, server.auth_token) == ("0.0.0.0", "http", SECRET)
     assert (config.telemetry.environment, config.telemetry.endpoint) == ("lab", "collector:4317")
 
 
@@ -253,19 +222,16 @@ def test_a_named_file_must_exist_and_be_readable(tmp_path: Path) -> None:
             load_config(config_path=path, environment={})
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path) -> None:
+    for text, part in (
         ("server: [", "not valid YAML at line 1"),
         ("server:\n\tport: 1", "not valid YAML at line 2"),
         ("- a\n- b\n", "sections"),
         ("server: 5", "server in file"),
         ("a: 2026-99-99", "not valid YAML"),
         ("a: " + "[" * 5000, "not valid YAML"),
-    ],
-)
-def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, part: str) -> None:
-    assert part in refusal(tmp_path, text)
+    ):
+        assert part in refusal(tmp_path, text)
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
@@ -274,9 +240,9 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         load_config(data_dir=tmp_path, environment={})
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "server:\n", "lcma:\n  llm:\n"])
-def test_empty_files_and_sections_are_the_defaults(tmp_path: Path, text: str) -> None:
-    assert load(tmp_path, text).config == Config()
+def test_empty_files_and_sections_are_the_defaults(tmp_path: Path) -> None:
+    for text in ("", "# nothing\n", "server:\n", "lcma:\n  llm:\n"):
+        assert load(tmp_path, text).config == Config(), text
 
 
 def test_settings_that_do_not_fit_together_are_refused_with_their_sources(tmp_path: Path) -> None:
@@ -295,13 +261,8 @@ def test_values_made_in_code_are_checked_too() -> None:
         SearchConfig(chunk_size=2000)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"server: {{auth_token: '{SECRET}'}}\nlcma: {{llm: {{api_key: '{SECRET}'}}}}",
-    ],
-)
-def test_secrets_are_never_shown(tmp_path: Path, text: str) -> None:
+def test_secrets_are_never_shown(tmp_path: Path) -> None:
+    text = f"server: {{auth_token: '{SECRET}'}}\nlcma: {{llm: {{api_key: '{SECRET}'}}}}"
     config = load(tmp_path, text).config
     assert (config.server.auth_token, config.lcma.llm.api_key) == (SECRET, SECRET)
     public = as_public_dict(config)
@@ -310,9 +271,8 @@ def test_secrets_are_never_shown(tmp_path: Path, text: str) -> None:
     assert as_public_dict(Config())["server"]["auth_token"] is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_refusal_never_quotes_a_secret(tmp_path: Path) -> None:
+    for text in (
         f"server: {{auth_token: '{SECRET} {SECRET}'}}",
         f"server: {{auth_token: ['{SECRET}']}}",
         f"server:\n  auth_token: !{SECRET}\n",
@@ -322,10 +282,8 @@ def test_secrets_are_never_shown(tmp_path: Path, text: str) -> None:
         f"server: {SECRET}",
         f"lcma: {{llm: {{api_key: 'é{SECRET}'}}}}",
         f"lcma: {{llm: {{base_url: 'ftp://user:{SECRET}@llm.example'}}}}",
-    ],
-)
-def test_a_refusal_never_quotes_a_secret(tmp_path: Path, text: str) -> None:
-    assert SECRET not in refusal(tmp_path, text)
+    ):
+        assert SECRET not in refusal(tmp_path, text)
 
 
 def test_wrong_secrets_made_in_code_are_not_quoted() -> None:

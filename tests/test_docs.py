@@ -8,7 +8,6 @@ from http import HTTPStatus
 from pathlib import Path
 
 import attrs
-import pytest
 
 from docs.generate import ADVICE, FOLDER, PAGES, find_differences, render_pages
 from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
@@ -22,7 +21,7 @@ from lithos.metrics import metric_names
 from lithos.tools.contract.declaring import all_tools
 from lithos.tools.notes.search import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving
-from tests.test_layers import ROOMS, graph_of, modules
+from tests.test_layers import ROOMS, imports_within, modules
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -117,13 +116,17 @@ async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> No
     }
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere_and_nothing_is_out_of_place(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
-    assert [target for target in targets if not (path.parent / target).exists()] == []
-    unquoted = re.sub(r"`\d{4}-\d\d-\d\d`", "", text)  # names of protocol versions
-    assert OUT_OF_PLACE.findall(unquoted) == []
+def test_links_lead_somewhere_and_nothing_is_out_of_place() -> None:
+    foul: dict[str, list[str]] = {}
+    for path in DOCS:
+        text = path.read_text(encoding="utf-8")
+        targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
+        unquoted = re.sub(r"`\d{4}-\d\d-\d\d`", "", text)  # names of protocol versions
+        lost = [target for target in targets if not (path.parent / target).exists()]
+        if found := lost + OUT_OF_PLACE.findall(unquoted):
+            foul[path.relative_to(ROOT).as_posix()] = found
+    assert len(DOCS) > 20
+    assert foul == {}
 
 
 def test_every_page_of_the_documentation_is_reached_from_the_readme() -> None:
@@ -133,11 +136,10 @@ def test_every_page_of_the_documentation_is_reached_from_the_readme() -> None:
     assert [name for name in pages if f"({name})" not in readme] == []
 
 
-@pytest.mark.parametrize(
-    "text", ["see /work/main/x", "on 2026-01-02 we", "from /tmp/x", "look at https://py{}i.org/x".format("p")]
-)
-def test_what_is_out_of_place_is_seen(text: str) -> None:
-    assert OUT_OF_PLACE.search(text)
+def test_what_is_out_of_place_is_seen() -> None:
+    registry = "look at https://py{}i.org/x".format("p")
+    for text in ("see /work/main/x", "on 2026-01-02 we", "from /tmp/x", registry):
+        assert OUT_OF_PLACE.search(text), text
 
 
 DEVELOP = (ROOT / "docs" / "develop.md").read_text(encoding="utf-8")
@@ -176,21 +178,13 @@ def test_every_file_named_to_contributors_exists() -> None:
     assert missing_files(DEVELOP) == []
 
 
-@pytest.mark.parametrize("name", walks_of(DEVELOP))
-def test_a_walk_goes_down_and_names_a_file_once(name: str) -> None:
-    files = named_files(walks_of(DEVELOP)[name])
-    assert len(files) > 5
-    assert walk_fouls(files) == []
-
-
 def unjoined(files: Sequence[str]) -> list[str]:
     """Files that none before them imports, that `app` does not hand down, and that declare no tool."""
-    sources = {module: path.read_text(encoding="utf-8") for module, path in modules()}
-    graph = graph_of(sources, {module for module, path in modules() if path.name == "__init__.py"})
+    graph = imports_within()
     reached = {
         target for module, targets in graph.items() if module.startswith("lithos.app.") for target in targets
     }
-    reached |= {module for module, source in sources.items() if "\n@tool(" in source}
+    reached |= {module for module, source in modules().items() if "\n@tool(" in source}
     found = []
     for module in ("lithos." + name.removesuffix(".py").replace("/", ".") for name in files):
         if module not in reached:
@@ -199,9 +193,13 @@ def unjoined(files: Sequence[str]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", walks_of(DEVELOP))
-def test_a_walk_follows_what_the_code_imports_and_app_joins(name: str) -> None:
-    assert unjoined(named_files(walks_of(DEVELOP)[name])) == []
+def test_a_walk_goes_down_names_a_file_once_and_follows_what_the_code_joins() -> None:
+    walks = {name: named_files(walk) for name, walk in walks_of(DEVELOP).items()}
+    assert walks
+    assert [name for name, files in walks.items() if len(files) <= 5] == []
+    assert {
+        name: foul for name, files in walks.items() if (foul := walk_fouls(files) + unjoined(files))
+    } == {}
 
 
 def test_a_walk_through_a_file_that_nobody_asks_is_seen() -> None:
@@ -215,21 +213,17 @@ def test_the_walks_of_calls_begin_at_the_port_and_end_on_the_ground() -> None:
     assert {walk[-1].partition("/")[0] for walk in calls} == {"core"}
 
 
-@pytest.mark.parametrize(
-    ("files", "foul"),
-    [
+def test_a_walk_that_climbs_or_comes_back_is_seen() -> None:
+    for files, foul in (
         (["tools/notes/notes.py", "actors/kit.py", "services/state.py"], "services/state.py"),
         (["stores/notes/files.py", "catalogue/scan.py"], "catalogue/scan.py"),
         (["actors/kit.py", "stores/lock.py", "stores/lock.py"], "stores/lock.py"),
-    ],
-)
-def test_a_walk_that_climbs_or_comes_back_is_seen(files: list[str], foul: str) -> None:
-    assert walk_fouls(files) == [foul]
-    page = (
-        "# Page\n\n## Walks\n\n### One\n\n" + "".join(f"1. `{name}` does.\n" for name in files) + "\n## Add\n"
-    )
-    assert named_files(walks_of(page)["One"]) == files
-    assert missing_files(page + "`core/gone.py`") == ["core/gone.py"]
+    ):
+        assert walk_fouls(files) == [foul]
+        steps = "".join(f"1. `{name}` does.\n" for name in files)
+        page = f"# Page\n\n## Walks\n\n### One\n\n{steps}\n## Add\n"
+        assert named_files(walks_of(page)["One"]) == files
+        assert missing_files(page + "`core/gone.py`") == ["core/gone.py"]
 
 
 def test_the_frame_that_is_shown_is_one_of_the_server() -> None:
@@ -250,9 +244,8 @@ def wrong_defaults(text: str) -> list[str]:
     return [f"{name} ({number:g})" for name, number in told if SETTINGS[name].default not in (None, number)]
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_defaults_in_prose_are_those_of_the_settings(path: Path) -> None:
-    assert wrong_defaults(path.read_text(encoding="utf-8")) == []
+def test_defaults_in_prose_are_those_of_the_settings() -> None:
+    assert {path.name: wrong for path in DOCS if (wrong := wrong_defaults(path.read_text("utf-8")))} == {}
 
 
 def test_a_wrong_default_is_seen() -> None:
@@ -263,12 +256,12 @@ def test_a_wrong_default_is_seen() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_the_mode_that_is_called_the_default_is_that_of_the_tool(path: Path) -> None:
+def test_the_mode_that_is_called_the_default_is_that_of_the_tool() -> None:
     """`hybrid` (default): in tables and prose, nothing else."""
-    text = path.read_text(encoding="utf-8")
-    called = re.findall(rf"`({'|'.join(MODES)})` \((?:the )?default", text)
-    assert set(called) <= {attrs.fields_dict(SearchTool)["mode"].default}
+    default = attrs.fields_dict(SearchTool)["mode"].default
+    shape = re.compile(rf"`({'|'.join(MODES)})` \((?:the )?default")
+    called = {path.name: set(shape.findall(path.read_text(encoding="utf-8"))) - {default} for path in DOCS}
+    assert {name: modes for name, modes in called.items() if modes} == {}
 
 
 def test_every_page_with_examples_says_where_they_are_typed() -> None:
@@ -278,16 +271,7 @@ def test_every_page_with_examples_says_where_they_are_typed() -> None:
 
 
 def test_every_query_parameter_of_the_event_streams_is_documented() -> None:
-    of_others = {
-        "after",
-        "agent_id",
-        "doc_id",
-        "limit",
-        "of a page",
-        "scope",
-        "session_id",
-        "titles",
-    }  # not of streams
+    of_others = {"after", "agent_id", "doc_id", "limit", "of a page", "scope", "session_id", "titles"}
     assert set(QUERY) == {*QUERY_PARAMETERS, "access_token"} - of_others
     page = render_pages()["events.md"]
     assert all(f"| `{name}` |" in page for name in QUERY)

@@ -71,26 +71,20 @@ def test_every_text_list_and_object_of_every_tool_has_a_bound() -> None:
     )
 
 
-@pytest.mark.parametrize("declared", [TABLES, CONTAINERS, QUERY_PARAMETERS])
-def test_what_a_bound_names_is_there(declared: Mapping[str, Bound]) -> None:
+def test_what_a_bound_names_is_there() -> None:
     """A setting or constant in back-ticks exists, so that a bound cannot outlive what it names."""
-    named = {
-        name for bound in declared.values() for name in re.findall("`([^`]+)`", f"{bound.rows} {bound.size}")
-    }
-    assert named
-    for name in named:
-        assert name in SETTINGS or _is_constant(name) or name in _WORDS, f"`{name}` is no setting or constant"
+    for declared in (TABLES, CONTAINERS, QUERY_PARAMETERS):
+        told = " ".join(f"{bound.rows} {bound.size}" for bound in declared.values())
+        named = set(re.findall("`([^`]+)`", told)) - _WORDS
+        assert named
+        assert [name for name in named if name not in SETTINGS and not _is_constant(name)] == []
 
 
 #: Words in back-ticks that name no value.
 _WORDS = {
-    "/health",
-    "agents",
-    "core.limits",
-    "tools.contract.bounds",
-    "LONGEST_URI",
-    "enrichment_feed.MOST_PENDING",
-}
+    "/health", "agents", "core.limits", "tools.contract.bounds",
+    "LONGEST_URI", "enrichment_feed.MOST_PENDING",
+}  # fmt: skip
 
 
 def _is_constant(name: str) -> bool:
@@ -112,9 +106,8 @@ def test_an_undeclared_table_is_found_and_the_message_says_how_to_declare_it(tmp
         check("TABLES", [*TABLES, *inventory.tables_of(tmp_path / "stats.db")], TABLES)
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
+def test_an_undeclared_container_is_found() -> None:
+    for line, found in (
         ("self._seen = {}", "Actor._seen"),
         ("self._seen: dict[str, int] = {}", "Actor._seen"),
         ("self.rows = []", "Actor.rows"),
@@ -123,31 +116,26 @@ def test_an_undeclared_table_is_found_and_the_message_says_how_to_declare_it(tmp
         ("self.by_name = collections.defaultdict(list)", "Actor.by_name"),
         ("self.by_name = {name: 1 for name in names}", "Actor.by_name"),
         ("self._send, self._receive = trio.open_memory_channel(5)", "Actor._send"),
-    ],
-)
-def test_an_undeclared_container_is_found(line: str, found: str) -> None:
-    source = f"class Actor:\n    def __init__(self, names):\n        {line}\n"
-    names = list(inventory.containers_of(source))
-    assert found in names
-    with pytest.raises(AssertionError, match=r"do not say what bounds them.*lithos/core/bounds\.py"):
-        check("CONTAINERS", [*CONTAINERS, *names], CONTAINERS)
+    ):
+        source = f"class Actor:\n    def __init__(self, names):\n        {line}\n"
+        names = list(inventory.containers_of(source))
+        assert found in names, line
+        with pytest.raises(AssertionError, match=r"do not say what bounds them.*lithos/core/bounds\.py"):
+            check("CONTAINERS", [*CONTAINERS, *names], CONTAINERS)
 
 
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ("_known = {}\n", ["_known"]),
-        ("_known: Final[dict[str, int]] = {}\n", ["_known"]),
-        ("TABLE: Final = dict(a=1)\n_NAMES = {'a': 1}\n", ["TABLE"]),
-        ("@lru_cache\ndef parse(text): ...\n", ["parse"]),
-        ("@functools.lru_cache(maxsize=None)\ndef parse(text): ...\n", ["parse"]),
-        ("@define\nclass Actor:\n    seen: set[str] = field(factory=set)\n", ["Actor.seen"]),
-        ("@frozen\nclass Value:\n    seen: set[str] = field(factory=set)\n", []),
-        ("def f():\n    seen = {}\n", []),
-    ],
-)
-def test_containers_outside_methods_are_found_too(source: str, found: list[str]) -> None:
-    assert list(inventory.containers_of(source)) == found
+def test_containers_outside_methods_are_found_too() -> None:
+    due = {
+        "_known = {}\n": ["_known"],
+        "_known: Final[dict[str, int]] = {}\n": ["_known"],
+        "TABLE: Final = dict(a=1)\n_NAMES = {'a': 1}\n": ["TABLE"],
+        "@lru_cache\ndef parse(text): ...\n": ["parse"],
+        "@functools.lru_cache(maxsize=None)\ndef parse(text): ...\n": ["parse"],
+        "@define\nclass Actor:\n    seen: set[str] = field(factory=set)\n": ["Actor.seen"],
+        "@frozen\nclass Value:\n    seen: set[str] = field(factory=set)\n": [],
+        "def f():\n    seen = {}\n": [],
+    }
+    assert {source: list(inventory.containers_of(source)) for source in due} == due
 
 
 def test_what_is_gone_must_leave_the_declarations() -> None:

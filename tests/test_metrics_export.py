@@ -56,31 +56,19 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[TelemetryConfig]:
     return begun
 
 
-@pytest.mark.parametrize(
-    ("arguments", "telemetry"),
-    [
-        ([], {"enabled": True, "endpoint": "http://127.0.0.1:1"}),
-        ([], {"enabled": True, "console_fallback": True}),
-        (["--telemetry-console"], {"console_fallback": True}),
-    ],
-)
-async def test_these_settings_export(
-    loaded: list[TelemetryConfig], arguments: list[str], telemetry: dict[str, Any]
+async def test_only_these_settings_export_and_the_others_are_silent(
+    loaded: list[TelemetryConfig], caplog: pytest.LogCaptureFixture
 ) -> None:
-    await run_export(session_of(*arguments, **telemetry))
-    assert len(loaded) == 1
-
-
-@pytest.mark.parametrize(
-    "telemetry",
-    [{}, {"endpoint": "http://127.0.0.1:1"}, {"console_fallback": True}],
-)
-async def test_these_settings_export_nothing_in_silence(
-    loaded: list[TelemetryConfig], telemetry: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    await run_export(session_of(**telemetry))
-    assert loaded == []
-    assert not caplog.records
+    nowhere, console = {"endpoint": "http://127.0.0.1:1"}, {"console_fallback": True}
+    exporting = ([], {"enabled": True} | nowhere), ([], {"enabled": True} | console)
+    for arguments, telemetry in (*exporting, (["--telemetry-console"], console)):
+        await run_export(session_of(*arguments, **telemetry))
+        assert len(loaded) == 1, (arguments, telemetry)
+        loaded.clear()
+    caplog.clear()
+    for telemetry in ({}, nowhere, console):
+        await run_export(session_of(**telemetry))
+        assert (loaded, caplog.records) == ([], []), telemetry
 
 
 async def test_an_export_to_nowhere_is_one_warning(

@@ -60,17 +60,8 @@ def test_an_event_is_one_json_line_with_its_fields() -> None:
         "commit", trigger="age", docs=12, share=0.5, ids=("a", "b"), none=None
     )
     line = stream.read_one()
-    assert list(line) == [
-        "timestamp",
-        "level",
-        "logger",
-        "message",
-        "trigger",
-        "docs",
-        "share",
-        "ids",
-        "none",
-    ]
+    fields = ["trigger", "docs", "share", "ids", "none"]
+    assert list(line) == ["timestamp", "level", "logger", "message", *fields]
     assert (line["level"], line["logger"], line["message"]) == ("info", "lithos.actors.indexer", "commit")
     assert (line["trigger"], line["docs"], line["share"], line["ids"]) == ("age", 12, 0.5, ["a", "b"])
     assert datetime.fromisoformat(line["timestamp"]).utcoffset() == timedelta(0)
@@ -177,10 +168,10 @@ def test_configuring_again_replaces_the_stream() -> None:
     assert len(second.read_all()) == 1
 
 
-@pytest.mark.parametrize(("level", "fmt"), [("loud", "json"), ("info", "xml"), ("INFO", "json")])
-def test_an_unknown_level_or_format_is_refused(level: str, fmt: str) -> None:
-    with pytest.raises(ValueError, match="debug, info, warning"):
-        configure_logging(level, fmt, io.StringIO())
+def test_an_unknown_level_or_format_is_refused() -> None:
+    for level, fmt in (("loud", "json"), ("info", "xml"), ("INFO", "json")):
+        with pytest.raises(ValueError, match="debug, info, warning"):
+            configure_logging(level, fmt, io.StringIO())
 
 
 @pytest.mark.parametrize("fmt", ["json", "text"])
@@ -211,33 +202,32 @@ def test_names_that_promise_a_secret_are_hidden() -> None:
     assert (line["tokens"], line["token_count"]) == (5, 6)
 
 
-@pytest.mark.parametrize(
-    ("text", "clean"),
-    [
-        ("GET /events?access_token=abc&since=1", "GET /events?access_token=***&since=1"),
-        ("GET /events?since=1&ACCESS_TOKEN=a%20b HTTP/1.1", "GET /events?since=1&ACCESS_TOKEN=*** HTTP/1.1"),
-        ("/events?access%5Ftoken=abc", "/events?access%5Ftoken=***"),
-        ("{'authorization': 'Bearer abc.def-1'}", "{'authorization': 'Bearer ***'}"),
-        ("the bearer of news", "the bearer of news"),
-        ("nothing here", "nothing here"),
-    ],
-)
-def test_tokens_are_cut_from_text(text: str, clean: str) -> None:
-    assert Redactor().clean_text(text) == clean
+def test_tokens_are_cut_from_text() -> None:
+    due = {
+        "GET /events?access_token=abc&since=1": "GET /events?access_token=***&since=1",
+        "GET /events?since=1&ACCESS_TOKEN=a%20b HTTP/1.1": "GET /events?since=1&ACCESS_TOKEN=*** HTTP/1.1",
+        "/events?access%5Ftoken=abc": "/events?access%5Ftoken=***",
+        "{'authorization': 'Bearer abc.def-1'}": "{'authorization': 'Bearer ***'}",
+        "the bearer of news": "the bearer of news",
+        "nothing here": "nothing here",
+    }
+    assert {text: Redactor().clean_text(text) for text in due} == due
 
 
 @given(
     event=st.text(max_size=20),
     value=st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats()
-        | st.text()
-        | st.binary(max_size=5)
-        | st.datetimes(),
-        lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.integers() | st.text(), inner, max_size=3)
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(),
+            st.floats(),
+            st.text(),
+            st.binary(max_size=5),
+            st.datetimes(),
+        ),
+        lambda each: (
+            st.lists(each, max_size=3) | st.dictionaries(st.integers() | st.text(), each, max_size=3)
         ),
         max_leaves=6,
     ),
@@ -282,6 +272,7 @@ def test_a_reader_that_has_gone_is_no_reason_to_fail() -> None:
     assert "heard" in later.getvalue()
 
 
+@pytest.mark.slow
 def test_a_process_whose_stderr_reader_has_gone_ends_with_its_own_exit_code() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -299,6 +290,5 @@ def test_a_process_whose_stderr_reader_has_gone_ends_with_its_own_exit_code() ->
 
 
 def test_the_levels_are_those_of_the_configuration() -> None:
-
     assert tuple(LEVELS) == LOG_LEVELS
     assert FORMATS == LOG_FORMATS

@@ -80,13 +80,13 @@ def test_questions_do_not_repeat_the_turn(conversations: list[Conversation]) -> 
     assert shared / singles < 0.2
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_has_a_note_for_every_answer(conversations: list[Conversation], layout: str) -> None:
-    collection = as_collection(conversations, layout)
-    known = set(collection.documents().values())
-    assert len(collection.chunks) == (200 if layout == "sessions" else 5_000)
-    assert len({chunk.path for chunk in collection.chunks}) == len(collection.chunks)
-    assert all(query.grades.keys() <= known for query in collection.queries)
+def test_every_layout_has_a_note_for_every_answer(conversations: list[Conversation]) -> None:
+    for layout in LAYOUTS:
+        collection = as_collection(conversations, layout)
+        known = set(collection.documents().values())
+        assert len(collection.chunks) == (200 if layout == "sessions" else 5_000), layout
+        assert len({chunk.path for chunk in collection.chunks}) == len(collection.chunks), layout
+        assert all(query.grades.keys() <= known for query in collection.queries), layout
 
 
 def test_a_note_of_a_turn_is_titled_with_its_speaker_and_date(conversations: list[Conversation]) -> None:

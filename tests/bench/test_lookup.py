@@ -115,12 +115,8 @@ def test_the_verdicts_of_the_tool_are_counted_apart_for_questions_without_an_ans
     ]
     rows += [row(4, "wrong", is_answered=False), row(5, "miss", is_answered=False)]
     figures = tool_figures(rows)
-    assert (figures["right"], figures["wrong"], figures["missed"], figures["false_hits"]) == (
-        33.3,
-        33.3,
-        33.3,
-        50.0,
-    )
+    told = {name: figures[name] for name in ("right", "wrong", "missed", "false_hits")}
+    assert told == {"right": 33.3, "wrong": 33.3, "missed": 33.3, "false_hits": 50.0}
 
 
 def test_half_of_the_documents_go_and_questions_about_them_have_no_answer() -> None:

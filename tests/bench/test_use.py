@@ -65,10 +65,10 @@ def test_a_need_in_other_words_keeps_seven_of_ten_content_words() -> None:
     assert rephrase(question, random.Random(1)) == again
 
 
-@pytest.mark.parametrize("question", ["backups", "what is it", ""])
-def test_short_questions_can_be_rephrased_too(question: str) -> None:
-    again = rephrase(question, random.Random(1))
-    assert any(word in again for word in content_words(question) or [" "])
+def test_short_questions_can_be_rephrased_too() -> None:
+    for question in ("backups", "what is it", ""):
+        again = rephrase(question, random.Random(1))
+        assert any(word in again for word in content_words(question) or [" "]), question
 
 
 def test_agents_cite_relevant_notes_and_sometimes_a_wrong_one() -> None:

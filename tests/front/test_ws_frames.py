@@ -101,27 +101,21 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
 async def test_a_frame_that_breaks_the_protocol_is_answered_with_its_close_code(
-    tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """behaviour 188"""
-    sent, code = BAD[name]
-    if code == TOO_LARGE:
-        sent += close(1000)
     async with broadcasting(tmp_path) as (_, front):
-        assert await code_after(front, sent) == code
-        assert await code_after(front, b"".join([frame(FIN | PING, b"hi"), sent])) == code
-        async with open_ws(front) as (client, hello):
-            await client.send({"op": "subscribe", "types": []})
-            assert hello["type"] == "hello"
+        for name, (frames, code) in BAD.items():
+            sent = frames + close(1000) if code == TOO_LARGE else frames
+            assert await code_after(front, sent) == code, name
+            assert await code_after(front, b"".join([frame(FIN | PING, b"hi"), sent])) == code, name
+            async with open_ws(front) as (client, hello):
+                await client.send({"op": "subscribe", "types": []})
+                assert hello["type"] == "hello", name
+        for code in (1000, 1001, 3000, 4999):
+            assert await code_after(front, close(code, b"Ende")) == code, "a close is answered with its code"
     assert "Traceback" not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("code", [1000, 1001, 3000, 4999])
-async def test_a_close_of_the_client_is_answered_with_its_code(tmp_path: Path, code: int) -> None:
-    async with broadcasting(tmp_path) as (_, front):
-        assert await code_after(front, close(code, b"Ende")) == code
 
 
 async def test_what_follows_a_broken_frame_cuts_no_close_frame_off(tmp_path: Path) -> None:
@@ -140,14 +134,12 @@ async def test_frames_before_the_handshake_are_refused_and_hold_no_place(tmp_pat
                 await trio.sleep(0.01)
 
 
-@pytest.mark.parametrize(
-    "line", [b"Content-Length: 2", b"Transfer-Encoding: chunked", b"Sec-WebSocket-Protocol: \xff"]
-)
-async def test_a_handshake_with_a_body_or_with_fields_that_are_none_is_refused(line: bytes) -> None:
+async def test_a_handshake_with_a_body_or_with_fields_that_are_none_is_refused() -> None:
+    lines = (b"Content-Length: 2", b"Transfer-Encoding: chunked", b"Sec-WebSocket-Protocol: \xff")
     async with running_front() as front:
-        answer = await front.exchange(UPGRADE + line + b"\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 400 ")
-        assert front.rejected == ["bad_request"]
+        for line in lines:
+            assert (await front.exchange(UPGRADE + line + b"\r\n\r\n")).startswith(b"HTTP/1.1 400 "), line
+        assert front.rejected == ["bad_request"] * len(lines)
 
 
 async def test_random_frames_never_cause_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

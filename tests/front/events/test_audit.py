@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,13 +107,13 @@ async def test_the_limit_is_clamped(tmp_path: Path) -> None:
             assert len(await entries(front, query)) == count, query
 
 
-@pytest.mark.parametrize("after", ["yesterday", "2026-13-01", "12", "2026-01-02T03:04:05 nowhere"])
-async def test_a_time_that_cannot_be_read_is_refused(tmp_path: Path, after: str) -> None:
+async def test_a_time_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     """behaviour 138"""
     async with auditing(tmp_path) as (_, front):
-        status, body = await ask(front, f"after={quote(after)}")
-        assert (status, list(body), body["error"]) == (400, ["error", "message"], "invalid_after")
-        assert "ISO 8601" in body["message"]
+        for after in ("yesterday", "2026-13-01", "12", "2026-01-02T03:04:05 nowhere"):
+            status, body = await ask(front, f"after={quote(after)}")
+            assert (status, list(body), body["error"]) == (400, ["error", "message"], "invalid_after"), after
+            assert "ISO 8601" in body["message"]
 
 
 async def test_a_database_that_fails_is_told_with_503(tmp_path: Path) -> None:
@@ -128,9 +127,8 @@ async def test_a_database_that_fails_is_told_with_503(tmp_path: Path) -> None:
         assert await ask(front) == (503, {"error": "audit_log_unavailable", "entries": []})
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
+def test_a_space_where_a_zone_sign_belongs_is_a_plus() -> None:
+    for text, meant in (
         ("2026-01-02T03:04:05 02:00", "2026-01-02T03:04:05+02:00"),
         ("2026-01-02T03:04:05.25 0530", "2026-01-02T03:04:05.25+05:30"),
         ("2026-01-02 03:04:05 00:00", "2026-01-02T03:04:05Z"),
@@ -139,13 +137,8 @@ async def test_a_database_that_fails_is_told_with_503(tmp_path: Path) -> None:
         ("2026-01-02 03:04:05", "2026-01-02T03:04:05Z"),
         ("2026-01-02T03:04:05-02:00", "2026-01-02T03:04:05-02:00"),
         ("  2026-01-02 ", "2026-01-02T00:00Z"),
-    ],
-)
-def test_a_space_where_a_zone_sign_belongs_is_a_plus(text: str, meant: str) -> None:
-    assert read_after(text) == read_after(meant)
-
-
-def test_a_blank_time_is_none() -> None:
+    ):
+        assert read_after(text) == read_after(meant), text
     assert read_after("") is read_after("  ") is None
 
 

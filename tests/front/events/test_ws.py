@@ -13,7 +13,7 @@ from trio_websocket import ConnectionClosed
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import Request
 
-from lithos.front.server import upgrades
+from lithos.front.server import serve, upgrades
 from lithos.front.server.limits import MESSAGE_BYTES
 from tests.front.running import Front, read_all, read_until
 from tests.front.streaming import Station, WsClient, broadcasting, open_ws
@@ -337,7 +337,10 @@ async def test_a_client_that_does_not_read_is_cut_off_and_others_are_served(tmp_
         assert station.counts.dropped == 1
 
 
-async def test_a_stop_closes_with_1001_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+async def test_a_stop_closes_with_1001_and_keeps_what_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "STOP_GRACE", 60.0)  # longer than the patience
     async with (
         broadcasting(tmp_path) as (station, front),
         open_ws(front, "subscriber=ada") as (client, _),
@@ -348,7 +351,7 @@ async def test_a_stop_closes_with_1001_and_keeps_what_was_acknowledged(tmp_path:
         await client.send({"op": "subscribe", "since": "x"})
         assert (await client.next())["type"] == "resync"
         front.shutdown.set()
-        with trio.fail_after(2):
+        with trio.fail_after(30):
             assert await closing_code(client) == 1001
     async with broadcasting(tmp_path) as (station, _):
         assert station.store.cursor("ada") == seq

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import pytest
-
 from lithos.front.mcp.server import INSTRUCTIONS
 from tests.front.whole import VERSIONS, SseSession, whole_server
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_prompts_are_listed_and_render(tmp_path, version: str) -> None:
+async def test_prompts_are_listed_and_render(tmp_path) -> None:
     """behaviours 204, 206"""
     async with whole_server(tmp_path) as whole:
-        listed = (await whole.result(version, "prompts/list"))["prompts"]
-        assert [
-            (row["name"], [(one["name"], one["required"]) for one in row["arguments"]]) for row in listed
-        ] == [
-            ("research-first", [("topic", True), ("max_age_hours", False)]),
-            ("handoff", [("task_id", True), ("agent", True)]),
-        ]
-        got = await whole.result(version, "prompts/get", name="research-first", arguments={"topic": "日本"})
-        (message,) = got["messages"]
-        assert message["role"] == "user"
-        assert message["content"]["type"] == "text"
-        assert message["content"]["text"].startswith("Find out: 日本\n")
-        for name, arguments in (("nothing", {}), ("handoff", {"task_id": "t"})):
-            error = await whole.error(version, "prompts/get", name=name, arguments=arguments)
-            assert error["code"] == -32602
-            assert name in error["message"]
+        for version in VERSIONS:
+            listed = (await whole.result(version, "prompts/list"))["prompts"]
+            assert {
+                row["name"]: [(a["name"], a["required"]) for a in row["arguments"]] for row in listed
+            } == {
+                "research-first": [("topic", True), ("max_age_hours", False)],
+                "handoff": [("task_id", True), ("agent", True)],
+            }
+            topic = {"topic": "日本"}
+            got = await whole.result(version, "prompts/get", name="research-first", arguments=topic)
+            (message,) = got["messages"]
+            assert (message["role"], message["content"]["type"]) == ("user", "text")
+            assert message["content"]["text"].startswith("Find out: 日本\n")
+            for name, arguments in (("nothing", {}), ("handoff", {"task_id": "t"})):
+                error = await whole.error(version, "prompts/get", name=name, arguments=arguments)
+                assert error["code"] == -32602
+                assert name in error["message"]
 
 
 async def test_sessions_get_prompts_too(tmp_path) -> None:

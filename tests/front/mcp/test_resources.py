@@ -26,68 +26,61 @@ async def read(whole: Whole, uri: str, version: str = MODERN) -> dict[str, Any]:
     return dict(content)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_notes_tasks_and_tags_are_listed_and_read(tmp_path: Path, version: str) -> None:
+async def test_notes_tasks_and_tags_are_listed_and_read(tmp_path: Path) -> None:
     """behaviours 204, 205"""
-    clock = Clock()
-    async with whole_server(tmp_path, clock=clock) as whole:
+    async with whole_server(tmp_path, clock=Clock()) as whole:
         note = await whole.lithos.create("A note", "Körper", tags=["b", "a"])
         task = (await whole.lithos.call("lithos_task_create", title="A task", agent="ann"))["task_id"]
-        page = await whole.result(version, "resources/list")
-        rows = page["resources"]
-        assert [(row["uri"], row["mimeType"]) for row in rows] == [
-            ("lithos://tags", "application/json"),
-            (f"lithos://note/{note}", "text/markdown"),
-            (f"lithos://task/{task}", "application/json"),
-        ]
         stored = (whole.lithos.knowledge / "a-note.md").read_bytes()
-        content = await read(whole, f"lithos://note/{note}", version)
-        assert (content["mimeType"], content["text"].encode()) == ("text/markdown", stored)
-        assert rows[1]["size"] == len(stored)
-        tags = await read(whole, "lithos://tags", version)
-        assert tags["text"] == '{"tags":{"a":1,"b":1}}'
-        sheet = await read(whole, f"lithos://task/{task}", version)
-        assert sheet["mimeType"] == "application/json"
-        assert json.loads(sheet["text"])["task"]["title"] == "A task"
-        assert await whole.lithos.audit() == [("unknown", note, "read")]
+        for version in VERSIONS:
+            rows = (await whole.result(version, "resources/list"))["resources"]
+            assert [(row["uri"], row["mimeType"]) for row in rows] == [
+                ("lithos://tags", "application/json"),
+                (f"lithos://note/{note}", "text/markdown"),
+                (f"lithos://task/{task}", "application/json"),
+            ]
+            content = await read(whole, f"lithos://note/{note}", version)
+            assert (content["mimeType"], content["text"].encode()) == ("text/markdown", stored)
+            assert rows[1]["size"] == len(stored)
+            tags = await read(whole, "lithos://tags", version)
+            assert tags["text"] == '{"tags":{"a":1,"b":1}}'
+            sheet = await read(whole, f"lithos://task/{task}", version)
+            assert sheet["mimeType"] == "application/json"
+            assert json.loads(sheet["text"])["task"]["title"] == "A task"
+        assert await whole.lithos.audit() == [("unknown", note, "read")] * len(VERSIONS)
 
 
-async def test_the_templates_are_notes_and_tasks(tmp_path: Path) -> None:
-    """behaviour 205"""
+async def test_templates_keeping_times_unknown_uris_and_foreign_cursors(tmp_path: Path) -> None:
+    """behaviours 204, 205"""
+    keeping = (
+        ("resources/list", {}, (0, "private")),
+        ("resources/read", {"uri": "lithos://tags"}, (0, "private")),
+        ("resources/templates/list", {}, (3_600_000, "public")),
+        ("prompts/list", {}, (3_600_000, "public")),
+        ("tools/list", {}, (3_600_000, "public")),
+    )
+    unknown = (f"lithos://note/{MISSING_ID}", "lithos://task/t", "lithos://nothing", "file:///etc/passwd")
+    forged = base64.b64encode(b'["note","x","y"]').decode()
     async with whole_server(tmp_path) as whole:
         for version in VERSIONS:
             found = await whole.result(version, "resources/templates/list")
             uris = [row["uriTemplate"] for row in found["resourceTemplates"]]
             assert uris == ["lithos://note/{id}", "lithos://task/{id}"]
-
-
-async def test_results_say_how_long_they_keep(tmp_path: Path) -> None:
-    """behaviour 204"""
-    async with whole_server(tmp_path) as whole:
-        for method, params, keeps in (
-            ("resources/list", {}, (0, "private")),
-            ("resources/read", {"uri": "lithos://tags"}, (0, "private")),
-            ("resources/templates/list", {}, (3_600_000, "public")),
-            ("prompts/list", {}, (3_600_000, "public")),
-            ("tools/list", {}, (3_600_000, "public")),
-        ):
+            for uri in unknown:
+                error = await whole.error(version, "resources/read", uri=uri)
+                assert error["code"] == (-32602 if version == MODERN else -32002)
+                assert error["data"] == {"uri": uri}
+                assert "lithos" in error["message"]
+        for method, params, keeps in keeping:
             answer = await whole.result(MODERN, method, **params)
             assert (answer["ttlMs"], answer["cacheScope"]) == keeps, method
             assert answer["resultType"] == "complete"
             assert "ttlMs" not in await whole.result("2025-06-18", method, **params)
-
-
-@pytest.mark.parametrize(
-    "uri", [f"lithos://note/{MISSING_ID}", "lithos://task/t", "lithos://nothing", "file:///etc/passwd"]
-)
-async def test_an_unknown_uri_is_the_protocols_error(tmp_path: Path, uri: str) -> None:
-    """behaviour 205"""
-    async with whole_server(tmp_path) as whole:
-        for version in VERSIONS:
-            error = await whole.error(version, "resources/read", uri=uri)
-            assert error["code"] == (-32602 if version == MODERN else -32002)
-            assert error["data"] == {"uri": uri}
-            assert "lithos" in error["message"]
+        for version in (HANDSHAKE[0], MODERN):
+            for cursor in ("", "x", "AAAA", forged, "é"):
+                error = await whole.error(version, "resources/list", cursor=cursor)
+                assert error["code"] == -32602
+                assert "List again" in error["message"]
         assert await whole.lithos.audit() == []
 
 
@@ -176,13 +169,3 @@ async def test_pages_go_on_where_they_ended_whatever_changes(
             rest += names
         assert not set(first) & set(rest)
         assert set(rest) == set(everything) - set(first) - {"task 3"}
-
-
-async def test_a_foreign_cursor_is_refused(tmp_path: Path) -> None:
-    forged = base64.b64encode(b'["note","x","y"]').decode()
-    async with whole_server(tmp_path) as whole:
-        for version in (HANDSHAKE[0], MODERN):
-            for cursor in ("", "x", "AAAA", forged, "é"):
-                error = await whole.error(version, "resources/list", cursor=cursor)
-                assert error["code"] == -32602
-                assert "List again" in error["message"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import trio
 
@@ -22,44 +24,41 @@ def status_of(answer: bytes) -> int:
     return int(answer[9:12])
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        (post(b"Content-Length: 5\r\n" + CHUNKED), 400),
-        (post(CHUNKED + b"Content-Length: 15\r\n"), 400),
-        (post(b"Content-Length: 5\r\nContent-Length: 6\r\n"), 400),
-        (post(b"Content-Length: 5, 6\r\n"), 400),
-        (post(b"Content-Length: +5\r\n"), 400),
-        (post(b"Content-Length: -5\r\n"), 400),
-        (post(CHUNKED, version=b"1.0"), 400),
-        (post(CHUNKED + CHUNKED), 501),
-        (post(b"Transfer-Encoding: gzip, chunked\r\n"), 501),
-        (post(b"Transfer-Encoding : chunked\r\n"), 400),
-        (post(b"X: a\r\n b\r\n"), 400),
-        (post(b"X: a\r\n\tb\r\n"), 400),
-        (post(b"X: a\x00b\r\n"), 400),
-        (post(b"X\x00: a\r\n"), 400),
-        (post(b": a\r\n"), 400),
-        (post(CHUNKED, b"-5\r\nhello\r\n0\r\n\r\n"), 400),
-        (post(CHUNKED, b"0x5\r\nhello\r\n0\r\n\r\n"), 400),
-        (post(CHUNKED, b"f" * 30 + b"\r\nhello"), 400),
-        (post(CHUNKED, b"5\r\nhelloXX0\r\n\r\n"), 400),
-        (post(b"Content-Length: 0\r\n", b"", version=b"2.0"), 505),
-        (post(b"Content-Length: 0\r\n", b"", version=b"1.9"), 505),
-        (b"GET ?x HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
-        (b"GET http://[x/health HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
-        (b"GET http://evil.example/health HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
-    ],
+NO_REQUESTS = (
+    (post(b"Content-Length: 5\r\n" + CHUNKED), 400),
+    (post(CHUNKED + b"Content-Length: 15\r\n"), 400),
+    (post(b"Content-Length: 5\r\nContent-Length: 6\r\n"), 400),
+    (post(b"Content-Length: 5, 6\r\n"), 400),
+    (post(b"Content-Length: +5\r\n"), 400),
+    (post(b"Content-Length: -5\r\n"), 400),
+    (post(CHUNKED, version=b"1.0"), 400),
+    (post(CHUNKED + CHUNKED), 501),
+    (post(b"Transfer-Encoding: gzip, chunked\r\n"), 501),
+    (post(b"Transfer-Encoding : chunked\r\n"), 400),
+    (post(b"X: a\r\n b\r\n"), 400),
+    (post(b"X: a\r\n\tb\r\n"), 400),
+    (post(b"X: a\x00b\r\n"), 400),
+    (post(b"X\x00: a\r\n"), 400),
+    (post(b": a\r\n"), 400),
+    (post(CHUNKED, b"-5\r\nhello\r\n0\r\n\r\n"), 400),
+    (post(CHUNKED, b"0x5\r\nhello\r\n0\r\n\r\n"), 400),
+    (post(CHUNKED, b"f" * 30 + b"\r\nhello"), 400),
+    (post(CHUNKED, b"5\r\nhelloXX0\r\n\r\n"), 400),
+    (post(b"Content-Length: 0\r\n", b"", version=b"2.0"), 505),
+    (post(b"Content-Length: 0\r\n", b"", version=b"1.9"), 505),
+    (b"GET ?x HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
+    (b"GET http://[x/health HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
+    (b"GET http://evil.example/health HTTP/1.1\r\n" + LOCAL + b"\r\n", 400),
 )
-async def test_what_is_no_request_gets_one_answer_and_the_end(
-    sent: bytes, status: int, capfd: pytest.CaptureFixture[str]
-) -> None:
+
+
+async def test_what_is_no_request_gets_one_answer_and_the_end(capfd: pytest.CaptureFixture[str]) -> None:
     async with running_front() as front:
-        following = b"GET /health HTTP/1.1\r\n" + LOCAL + b"\r\n"
-        answer = await front.exchange(sent + following)
-        assert status_of(answer) == status
-        assert answer.count(b"HTTP/1.1 ") == 1, "what follows is no request of anybody"
-        assert front.rejected == ["bad_request"]
+        for sent, status in NO_REQUESTS:
+            answer = await front.exchange(sent + b"GET /health HTTP/1.1\r\n" + LOCAL + b"\r\n")
+            assert status_of(answer) == status, sent
+            assert answer.count(b"HTTP/1.1 ") == 1, (sent, "what follows is no request of anybody")
+        assert front.rejected == ["bad_request"] * len(NO_REQUESTS)
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -87,27 +86,27 @@ def head(size: int, kind: str) -> bytes:
     return begun + lines + b"X: " + b"a" * (left - len(lines) - 5) + b"\r\n" + end
 
 
-@pytest.mark.parametrize("pieces", [1, 2, 40])
-@pytest.mark.parametrize("kind", ["target", "value", "blanks", "lines"])
-@pytest.mark.parametrize(
-    ("size", "status"),
-    [(HEAD_BYTES, 200), (HEAD_BYTES + 1, 431), (HEAD_BYTES + 8192, 431), (HEAD_BYTES * 20, 431)],
-)
-async def test_heads_have_a_limit_however_they_arrive(size: int, status: int, kind: str, pieces: int) -> None:
+async def test_heads_have_a_limit_however_they_arrive() -> None:
     async with running_front() as front:
-        sent = head(size, kind)
-        assert len(sent) == size
-        stream = await front.connect()
-        async with stream:
-            step = -(-size // pieces)
-            try:
-                for start in range(0, size, step):
-                    await stream.send_all(sent[start : start + step])
-                    await trio.lowlevel.checkpoint()
-            except trio.BrokenResourceError:
-                assert status == 431
-            assert status_of(await read_all(stream)) == status
-        assert front.rejected == ([] if status == 200 else ["head_too_large"])
+        for size, kind, pieces in product(
+            (HEAD_BYTES, HEAD_BYTES + 1, HEAD_BYTES + 8192, HEAD_BYTES * 20),
+            ("target", "value", "blanks", "lines"),
+            (1, 2, 40),
+        ):
+            status, sent = 200 if size == HEAD_BYTES else 431, head(size, kind)
+            assert len(sent) == size
+            stream = await front.connect()
+            async with stream:
+                step = -(-size // pieces)
+                try:
+                    for start in range(0, size, step):
+                        await stream.send_all(sent[start : start + step])
+                        await trio.lowlevel.checkpoint()
+                except trio.BrokenResourceError:
+                    assert status == 431
+                assert status_of(await read_all(stream)) == status, (size, kind, pieces)
+            assert front.rejected == ([] if status == 200 else ["head_too_large"])
+            front.rejected.clear()
 
 
 async def test_the_limit_is_one_of_each_head_not_of_the_connection() -> None:
@@ -124,40 +123,34 @@ NO_HOSTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("host", NO_HOSTS)
 async def test_a_host_that_is_none_is_refused_and_health_answers_all(
-    host: bytes, capfd: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """behaviour 145"""
-    lines = b"Host: " + host + b"\r\nConnection: close\r\n\r\n"
-    async with running_front() as front:
-        for path in (b"/sse", b"/mcp", b"/events/ws"):
-            assert status_of(await front.exchange(b"GET " + path + b" HTTP/1.1\r\n" + lines)) in (403, 400)
-        assert status_of(await front.exchange(b"GET /health HTTP/1.1\r\n" + lines)) in (200, 400)
-    async with running_front(allowed_hosts=("*",)) as front:
-        assert status_of(await front.exchange(b"GET /nowhere HTTP/1.1\r\n" + lines)) in (404, 400)
+    async with running_front() as front, running_front(allowed_hosts=("*",)) as open_front:
+        for host in NO_HOSTS:
+            lines = b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
+            for path in (b"/sse", b"/mcp", b"/events/ws"):
+                assert status_of(await front.exchange(b"GET " + path + lines)) in (403, 400), host
+            assert status_of(await front.exchange(b"GET /health" + lines)) in (200, 400), host
+            assert status_of(await open_front.exchange(b"GET /nowhere" + lines)) in (404, 400), host
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "host", [b"a.localhost", b"localhost.", b"A_b.LOCALHOST:1", b"[::1]:5", b"127.0.0.1"]
-)
-async def test_names_of_this_machine_pass(host: bytes) -> None:
+async def test_names_of_this_machine_pass() -> None:
     async with running_front() as front:
-        answer = await front.exchange(
-            b"GET /mcp HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
-        )
-        assert status_of(answer) == 405
+        for host in (b"a.localhost", b"localhost.", b"A_b.LOCALHOST:1", b"[::1]:5", b"127.0.0.1"):
+            lines = b"Host: " + host + b"\r\nConnection: close\r\n\r\n"
+            assert status_of(await front.exchange(b"GET /mcp HTTP/1.1\r\n" + lines)) == 405, host
 
 
-@pytest.mark.parametrize("more", [b"hello", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100_000])
-async def test_an_answer_is_finished_whatever_comes_behind_the_last_request(more: bytes) -> None:
+async def test_an_answer_is_finished_whatever_comes_behind_the_last_request() -> None:
+    lines = b" HTTP/1.1\r\n" + LOCAL + b"Connection: close\r\n\r\n"
     async with running_front() as front:
-        for path in (b"/health", b"/nowhere"):
-            answer = await front.exchange(
-                b"POST " + path + b" HTTP/1.1\r\n" + LOCAL + b"Connection: close\r\n\r\n" + more
-            )
-            assert status_of(answer) in (404, 405, 400)
+        for more in (b"hello", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100_000):
+            for path in (b"/health", b"/nowhere"):
+                answer = await front.exchange(b"POST " + path + lines + more)
+                assert status_of(answer) in (404, 405, 400), (path, more[:9])
 
 
 async def test_a_client_that_ends_before_its_refused_body_still_reads_why() -> None:
