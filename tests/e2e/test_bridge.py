@@ -105,6 +105,7 @@ def test_a_bridge_is_the_owners_user_whatever_token_it_is_configured_with(
         assert stat.S_IMODE((data / ".lithos" / "lock").stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_an_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> None:
     lock = OwnerLock(tmp_path / "data" / ".lithos" / "lock")
     lock.acquire("now")

@@ -13,10 +13,11 @@ from trio_websocket import WebSocketConnection, open_websocket_url
 from tests.e2e.feeds import gauge, listening, write_notes
 from tests.e2e.process import Lithos, running_lithos
 
+pytestmark = pytest.mark.slow
+
 BEFORE, MISSED = 3, 50
 
 
-@pytest.mark.slow
 def test_last_event_id_gives_exactly_what_was_missed_over_a_restart(tmp_path: Path) -> None:
     """behaviours 133, 186, 187: Show 2."""
     data = tmp_path / "data"
@@ -50,7 +51,6 @@ def ws_url(server: Lithos) -> str:
     return f"{server.url.replace('http', 'ws')}/events/ws?subscriber=show&types=note.created"
 
 
-@pytest.mark.slow
 async def test_a_named_subscriber_resumes_over_a_restart(tmp_path: Path) -> None:
     """behaviours 186, 188, 189: Show 2 over WebSocket, without `since`."""
     data = tmp_path / "data"

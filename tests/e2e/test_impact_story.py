@@ -13,6 +13,8 @@ from lithos.stores.coordination.store import CoordinationStore
 from tests.e2e.clients import Gone, WireClient, call, connected
 from tests.e2e.process import running_lithos
 
+pytestmark = pytest.mark.slow
+
 DEPENDENTS = 150
 KILLS = 8
 PATIENCE = 30.0
@@ -35,7 +37,6 @@ def reverifications(data: Path) -> list[Any]:
         store.close()
 
 
-@pytest.mark.slow
 async def test_a_source_is_quarantined_verified_again_and_cleared(tmp_path: Path) -> None:
     """behaviour 232"""
     data = tmp_path / "data"
@@ -100,7 +101,6 @@ async def test_a_source_is_quarantined_verified_again_and_cleared(tmp_path: Path
         assert server.stop() == 0
 
 
-@pytest.mark.slow
 @pytest.mark.deadline(180)
 async def test_a_kill_between_the_quarantine_and_its_tasks_is_repaired_by_the_same_call(
     tmp_path: Path,

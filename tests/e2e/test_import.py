@@ -19,6 +19,8 @@ from tests.e2e.imports import bring, numbers
 from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
 from tests.servers import put_note
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parents[1] / "data" / "import"
 
 
@@ -34,7 +36,6 @@ def notes_of(data: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.takes(25)
 def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
     """Behaviour 240"""
@@ -61,7 +62,6 @@ def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
     assert numbers(bring(data, DATA / "markdown", "--into", "old", "--recreate")) == numbers(planned)
 
 
-@pytest.mark.slow
 @pytest.mark.takes(25)
 def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
     """Behaviour 240, beside a server; nobody else may import over HTTP."""
@@ -98,7 +98,6 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
         assert run_lithos("-d", data, "import", DATA / "markdown").returncode == 0
 
 
-@pytest.mark.slow
 @pytest.mark.takes(25)
 def test_wrong_sources_are_told_with_what_to_do(tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -132,7 +131,6 @@ def make_vault(folder: Path) -> None:
             path.with_suffix(".bin").write_bytes(random.randbytes(300_000))
 
 
-@pytest.mark.slow
 @pytest.mark.takes(25)
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("is_served", [False, True])

@@ -58,6 +58,7 @@ def imported(source: Path, data: Path, *more: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_directory_is_recognised_and_imported_with_and_without_a_server(tmp_path: Path) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs")

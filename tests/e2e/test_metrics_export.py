@@ -14,6 +14,8 @@ import pytest
 
 from tests.e2e.process import START_BOUND, Lithos, running_lithos
 
+pytestmark = pytest.mark.slow
+
 INSTALL = "pip install 'lithos-server[otlp]'"
 
 
@@ -65,7 +67,6 @@ def test_console_telemetry_goes_to_stderr(tmp_path: Path) -> None:
     assert "lithos_documents" in {metric["name"] for metric in resource["scope_metrics"][0]["metrics"]}
 
 
-@pytest.mark.slow
 def test_a_collector_that_never_answers_holds_neither_start_nor_stop(tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     with socket.create_server(("127.0.0.1", 0)) as silent:

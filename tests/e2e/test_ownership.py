@@ -25,6 +25,8 @@ from tests.stores.test_lock_removed import (
     replace_by_empty,
 )
 
+pytestmark = pytest.mark.slow
+
 #: The others, and ten times each, with a process that owns but does not serve: tests/stores.
 FILE = [remove, replace_by_copy, replace_by_empty]
 FOLDER = [move_folder]
@@ -63,7 +65,6 @@ def assert_refused(data: Path, server: Lithos) -> None:
     assert "Traceback" not in told
 
 
-@pytest.mark.slow
 def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running_lithos(data) as server:
@@ -74,7 +75,6 @@ def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_p
         assert ownership(server) == {"status": "ok"}
 
 
-@pytest.mark.slow
 @pytest.mark.deadline(150)
 async def test_the_first_says_so_writes_its_lock_again_and_bridges_find_it(tmp_path: Path) -> None:
     """docs/spec/lifecycle.md §2; the ways side by side, since each takes a look of the owner."""

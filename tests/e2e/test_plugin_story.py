@@ -8,9 +8,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lithos.cli import main
 from tests.e2e.process import clean_environment
 from tests.e2e.stdio import StdioServer
+
+pytestmark = pytest.mark.slow
 
 
 def start_entry(entry: dict[str, Any], errors: Path, **env: str) -> StdioServer:

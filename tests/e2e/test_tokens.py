@@ -22,6 +22,8 @@ from lithos.stores.owner_record import read_owner
 from tests.e2e.clients import call
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 
+pytestmark = pytest.mark.slow
+
 #: Seconds within which a change must be seen at all, on a machine as busy as may be. That a look at the file
 #: comes often enough for the promised 2 s is shown on a clock of its own (`tests/services/test_keyring.py`).
 WITHIN = 30.0
@@ -69,7 +71,6 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.mark.slow
 async def test_two_agents_write_as_themselves_and_a_reader_not_at_all(data: Path) -> None:
     """behaviours 246, 247: over streamable HTTP and SSE; and a revoked one is out within 2 s (248)."""
     ada, bob = create(data, "ada", "--agent", "ada"), create(data, "bob", "--agent", "bob")
@@ -128,7 +129,6 @@ async def _revoke_and_see(data: Path, server: Lithos, secret: str) -> None:
     assert time.monotonic() - began < WITHIN
 
 
-@pytest.mark.slow
 def test_the_owners_commands_need_no_token_of_their_own(data: Path) -> None:
     """The lock holds one, readable by its user alone; clients are given the address all the same."""
     with running_lithos(data) as server:
@@ -194,7 +194,6 @@ def refusals(data: Path) -> Iterator[tuple[str, list[str]]]:
     return "\n".join(said), [*secrets, wrong]
 
 
-@pytest.mark.slow
 def test_no_token_is_in_any_log_metric_or_error(refusals: tuple[str, list[str]], data: Path) -> None:
     """behaviour 248"""
     said, secrets = refusals
@@ -213,7 +212,6 @@ def test_no_token_is_in_any_log_metric_or_error(refusals: tuple[str, list[str]],
         assert secret.encode() not in stored
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["damaged", "removed", "unreadable"])
 def test_a_start_with_a_lost_file_lets_nobody_in_and_says_why(data: Path, fault: str) -> None:
     """behaviour 248"""
@@ -240,7 +238,6 @@ def test_a_start_with_a_lost_file_lets_nobody_in_and_says_why(data: Path, fault:
         assert "Named tokens are refused" in server.log()
 
 
-@pytest.mark.slow
 def test_a_restored_server_asks_for_the_tokens_of_its_backup(data: Path, tmp_path: Path) -> None:
     secret = create(data, "ci", "--rights", "admin")
     with running_lithos(data):

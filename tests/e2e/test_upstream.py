@@ -19,6 +19,8 @@ from tests import upstream
 from tests.e2e.clients import call, connected
 from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
 
+pytestmark = pytest.mark.slow
+
 SHAPES = ("0.4", "0.3", "0.2")
 #: The only names that change: docs/from-upstream.md lists them.
 RENAMED = {("tasks", "completed_at"): "resolved_at"}
@@ -159,7 +161,6 @@ async def test_what_agents_do_keeps_the_columns_that_only_upstream_knows(tmp_pat
     assert next(row for row in rows if row["node_id"] == upstream.RAFT)["theirs"] == "s"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_first_start_that_is_killed_anywhere_is_begun_again(tmp_path: Path, shape: str) -> None:
     """behaviour 242"""

@@ -17,6 +17,8 @@ from tests.actors.watched import note
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 from tests.servers import put_note, serving
 
+pytestmark = pytest.mark.slow
+
 
 def health(server: Lithos) -> dict[str, Any]:
     try:
@@ -50,7 +52,6 @@ async def documents(data: Path) -> tuple[int, list[str]]:
         return len(lithos.server.catalogue), gone
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("whole_folder", [False, True])
 async def test_without_a_server_vanished_files_are_given_up_at_once(tmp_path, whole_folder):
     """behaviour 198"""
@@ -76,7 +77,6 @@ async def test_without_a_server_vanished_files_are_given_up_at_once(tmp_path, wh
     assert await documents(data) == (30 - len(lost), lost)
 
 
-@pytest.mark.slow
 async def test_beside_a_server_the_command_leaves_its_approval_and_waits(tmp_path):
     """behaviour 198"""
     data = tmp_path / "data"
@@ -100,7 +100,6 @@ async def test_beside_a_server_the_command_leaves_its_approval_and_waits(tmp_pat
     assert (number, sorted(gone)) == (11, lost)
 
 
-@pytest.mark.slow
 async def test_no_watch_switches_the_watcher_off(tmp_path):
     data = tmp_path / "data"
     put_note(data, "a.md", note(1))
@@ -108,7 +107,6 @@ async def test_no_watch_switches_the_watcher_off(tmp_path):
         assert health(server)["watcher"] == {"status": "ok", "mode": "off"}
 
 
-@pytest.mark.slow
 async def test_a_running_server_changes_no_byte_of_what_others_write(tmp_path):
     """behaviour 176"""
     data = tmp_path / "data"

@@ -99,6 +99,7 @@ def test_the_workers_are_short() -> None:
         assert len(program(name).splitlines()) <= 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["python", "typescript"])
 def test_a_worker_does_what_there_is_in_order_and_ends(tmp_path: Path, kind: str) -> None:
     """behaviour 258"""
@@ -159,6 +160,7 @@ def test_four_workers_do_a_hundred_tasks_and_one_is_killed(tmp_path: Path) -> No
             assert all(begun[task] >= ended[place[one]][1] for one in waits_for)
 
 
+@pytest.mark.slow
 async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
     """behaviour 258: each task is given once, the oldest first, none that is blocked; fences grow."""
     with running_lithos(tmp_path / "data") as server:
