@@ -17,7 +17,7 @@ from tests.crashpoints import recording
 from tests.crashpoints.disk import File, Folder
 from tests.crashpoints.sweep import Swept, record, sweep
 
-pytestmark = [pytest.mark.slow, pytest.mark.deadline(300)]
+pytestmark = [pytest.mark.nightly, pytest.mark.deadline(300)]
 
 
 async def _sweep(folder: Path, mode: str) -> Swept:

@@ -12,11 +12,12 @@ from mcp.client import Client
 from lithos.stores.coordination.store import CoordinationStore
 from tests.e2e.clients import Gone, WireClient, call, connected
 from tests.e2e.process import running_lithos
+from tests.repeats import repeats
 
 pytestmark = pytest.mark.slow
 
 DEPENDENTS = 150
-KILLS = 8
+KILLS = repeats("KILLS", 3)
 PATIENCE = 30.0
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.e2e.imports import bring, numbers
 from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+from tests.repeats import repeats
 from tests.servers import put_note
 
 pytestmark = pytest.mark.slow
@@ -117,7 +118,7 @@ def test_wrong_sources_are_told_with_what_to_do(tmp_path: Path) -> None:
 
 
 NOTES = 400
-KILLS = 6
+KILLS = repeats("KILLS", 2)
 
 
 def make_vault(folder: Path) -> None:
@@ -140,7 +141,7 @@ def test_killed_again_and_again_it_gives_what_one_run_gives(tmp_path: Path, is_s
     make_vault(vault)
     random, killed = Random(2), tmp_path / "killed"
     environment = clean_environment()
-    lags = [0.4 + random.random() * 2.5 for _ in range(KILLS)]
+    lags = [0.4 + 2.5 * number / KILLS for number in range(KILLS)]
     died = 0
     for lag in lags:
         if is_served:

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 WITHIN = 300.0
 SERVE = ("serve", "--transport", "stdio")
 
-pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
+pytestmark = [pytest.mark.nightly, pytest.mark.takes(20)]
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

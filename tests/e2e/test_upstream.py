@@ -18,6 +18,7 @@ from lithos.stores.database import read_time
 from tests import upstream
 from tests.e2e.clients import call, connected
 from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+from tests.repeats import first_of
 
 pytestmark = pytest.mark.slow
 
@@ -161,7 +162,7 @@ async def test_what_agents_do_keeps_the_columns_that_only_upstream_knows(tmp_pat
     assert next(row for row in rows if row["node_id"] == upstream.RAFT)["theirs"] == "s"
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", first_of(SHAPES, 1))
 async def test_a_first_start_that_is_killed_anywhere_is_begun_again(tmp_path: Path, shape: str) -> None:
     """behaviour 242"""
     data = upstream.build(tmp_path / "data", shape)
