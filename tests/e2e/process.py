@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -83,6 +83,14 @@ class Lithos:
             self.kill()
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None:
+    """Ask again and again, for other processes tell nobody; `told` says what was instead."""
+    end = time.monotonic() + 2 * START_BOUND
+    while not holds():
+        assert time.monotonic() < end, told()
+        time.sleep(0.02)
 
 
 def start_lithos(

@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +18,7 @@ from attrs import define, field
 from lithos.cli.hooks.silence import DEADLINE
 from tests.e2e.hooks import BOUND, SILENT, Printed, Typist, make_typist, started
 from tests.e2e.owners import owning
-from tests.e2e.process import LITHOS, START_BOUND, clean_environment, start_lithos
+from tests.e2e.process import LITHOS, START_BOUND, clean_environment, start_lithos, until
 
 
 def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
@@ -210,10 +209,7 @@ def test_a_hook_does_not_wait_for_a_slow_server_nor_for_another_of_its_session(s
     done: list[Printed] = []
     first = threading.Thread(target=lambda: done.append(started(stub.data, "brief", "x", "--session", "a")))
     first.start()
-    until = time.monotonic() + START_BOUND
-    while len(stub.calls) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: len(stub.calls) == 2)
     assert start_hook(stub.data, "--session", "a") == SILENT
     stub.pause.set()
     first.join(START_BOUND)

@@ -54,12 +54,11 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_before(tmp_path
         files.volume_vanishes,
         files.file_in_pieces,
         partial(files.rename_storm, renames=200),
-        pytest.param(files.half_vanishes, marks=pytest.mark.nightly),
         pytest.param(partial(files.rapid_touches, touches=3_000), marks=pytest.mark.nightly),
         pytest.param(partial(files.rename_storm, renames=500, mode="poll"), marks=pytest.mark.nightly),
         pytest.param(files.strange_names, marks=pytest.mark.nightly),
     ],
-    ids=["volume vanishes", "pieces", "renames", "half vanishes", "touches", "renames polled", "names"],
+    ids=["volume vanishes", "pieces", "renames", "touches", "renames polled", "names"],
 )
 async def test_what_happens_to_a_folder_is_followed(fault: Fault, tmp_path: Path) -> None:
     """behaviours 135, 136, 137, 198, 199"""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
-from tests.e2e.process import START_BOUND, Lithos, running_lithos
+from tests.e2e.process import Lithos, running_lithos, until
 
 pytestmark = pytest.mark.slow
 
@@ -25,11 +24,13 @@ def lines_of(log: str) -> list[dict[str, Any]]:
 
 def wait_for(text: str, server: Lithos) -> None:
     """Wait until the server's log holds the text; a request is what passes the time."""
-    until = time.monotonic() + START_BOUND
-    while text not in server.log():
-        assert time.monotonic() < until, server.log()
+
+    def is_told() -> bool:
         with urlopen(f"{server.url}/health") as answer:
             answer.read()
+        return text in server.log()
+
+    until(is_told, server.log)
 
 
 def without_packages(folder: Path) -> dict[str, str]:

@@ -20,7 +20,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from lithos.stores.owner_record import read_owner
 from tests.e2e.clients import call
-from tests.e2e.process import Lithos, run_lithos, running_lithos
+from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 
 pytestmark = pytest.mark.slow
 
@@ -133,7 +133,7 @@ def test_the_owners_commands_need_no_token_of_their_own(data: Path) -> None:
     """The lock holds one, readable by its user alone; clients are given the address all the same."""
     with running_lithos(data) as server:
         secret = create(data, "ci", "--rights", "read")
-        _wait_closed(server)
+        until(lambda: get(server, "/metrics")[0] == 401)
         record = read_owner(data / ".lithos" / "lock")
         assert record is not None
         assert record.token is not None
@@ -150,13 +150,6 @@ def test_the_owners_commands_need_no_token_of_their_own(data: Path) -> None:
         assert again is not None
         assert later is not None
         assert again.token != later.token
-
-
-def _wait_closed(server: Lithos) -> None:
-    until = time.monotonic() + WITHIN
-    while get(server, "/metrics")[0] != 401:
-        assert time.monotonic() < until, "the server is open still"
-        time.sleep(0.05)
 
 
 @pytest.fixture

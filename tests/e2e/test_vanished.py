@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from lithos.stores.notes.vanished import VanishedFiles
 from tests.actors.watched import note
-from tests.e2e.process import Lithos, run_lithos, running_lithos
+from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 from tests.servers import put_note, serving
 
 pytestmark = pytest.mark.slow
@@ -30,10 +29,7 @@ def health(server: Lithos) -> dict[str, Any]:
 
 def wait_for(server: Lithos, component: str, **expected: object) -> None:
     """Until a component of `/health` says all this."""
-    until = time.monotonic() + 20
-    while not (said := health(server)[component]).items() >= expected.items():
-        assert time.monotonic() < until, said
-        time.sleep(0.05)
+    until(lambda: health(server)[component].items() >= expected.items(), lambda: health(server)[component])
 
 
 async def make_corpus(data: Path) -> None:

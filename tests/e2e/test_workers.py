@@ -9,11 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -21,7 +20,7 @@ import trio
 from tests.e2e.clients import WireClient
 from tests.e2e.feeds import call_tool
 from tests.e2e.pages import read_blocks
-from tests.e2e.process import Lithos, run_lithos, running_lithos
+from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 
 PAGE = Path(__file__).parents[2] / "docs" / "workers.md"
 #: A tenth of a minute, the shortest claim there is.
@@ -73,13 +72,6 @@ def worker(command: list[str], server: Lithos, agent: str, folder: Path) -> Iter
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def await_that(holds: Callable[[], Any], within: float = 30.0) -> None:
-    until = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def logged(folder: Path, what: str) -> list[tuple[str, float]]:
@@ -137,7 +129,7 @@ def test_four_workers_do_a_hundred_tasks_and_one_is_killed(tmp_path: Path) -> No
             )
             for number in range(4)
         }
-        await_that((tmp_path / "log.hung").exists, within=90)
+        until((tmp_path / "log.hung").exists)
         (row,) = call_tool(server, "lithos_task_status", task_id=slow)["tasks"]
         dead = workers.pop(row["claims"][0]["agent"])
         os.killpg(dead.pid, signal.SIGKILL)
