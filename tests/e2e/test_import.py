@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.e2e.imports import bring, numbers
-from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+from tests.e2e.imports import bring, importing, numbers
+from tests.e2e.process import run_lithos, running_lithos
 from tests.repeats import repeats
 from tests.servers import put_note
 
@@ -140,27 +138,16 @@ def test_killed_again_and_again_it_gives_what_one_run_gives(tmp_path: Path, is_s
     vault = tmp_path / "vault"
     make_vault(vault)
     random, killed = Random(2), tmp_path / "killed"
-    environment = clean_environment()
     lags = [0.4 + 2.5 * number / KILLS for number in range(KILLS)]
     died = 0
     for lag in lags:
-        if is_served:
-            with running_lithos(killed) as server:
-                command = [*LITHOS, "-d", str(killed), "import", str(vault)]
-                process = subprocess.Popen(
-                    command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-                )
-                time.sleep(lag)
-                (server.kill if random.random() < 0.5 else process.kill)()
-                died += process.wait(60) != 0
-        else:
-            command = [*LITHOS, "-d", str(killed), "import", str(vault)]
-            process = subprocess.Popen(
-                command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
+        with (
+            running_lithos(killed) if is_served else nullcontext() as server,
+            importing(killed, vault) as process,
+        ):
             time.sleep(lag)
-            os.kill(process.pid, signal.SIGKILL)
-            died += process.wait(60) == -signal.SIGKILL
+            (process if server is None or random.random() < 0.5 else server).kill()
+            died += process.wait(60) != 0
     assert died
     last = bring(killed, vault)
     assert last["notes"]["created"] + last["notes"]["unchanged"] == NOTES
