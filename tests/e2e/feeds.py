@@ -17,7 +17,7 @@ from trio_websocket import WebSocketConnection
 
 from tests.e2e.process import LITHOS, Lithos, clean_environment, read_line, until
 
-BOUND = 20.0
+BOUND = 60.0
 
 
 @define

@@ -41,7 +41,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lithos]:
 
 def ask(server: Lithos, method: str, path: str, **headers: str) -> tuple[int, str]:
     """Status and body of one request; names of headers with `_` for `-`."""
-    connection = http.client.HTTPConnection(*server.address, timeout=10)
+    connection = http.client.HTTPConnection(*server.address, timeout=60)
     given = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     try:

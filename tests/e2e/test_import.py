@@ -80,7 +80,7 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
         assert (data / "knowledge/img/map.png").read_bytes() == b"PNGdata"
 
         def post(headers: dict[str, str]) -> int:
-            connection = http.client.HTTPConnection(*server.address, timeout=10)
+            connection = http.client.HTTPConnection(*server.address, timeout=60)
             body = json.dumps({"step": "begin"})
             connection.request("POST", "/import", body, {"Content-Type": "application/json", **headers})
             answer = connection.getresponse()

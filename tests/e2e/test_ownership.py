@@ -30,7 +30,7 @@ FOLDER = [move_folder]
 
 
 def ownership(server: Lithos) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{server.url}/health", timeout=10) as response:
+    with urllib.request.urlopen(f"{server.url}/health", timeout=60) as response:
         return dict(json.load(response)["components"]["ownership"])
 
 

@@ -42,7 +42,7 @@ def create(data: Path, *arguments: str) -> str:
 def get(
     server: Lithos, path: str, token: str | None = None, method: str = "GET", body: str = ""
 ) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(*server.address, timeout=10)
+    connection = http.client.HTTPConnection(*server.address, timeout=60)
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     headers |= {"Authorization": f"Bearer {token}"} if token is not None else {}
     try:

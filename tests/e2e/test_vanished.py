@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 def health(server: Lithos) -> dict[str, Any]:
     try:
-        with urllib.request.urlopen(f"{server.url}/health", timeout=10) as answer:
+        with urllib.request.urlopen(f"{server.url}/health", timeout=60) as answer:
             return json.load(answer)["components"]
     except urllib.error.HTTPError as failure:
         return json.load(failure)["components"]

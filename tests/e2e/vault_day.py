@@ -358,7 +358,7 @@ async def rest(server: Lithos, seconds: float) -> None:
 
 def is_learned(server: Lithos) -> bool:
     """Whether enrichment did something and has nothing left to do."""
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     values = dict(
         re.findall(r"^lithos_lcma_enrich_(queue_depth|attempts_count)\S* (\S+)$", text, re.MULTILINE)
