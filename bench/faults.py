@@ -50,7 +50,6 @@ def make_faults(kills: int, minutes: float) -> list[Fault]:
         Fault("no byte more, no file more", _in_trio(storage.limits_are_reached)),
         Fault("full disk", _fill_disk),
         Fault("volume vanishes and returns", _in_trio(files.volume_vanishes)),
-        Fault("half of the files vanish", _in_trio(files.half_vanishes)),
         Fault("files in pieces", _in_trio(files.file_in_pieces)),
         Fault("10,000 touches", _in_trio(files.rapid_touches)),
         Fault("rename storm", _in_trio(files.rename_storm)),

@@ -32,6 +32,7 @@ print(full, resident())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(allocator._glibc() is None, reason="another C library")
 def test_freed_memory_of_many_threads_goes_back_to_the_system() -> None:
     done = subprocess.run(

@@ -430,6 +430,7 @@ def test_the_commands_back_up_restore_and_export(tmp_path: Path, capsys: pytest.
     assert run("restore", backup, "-d", tmp_path / "third")[0] == 1
 
 
+@pytest.mark.slow
 def test_an_archive_goes_to_stdout_and_can_be_restored_from_it(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n\nzanzibar\n")

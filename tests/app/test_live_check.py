@@ -86,6 +86,7 @@ def test_a_report_survives_its_way_over_the_wire(result: ScopeResult) -> None:
     assert ScopeResult.of_json(json.loads(json.dumps(result.as_json()))) == result
 
 
+@pytest.mark.slow
 def test_the_command_asks_the_running_server(tmp_path: Path) -> None:
     """behaviour 162: what the server has not saved yet is no fault, and nothing is written."""
     data = tmp_path / "data"

@@ -18,6 +18,7 @@ from lithos.app.stores import close_stores, open_stores
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 
+pytestmark = pytest.mark.slow
 #: What a restore does to names.
 STEPS = ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync")
 
@@ -80,7 +81,7 @@ def run_killed(at: int, work: Callable[[], object]) -> bool:
     return status != 0
 
 
-@pytest.mark.parametrize("is_killed_twice", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("is_killed_twice", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(
     tmp_path: Path, is_killed_twice: bool
 ) -> None:

@@ -18,6 +18,7 @@ from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.services.notes.undo import UndoRun
+from tests.repeats import first_of
 from tests.servers import Clock, Lithos, serving
 
 START = "2026-03-04T05:06:07+00:00"
@@ -393,7 +394,7 @@ async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
     return tree
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first_of(range(8), 2))
 @at_desk
 async def test_whatever_one_agent_did_to_several_notes_one_run_takes_it_back(desk: Desk, seed: int) -> None:
     """behaviour 224: moves, titles and addresses that change hands, deletions and returns"""
@@ -545,7 +546,7 @@ class Slots:
         return True
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", first_of(range(12), 3))
 @at_desk
 async def test_any_interleaving_is_undone_as_the_model_says(desk: Desk, seed: int) -> None:
     """behaviour 224"""

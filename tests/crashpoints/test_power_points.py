@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.crashpoints.sweep import record, sweep
-from tests.crashpoints.test_kill_points import POINTS
+from tests.crashpoints.test_kill_points import EVERY, POINTS
 
 
 @pytest.mark.slow
-@pytest.mark.takes(30)
+@pytest.mark.takes(8)
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize(
     ("mode", "every"),
-    [("power loss", 1), ("power loss, names first", 1), ("power loss, by luck", 12)],
+    [("power loss", EVERY), ("power loss, names first", EVERY), ("power loss, by luck", 12 * EVERY)],
     ids=["nothing unsynced", "names first", "luck"],
 )
 async def test_a_power_failure_at_any_point_loses_and_halves_nothing(
@@ -26,5 +26,5 @@ async def test_a_power_failure_at_any_point_loses_and_halves_nothing(
     swept = await sweep(script, mode, tmp_path, every=every)
     assert not swept.faults, swept.faults
     assert swept.points > POINTS
-    assert swept.disks > 50
+    assert swept.disks > 50 // EVERY
     print(f"{mode}: {swept.points} points, {swept.disks} disks")  # noqa: T201 - for `pytest -s`

@@ -16,8 +16,9 @@ from lithos.stores.sqlite import Durability
 from tests.crashpoints import recording
 from tests.crashpoints.disk import File, Folder
 from tests.crashpoints.sweep import Swept, record, sweep
+from tests.repeats import first_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.deadline(300)]
+pytestmark = pytest.mark.deadline(300)
 
 
 async def _sweep(folder: Path, mode: str) -> Swept:
@@ -36,7 +37,8 @@ def _forget_syncs(patch: pytest.MonkeyPatch, kind: type) -> None:
     patch.setattr(recording._Calls, "fsync", fsync)
 
 
-@pytest.mark.parametrize("mode", ["power loss", "power loss, names first"])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", first_of(["power loss", "power loss, names first"], 1))
 async def test_a_note_that_is_not_synced_is_found(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,12 +48,14 @@ async def test_a_note_that_is_not_synced_is_found(
     assert "note alpha" in fault[2].lower()
 
 
+@pytest.mark.nightly
 async def test_a_folder_that_is_not_synced_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/spec/lifecycle.md §3"""
     _forget_syncs(monkeypatch, Folder)
     assert (await _sweep(tmp_path, "power loss")).faults
 
 
+@pytest.mark.nightly
 async def test_a_database_that_is_not_synced_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +65,7 @@ async def test_a_database_that_is_not_synced_is_found(
     assert "agent ada" in fault[2]
 
 
+@pytest.mark.nightly
 async def test_an_answer_before_the_journal_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """behaviour 193: an event of everything that was acknowledged"""
     announce = Publisher._announce
@@ -81,6 +86,7 @@ async def test_an_answer_before_the_journal_is_found(tmp_path: Path, monkeypatch
     assert "acknowledged events are gone" in fault[2]
 
 
+@pytest.mark.nightly
 async def test_a_file_that_is_left_behind_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/spec/lifecycle.md §1"""
     monkeypatch.setattr(NoteFiles, "recover", lambda *_: 0)

@@ -91,9 +91,10 @@ class Person:
     def path_of(self, client: str, scope: str = "user") -> Path:
         return (self.home if scope == "user" else self.project) / FILES[client, scope]
 
-    def sample(self, client: str, scope: str) -> bytes | None:
-        found = next((SAMPLES / client).glob(f"{scope}.*"), None)
-        return None if found is None else found.read_bytes()
+    def put_sample(self, client: str, scope: str = "user") -> tuple[bytes, Path]:
+        """Have the sample of the client's file; it and its path."""
+        (found,) = (SAMPLES / client).glob(f"{scope}.*")
+        return found.read_bytes(), self.put(client, found.read_bytes(), scope)
 
     def put(self, client: str, data: bytes, scope: str = "user") -> Path:
         path = self.path_of(client, scope)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import http.client
 import json
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import trio
 from attrs import define, field
+from trio_websocket import WebSocketConnection
 
-from tests.e2e.process import LITHOS, Lithos, clean_environment, read_line
+from tests.e2e.process import LITHOS, Lithos, clean_environment, read_line, until
 
-BOUND = 20.0
+BOUND = 60.0
 
 
 @define
@@ -97,9 +98,7 @@ def gauge(server: Lithos, name: str) -> float:
 
 def await_clients(server: Lithos, count: int) -> None:
     """Until so many WebSocket clients are there."""
-    until = time.monotonic() + BOUND
-    while gauge(server, "lithos_ws_active_clients") != count:
-        assert time.monotonic() < until, f"no {count} WebSocket clients"
+    until(lambda: gauge(server, "lithos_ws_active_clients") == count)
 
 
 @define
@@ -140,3 +139,14 @@ def command(data: Path, *arguments: str) -> Iterator[Command]:
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()
+
+
+async def receive(socket: WebSocketConnection) -> Any:
+    """The next message of a WebSocket, as JSON."""
+    with trio.fail_after(BOUND):
+        return json.loads(await socket.get_message())
+
+
+def ws_url(server: Lithos, query: str) -> str:
+    """Where created notes are told over WebSocket."""
+    return f"{server.url.replace('http', 'ws')}/events/ws?types=note.created&{query}"

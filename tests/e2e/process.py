@@ -9,16 +9,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import define, field
 
 LITHOS = (sys.executable, "-m", "lithos")
-START_BOUND = 30.0
+#: Patience, not a promise: all tests of a machine may start programs at once.
+START_BOUND = 60.0
 #: A stop takes 4 s at most where the machine has nothing else to do, and for ever where it hangs.
-STOP_BOUND = 15.0
+STOP_BOUND = 45.0
 WHOLE_AND_STATIC = {"LITHOS_SEARCH__TIER": "static", "LITHOS_SERVER__MAX_ANSWER_CHARS": "0"}
 
 
@@ -83,6 +84,14 @@ class Lithos:
             self.kill()
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None:
+    """Ask again and again, for other processes tell nobody; `told` says what was instead."""
+    end = time.monotonic() + START_BOUND
+    while not holds():
+        assert time.monotonic() < end, told()
+        time.sleep(0.02)
 
 
 def start_lithos(

@@ -7,7 +7,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,12 +77,26 @@ class StdioServer:
 @contextmanager
 def stdio_server(data: Path, stderr: int, **env: str) -> Iterator[StdioServer]:
     """A server on `data` for the block, killed afterwards unless it has ended."""
+    with stdio_program([*LITHOS, "-d", data, "serve"], clean_environment(env), stderr=stderr) as server:
+        yield server
+
+
+@contextmanager
+def stdio_program(
+    words: Sequence[str | Path],
+    env: Mapping[str, str],
+    *,
+    stderr: int = subprocess.DEVNULL,
+    cwd: Path | None = None,
+) -> Iterator[StdioServer]:
+    """The same of any program that starts one."""
     with subprocess.Popen(
-        [*LITHOS, "-d", str(data), "serve"],
+        list(map(str, words)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
-        env=clean_environment(env),
+        env=dict(env),
+        cwd=cwd,
     ) as process:
         try:
             yield StdioServer(process)

@@ -11,6 +11,8 @@ import pytest
 
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "correct-horse-battery-staple"
 LIST_TOOLS = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 ENDPOINTS = (
@@ -39,7 +41,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lithos]:
 
 def ask(server: Lithos, method: str, path: str, **headers: str) -> tuple[int, str]:
     """Status and body of one request; names of headers with `_` for `-`."""
-    connection = http.client.HTTPConnection(*server.address, timeout=10)
+    connection = http.client.HTTPConnection(*server.address, timeout=60)
     given = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     try:
@@ -100,7 +102,6 @@ def test_foreign_hosts_and_origins_are_refused(guarded: Lithos, headers: dict[st
     assert ask(guarded, "POST", "/mcp", Authorization=f"Bearer {TOKEN}", **headers)[0] == status
 
 
-@pytest.mark.slow
 def test_an_open_bind_without_token_warns(tmp_path: Path) -> None:
     """behaviour 203"""
     with running_lithos(tmp_path / "data", "--host", "0.0.0.0") as server:

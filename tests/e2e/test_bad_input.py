@@ -14,6 +14,8 @@ import trio
 from tests.e2e.clients import WireClient, call, connected
 from tests.e2e.process import START_BOUND, STOP_BOUND, Lithos, running_lithos
 
+pytestmark = pytest.mark.slow
+
 HEAD = b"Host: localhost\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 LIST_TOOLS = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 ODD_NAMES = (
@@ -132,7 +134,6 @@ async def test_odd_arguments_are_refused_or_stored_but_never_crash(server: Litho
             assert "results" in answer or answer["code"] == "invalid_input", answer
 
 
-@pytest.mark.slow
 async def test_odd_files_are_served_or_skipped_with_a_word_in_the_log(tmp_path: Path) -> None:
     """behaviours 22, 176, 182"""
     data = tmp_path / "data"

@@ -24,7 +24,13 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from lithos.front.server.limits import STOP_GRACE
 from lithos.stores.lock import OwnerLock
 from lithos.stores.owner_record import OwnerRecord
-from tests.e2e.process import LITHOS, START_BOUND, STOP_BOUND, clean_environment, run_lithos, running_lithos
+from tests.e2e.process import (
+    LITHOS,
+    clean_environment,
+    run_lithos,
+    running_lithos,
+    until,
+)
 from tests.e2e.stdio import StdioServer, stdio_server
 from tests.e2e.test_changes import META, new_note, notice
 
@@ -105,6 +111,7 @@ def test_a_bridge_is_the_owners_user_whatever_token_it_is_configured_with(
         assert stat.S_IMODE((data / ".lithos" / "lock").stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_an_owner_in_another_container_is_named_with_exit_4(tmp_path: Path) -> None:
     lock = OwnerLock(tmp_path / "data" / ".lithos" / "lock")
     lock.acquire("now")
@@ -136,11 +143,11 @@ def test_a_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Pat
         os.close(alive)
         os.close(reading)
         try:
-            wait_for(lambda: b"Starting MCP server" in (tmp_path / "stderr").read_bytes())
+            until(lambda: b"Starting MCP server" in (tmp_path / "stderr").read_bytes())
         finally:
             parent.kill()
             parent.wait()
-        wait_for(lambda: b"the parent process has gone" in (tmp_path / "stderr").read_bytes())
+        until(lambda: b"the parent process has gone" in (tmp_path / "stderr").read_bytes())
     os.close(writing)
     os.close(ending)
 
@@ -256,11 +263,3 @@ async def test_the_official_client_works_through_a_bridge(mode: str, version: st
 async def _write(client: Client, number: int, results: list[Any]) -> None:
     note = {"title": f"ünïcode {number}", "content": "text", "agent": "a"}
     results.append((await client.call_tool("lithos_write", note)).structured_content)
-
-
-def wait_for(holds: Any, within: float = START_BOUND + STOP_BOUND) -> None:
-    """Ask again and again, for other processes tell nobody."""
-    until = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.05)

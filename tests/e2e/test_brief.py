@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,11 +15,10 @@ from typing import Any
 import pytest
 from attrs import define, field
 
+from lithos.cli.hooks.silence import DEADLINE
+from tests.e2e.hooks import BOUND, SILENT, Printed, Typist, make_typist, started
 from tests.e2e.owners import owning
-from tests.e2e.process import LITHOS, clean_environment, running_lithos, start_lithos
-
-#: Seconds that a hook may take (docs/spec/integration.md §2).
-BOUND = 1.0
+from tests.e2e.process import LITHOS, START_BOUND, clean_environment, start_lithos, until
 
 
 def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
@@ -36,6 +34,7 @@ class Stub:
     """A server that owns a data directory and knows one tool."""
 
     data: Path
+    typist: Typist
     answer: Any = field(factory=briefing)
     #: Sent as it is in the place of an answer.
     raw: bytes | None = None
@@ -45,6 +44,12 @@ class Stub:
     tells_once: bool = False
     calls: list[dict[str, Any]] = field(factory=list)
     tokens: list[str | None] = field(factory=list)
+
+    def brief(self, *arguments: str, **more: Any) -> Printed:
+        return self.typist(self.data, "brief", *arguments, **more)
+
+    def expect_silence(self, *arguments: str, **more: Any) -> None:
+        assert self.brief("--hook", *arguments, **more) == SILENT
 
     def take(self, message: Mapping[str, Any], authorization: str | None) -> bytes:
         assert (message["method"], message["params"]["name"]) == ("tools/call", "lithos_context")
@@ -82,9 +87,12 @@ def serve(stub: Stub) -> ThreadingHTTPServer:
     return server
 
 
+typist = pytest.fixture(make_typist)
+
+
 @pytest.fixture
-def stub(tmp_path: Path) -> Iterator[Stub]:
-    found = Stub(tmp_path / "data")
+def stub(tmp_path: Path, typist: Typist) -> Iterator[Stub]:
+    found = Stub(tmp_path / "data", typist)
     server = serve(found)
     with owning(found.data, f"http://127.0.0.1:{server.server_port}"):
         yield found
@@ -94,44 +102,22 @@ def stub(tmp_path: Path) -> Iterator[Stub]:
     server.server_close()
 
 
-@define
-class Printed:
-    code: int
-    out: str
-    err: str
-    seconds: float
-
-
-def brief(data: Path, *arguments: str, cwd: Path | None = None, **env: str) -> Printed:
-    state = {"XDG_STATE_HOME": str(data.parent / "state")}
-    began = time.perf_counter()
-    done = subprocess.run(
-        [*LITHOS, "-d", str(data), "brief", *arguments],
-        capture_output=True, text=True, env=clean_environment(state | env), cwd=cwd or data.parent,
-        stdin=subprocess.DEVNULL, timeout=30, check=False,
-    )  # fmt: skip
-    return Printed(done.returncode, done.stdout, done.stderr, time.perf_counter() - began)
-
-
-def expect_silence(data: Path, *arguments: str, **env: str) -> None:
-    done = brief(data, "--hook", *arguments, **env)
-    assert (done.code, done.out, done.err) == (0, "", "")
-    assert done.seconds < BOUND
+def start_hook(data: Path, *arguments: str) -> Printed:
+    return started(data, "brief", "--hook", *arguments)
 
 
 def test_a_hook_prints_what_is_new_once_per_session(stub: Stub) -> None:
     """Behaviour 244: the cursor of each session goes with the next question."""
     for session, since in (("a", None), ("a", "7"), ("b", None), ("a", "7")):
-        done = brief(stub.data, "--hook", "--session", session, "--agent", "claude@host")
-        assert (done.code, done.out, done.err) == (0, "# Briefing\n", "")
-        assert done.seconds < BOUND
+        done = stub.brief("--hook", "--session", session, "--agent", "claude@host")
+        assert done == Printed(0, "# Briefing\n", "")
         call = stub.calls.pop()
         assert call.pop("since", None) == since
         assert call == {"query": stub.data.parent.name, "budget": 800, "agent_id": "claude@host"}
     assert set(stub.tokens) == {"Bearer s3cret"}
     stub.answer = briefing("", cursor="9")
-    expect_silence(stub.data, "--session", "a")
-    brief(stub.data, "--hook", "--session", "a", "--since", "3")
+    stub.expect_silence("--session", "a")
+    stub.brief("--hook", "--session", "a", "--since", "3")
     assert [call.get("since") for call in stub.calls] == ["7", "3"]
 
 
@@ -140,17 +126,19 @@ def test_a_hook_asks_about_the_project_it_runs_in(stub: Stub, tmp_path: Path) ->
     below = tmp_path / "my-repository" / "src" / "deep"
     below.mkdir(parents=True)
     (tmp_path / "my-repository" / ".git").mkdir()
-    brief(stub.data, "--hook", cwd=below)
-    brief(stub.data, "--hook", "raft log", cwd=below)
-    brief(stub.data, "--hook", "--task", "t1", "--budget", "100", cwd=below)
+    stub.brief("--hook", cwd=below)
+    stub.brief("--hook", "raft log", cwd=below)
+    stub.brief("--hook", "--task", "t1", "--budget", "100", cwd=below)
     assert [(call.get("query"), call.get("task_id"), call["budget"]) for call in stub.calls] == [
         ("my-repository src deep", None, 800), ("raft log", None, 800), (None, "t1", 100)
     ]  # fmt: skip
-    brief(stub.data, "--hook", "--budget", "5000")
+    stub.brief("--hook", "--budget", "5000")
     assert stub.calls[-1]["budget"] == 800
 
 
-def test_a_data_directory_is_found_as_the_configuration_says(stub: Stub, tmp_path: Path) -> None:
+def test_a_data_directory_is_found_as_the_configuration_says(
+    stub: Stub, typist: Typist, tmp_path: Path
+) -> None:
     config = tmp_path / "lithos.yaml"
     config.write_text(json.dumps({"storage": {"data_dir": str(stub.data)}}))
     for arguments, env in (
@@ -160,25 +148,21 @@ def test_a_data_directory_is_found_as_the_configuration_says(stub: Stub, tmp_pat
         (["-d", "~/data"], {"HOME": str(tmp_path)}),
         ([], {}),  # ./data
     ):
-        done = subprocess.run(
-            [*LITHOS, *arguments, "brief", "--hook"],
-            capture_output=True, text=True, cwd=tmp_path, env=clean_environment(env), timeout=30, check=True,
-        )  # fmt: skip
-        assert (done.stdout, done.stderr) == ("# Briefing\n", ""), (arguments, env)
+        done = typist.typed(*arguments, "brief", "--hook", cwd=tmp_path, **env)
+        assert done == Printed(0, "# Briefing\n", ""), (arguments, env)
 
 
 def test_what_steers_a_terminal_is_printed_as_text(stub: Stub) -> None:
     """Behaviour 244."""
     stub.answer = briefing("# Red \x1b[31m\r\nline\u2028two \u202e ü\n")
     expected = "# Red \\x1b[31m\\r\nline\\u2028two \\u202e ü\n"
-    assert brief(stub.data, "--hook").out == expected
-    assert brief(stub.data, "red").out == expected
-    assert brief(stub.data, "--hook", PYTHONIOENCODING="ascii").out == expected.replace("ü", "\\xfc")
+    assert stub.brief("--hook").out == expected
+    assert stub.brief("red").out == expected
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_a_hook_is_silent_when_the_answer_is_too_large_or_of_another_shape(stub: Stub) -> None:
+    """Behaviour 244: at most 800 tokens."""
+    answers: list[Any] = [
         briefing("x " * 2_000, tokens=1_000),
         briefing("x " * 2_000, tokens=800),  # it says so, but 4 bytes are a token at least
         briefing("short", tokens=801),
@@ -187,18 +171,15 @@ def test_what_steers_a_terminal_is_printed_as_text(stub: Stub) -> None:
         {"status": "error", "code": "invalid_input", "message": "no"},
         None,
         {},
-    ],
-)
-def test_a_hook_is_silent_when_the_answer_is_too_large_or_of_another_shape(stub: Stub, answer: Any) -> None:
-    """Behaviour 244: at most 800 tokens."""
-    stub.answer = answer
-    expect_silence(stub.data, "--session", "a")
-    assert len(stub.calls) == 1
+    ]
+    for stub.answer in answers:
+        stub.expect_silence("--session", "a")
+    assert len(stub.calls) == len(answers)
 
 
-@pytest.mark.parametrize(
-    ("status", "raw"),
-    [
+def test_a_hook_is_silent_when_the_server_answers_otherwise(stub: Stub) -> None:
+    """Behaviour 244."""
+    answers = [
         (200, b""),
         (200, b"not json"),
         (200, b"[]"),
@@ -209,68 +190,64 @@ def test_a_hook_is_silent_when_the_answer_is_too_large_or_of_another_shape(stub:
         (401, b""),
         (500, b"{}"),
         (302, b""),
-    ],
-)
-def test_a_hook_is_silent_when_the_server_answers_otherwise(stub: Stub, status: int, raw: bytes) -> None:
-    """Behaviour 244."""
-    stub.status, stub.raw = status, raw
-    expect_silence(stub.data)
+    ]
+    for stub.status, stub.raw in answers:
+        stub.expect_silence()
+    assert len(stub.calls) == len(answers)
 
 
-def test_a_hook_does_not_wait_for_a_slow_server(stub: Stub) -> None:
-    """Behaviour 244."""
+@pytest.mark.slow
+def test_a_hook_does_not_wait_for_a_slow_server_nor_for_another_of_its_session(stub: Stub) -> None:
+    """Behaviour 244: the first one is stuck; a second says nothing rather than the same.
+
+    Who waited would print the answer, which comes in the end.
+    """
+    assert DEADLINE < BOUND
     stub.pause = threading.Event()
-    expect_silence(stub.data, "--session", "a")
+    assert start_hook(stub.data, "--session", "b") == SILENT
     assert len(stub.calls) == 1
-
-
-def test_a_hook_does_not_wait_for_another_of_its_session(stub: Stub) -> None:
-    """Behaviour 244: the first one is stuck; a second says nothing rather than the same."""
-    stub.pause = threading.Event()
     done: list[Printed] = []
-    first = threading.Thread(target=lambda: done.append(brief(stub.data, "x", "--session", "a")))
+    first = threading.Thread(target=lambda: done.append(started(stub.data, "brief", "x", "--session", "a")))
     first.start()
-    until = time.monotonic() + 10
-    while not stub.calls:
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    expect_silence(stub.data, "--session", "a")
+    until(lambda: len(stub.calls) == 2)
+    assert start_hook(stub.data, "--session", "a") == SILENT
     stub.pause.set()
-    first.join(20)
+    first.join(START_BOUND)
     assert [each.out for each in done] == ["# Briefing\n"]
-    assert len(stub.calls) == 1
+    assert len(stub.calls) == 2
 
 
+@pytest.mark.slow
 def test_hooks_of_one_session_at_once_do_not_tell_the_same(stub: Stub) -> None:
     """Behaviour 244."""
     stub.tells_once = True
     done: list[Printed] = []
     hooks = [
-        threading.Thread(target=lambda: done.append(brief(stub.data, "--hook", "--session", "a")))
+        threading.Thread(target=lambda: done.append(start_hook(stub.data, "--session", "a")))
         for _ in range(6)
     ]
     for hook in hooks:
         hook.start()
     for hook in hooks:
-        hook.join(30)
+        hook.join(START_BOUND)
     assert [each.code for each in done] == [0] * 6
     assert sum(each.out == "# Briefing\n" for each in done) <= 1  # a busy machine may leave time for none
     assert {each.out for each in done} <= {"# Briefing\n", ""}
-    assert brief(stub.data, "x", "--session", "a").code == 0
-    told = brief(stub.data, "--hook", "--session", "a")
-    assert told.out == ""
+    assert started(stub.data, "brief", "x", "--session", "a").code == 0
+    assert stub.brief("--hook", "--session", "a").out == ""
 
 
+@pytest.mark.slow
 def test_a_hook_does_not_wait_for_a_socket_that_says_nothing(tmp_path: Path) -> None:
     """Behaviour 244: a connection that is accepted and then forgotten, and one that is never accepted."""
     data = tmp_path / "data"
     listener = socket.create_server(("127.0.0.1", 0), backlog=1)
     with listener, owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
-        expect_silence(data)
-        expect_silence(data)
-        expect_silence(data)  # by now the queue is full: not even connected
+        for _ in range(3):  # by the last the queue is full: not even connected
+            assert start_hook(data) == SILENT
 
 
+@pytest.mark.slow
 def test_a_hook_does_not_wait_for_a_server_that_drips(tmp_path: Path) -> None:
     """Behaviour 244: each byte in time, the answer never."""
     data = tmp_path / "data"
@@ -290,62 +267,50 @@ def test_a_hook_does_not_wait_for_a_server_that_drips(tmp_path: Path) -> None:
         thread = threading.Thread(target=drip, args=(listener,))
         thread.start()
         with owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
-            expect_silence(data)
+            assert start_hook(data) == SILENT
         stop.set()
         thread.join(10)
 
 
-def test_a_hook_is_silent_without_a_server(tmp_path: Path) -> None:
+def test_a_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None:
     """Behaviour 244: no data directory, an empty one, a record of whatever kind."""
     data = tmp_path / "data"
-    expect_silence(data)
+
+    def expect_silence() -> None:
+        assert typist(data, "brief", "--hook") == SILENT
+
+    expect_silence()
     (data / ".lithos").mkdir(parents=True)
-    expect_silence(data)
+    expect_silence()
     lock = data / ".lithos" / "lock"
     for content in (b"", b"{", b"[]", b'{"url": 7}', b"\xff", b"[" * 70_000):
         lock.write_bytes(content)
-        expect_silence(data)
-    with owning(data, None):
-        expect_silence(data)
-    with owning(data, "http://127.0.0.1:1"):
-        expect_silence(data)  # refused
-    for url in ("no address", "http://[::1", "http://127.0.0.1:99999", "http://no-such-host.invalid:80"):
+        expect_silence()
+    addresses = ("http://127.0.0.1:1", "no address", "http://[::1", "http://127.0.0.1:99999")
+    for url in (None, *addresses, "http://no-such-host.invalid:80"):
         with owning(data, url):
-            expect_silence(data)
+            expect_silence()
 
 
-def test_a_hook_does_not_speak_to_whoever_has_the_port_of_a_dead_owner(stub: Stub, tmp_path: Path) -> None:
+def test_a_hook_does_not_speak_to_whoever_has_the_port_of_a_dead_owner(
+    stub: Stub, typist: Typist, tmp_path: Path
+) -> None:
     """Behaviour 244: the record stayed after a kill; its address may be somebody else's now."""
     left = tmp_path / "left" / "data"
     (left / ".lithos").mkdir(parents=True)
     record = json.loads((stub.data / ".lithos" / "lock").read_text())
     (left / ".lithos" / "lock").write_text(json.dumps(record))
-    expect_silence(left)
+    assert typist(left, "brief", "--hook") == SILENT
     assert stub.calls == []
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--budget", "lots"],
-        ["--budget", "0"],
-        ["--no-such-option"],
-        ["one", "two"],
-        ["--session", ""],
-        ["--session", "x" * 2_000],
-        ["-c", "missing.yaml"],
-    ],
-)
-def test_a_hook_is_silent_when_it_is_called_wrongly(stub: Stub, arguments: list[str]) -> None:
+def test_a_hook_is_silent_when_it_is_called_wrongly(stub: Stub, typist: Typist) -> None:
     """Behaviour 244: exit code 2 would stop some clients."""
-    if arguments[0] == "-c":
-        done = subprocess.run(
-            [*LITHOS, *arguments, "brief", "--hook"],
-            capture_output=True, text=True, env=clean_environment(), timeout=30, check=False,
-        )  # fmt: skip
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    else:
-        expect_silence(stub.data, *arguments)
+    for words in ("--budget lots", "--budget 0", "--no-such-option", "one two"):
+        stub.expect_silence(*words.split())
+    for session in ("", "x" * 2_000):
+        stub.expect_silence("--session", session)
+    assert typist.typed("-c", "missing.yaml", "brief", "--hook", cwd=stub.data.parent) == SILENT
     assert stub.calls == []
 
 
@@ -353,56 +318,60 @@ def test_a_hook_is_silent_where_it_cannot_remember(stub: Stub, tmp_path: Path) -
     """Behaviour 244: better nothing than the same again and again."""
     blocked = tmp_path / "a file"
     blocked.write_text("")
-    expect_silence(stub.data, "--session", "a", XDG_STATE_HOME=str(blocked))
+    stub.expect_silence("--session", "a", XDG_STATE_HOME=str(blocked))
     assert stub.calls == []
 
 
+@pytest.mark.slow
 def test_a_hook_whose_reader_has_gone_ends_quietly(stub: Stub) -> None:
-    """Behaviour 244: and what nobody read counts as not told."""
+    """Behaviour 244: and what nobody read counts as not told; nor need its terminal know every letter."""
+    environment = clean_environment({"XDG_STATE_HOME": str(stub.data.parent / "state")})
+    command = [*LITHOS, "-d", str(stub.data), "brief", "--hook", "--session", "a"]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [*LITHOS, "-d", str(stub.data), "brief", "--hook", "--session", "a"],
-        stdout=writer, stderr=subprocess.PIPE, timeout=30, check=False,
-        env=clean_environment({"XDG_STATE_HOME": str(stub.data.parent / "state")}),
-    )  # fmt: skip
+        command, stdout=writer, stderr=subprocess.PIPE, timeout=START_BOUND, check=False, env=environment
+    )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert brief(stub.data, "--hook", "--session", "a").out == "# Briefing\n"
+    stub.answer = briefing("# ü")
+    read = subprocess.check_output(
+        command, timeout=START_BOUND, env=environment | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert read == b"# \\xfc\n"
     assert [call.get("since") for call in stub.calls] == [None, None]
 
 
-def test_a_person_is_told_what_is_wrong(stub: Stub, tmp_path: Path) -> None:
-    done = brief(stub.data, "raft", "--task", "t", "--budget", "3000", "--since", "5")
+def test_a_person_is_told_what_is_wrong(stub: Stub, typist: Typist, tmp_path: Path) -> None:
+    done = stub.brief("raft", "--task", "t", "--budget", "3000", "--since", "5")
     assert (done.code, done.out) == (0, "# Briefing\n")
     assert stub.calls == [{"query": "raft", "task_id": "t", "budget": 3000, "since": "5"}]
-    done = brief(stub.data, "raft", "--json")
-    assert json.loads(done.out) == stub.answer
-    done = brief(stub.data)
+    assert json.loads(stub.brief("raft", "--json").out) == stub.answer
+    done = stub.brief()
     assert (done.code, "a QUERY, --task ID, or both" in done.err) == (2, True)
     stub.answer = {"status": "error", "code": "invalid_input", "message": "budget must be 200 or more."}
-    done = brief(stub.data, "raft")
-    assert (done.code, done.out, done.err) == (1, "", "lithos: budget must be 200 or more.\n")
+    assert stub.brief("raft") == Printed(1, "", "lithos: budget must be 200 or more.\n")
     nowhere = tmp_path / "nowhere"
     (nowhere / "knowledge").mkdir(parents=True)
-    done = brief(nowhere, "raft")
+    done = typist(nowhere, "brief", "raft")
     assert (done.code, done.out) == (1, "")
     assert f"Start it with: lithos -d {nowhere} serve -t http" in done.err
 
 
 def test_what_is_told_as_json_to_a_hook_is_its_text(stub: Stub) -> None:
-    done = brief(stub.data, "--hook", "--json")
+    done = stub.brief("--hook", "--json")
     assert json.loads(done.out) == {"text": "# Briefing", "tokens": 3, "cursor": "7"}
 
 
-def test_a_hook_is_quick_beside_a_real_server_and_after_its_death(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_hook_is_quiet_beside_a_real_server_and_after_its_death(tmp_path: Path) -> None:
     """Behaviour 244."""
     data = tmp_path / "data"
-    with running_lithos(data):
-        done = brief(data, "--hook", "--session", "a")
-        assert (done.code, done.err) == (0, "")
-        assert done.seconds < BOUND
     server = start_lithos(data)
-    server.kill()
-    server.close()
-    expect_silence(data, "--session", "b")
+    try:
+        done = start_hook(data, "--session", "a")
+        assert (done.code, done.err) == (0, "")
+        server.kill()
+    finally:
+        server.close()
+    assert start_hook(data, "--session", "b") == SILENT

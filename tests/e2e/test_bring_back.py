@@ -13,6 +13,8 @@ from lithos.stores.owner_record import read_owner
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 
+pytestmark = pytest.mark.slow
+
 SINCE = "2020-01-01T00:00Z"
 
 
@@ -50,7 +52,6 @@ def check_commands(data: Path, note: str) -> None:
     assert "There is no version 99" in ask("-d", data, "restore-note", note, "--version", "99", code=1)
 
 
-@pytest.mark.slow
 def test_beside_a_server(tmp_path: Path) -> None:
     """behaviours 222, 223, 224"""
     data = tmp_path / "data"
@@ -58,7 +59,6 @@ def test_beside_a_server(tmp_path: Path) -> None:
         check_commands(data, spoil(server))
 
 
-@pytest.mark.slow
 def test_without_a_server(tmp_path: Path) -> None:
     """behaviours 222, 223, 224"""
     data = tmp_path / "data"
@@ -67,7 +67,6 @@ def test_without_a_server(tmp_path: Path) -> None:
     check_commands(data, note)
 
 
-@pytest.mark.slow
 def test_nobody_but_a_command_of_the_owner_acts_under_a_name_of_lithos(tmp_path: Path) -> None:
     """The header of commands counts beside the owner's token alone, and that token alone makes no command."""
     data = tmp_path / "data"

@@ -12,6 +12,8 @@ import pytest
 from lithos.front.server.limits import STOP_GRACE
 from tests.e2e.stdio import StdioServer, stdio_server
 
+pytestmark = pytest.mark.slow
+
 UPDATED = "notifications/resources/updated"
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -42,7 +44,6 @@ def notice(server: StdioServer) -> Any:
     return message["params"]
 
 
-@pytest.mark.slow
 def test_a_session_on_stdio_is_told(tmp_path: Path) -> None:
     """behaviours 204, 205"""
     with stdio_server(tmp_path / "data", subprocess.DEVNULL) as server:
@@ -56,7 +57,6 @@ def test_a_session_on_stdio_is_told(tmp_path: Path) -> None:
         server.rest()
 
 
-@pytest.mark.slow
 def test_a_modern_client_on_stdio_listens_and_leaves_at_once(tmp_path: Path) -> None:
     """behaviours 204, 205: an open stream of changes does not hold up the end"""
     with stdio_server(tmp_path / "data", subprocess.DEVNULL) as server:

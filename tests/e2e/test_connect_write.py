@@ -38,9 +38,7 @@ def test_a_file_is_written_as_the_client_reads_it_and_restored_to_the_byte(
     client: str, scope: str, person: Person
 ) -> None:
     """Behaviour 243."""
-    sample = person.sample(client, scope)
-    assert sample is not None
-    path = person.put(client, sample, scope)
+    sample, path = person.put_sample(client, scope)
     before = person.files()
     for way in ways_of(client):
         others = servers_of(client, sample)
@@ -57,6 +55,12 @@ def test_a_file_is_written_as_the_client_reads_it_and_restored_to_the_byte(
         assert Path(done["backup"]).read_bytes() == sample
         assert is_inserted(sample, path.read_bytes())
 
+        state, files_then = (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino), person.files()
+        again = person.connect(*arguments(client, scope, "--write", "--transport", way))
+        assert again["action"] == "already connected"
+        assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) == state
+        assert person.files() == files_then
+
         assert person.connect(*arguments(client, scope, "--remove"))["action"] == "removed"
         assert path.read_bytes() == sample
         assert (person.files(), person.records()) == (before, [])
@@ -66,19 +70,6 @@ def is_inserted(old: bytes, new: bytes) -> bool:
     """Whether `new` is `old` with one piece more."""
     begin = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), len(old))
     return new.endswith(old[begin:])
-
-
-@pytest.mark.parametrize(("client", "scope"), ALL)
-def test_a_second_write_changes_nothing(client: str, scope: str, person: Person) -> None:
-    """Behaviour 243."""
-    sample = person.sample(client, scope)
-    assert sample is not None
-    path = person.put(client, sample, scope)
-    person.connect(*arguments(client, scope, "--write"))
-    first, files_then = (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino), person.files()
-    assert person.connect(*arguments(client, scope, "--write"))["action"] == "already connected"
-    assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) == first
-    assert person.files() == files_then
 
 
 @pytest.mark.parametrize(("client", "scope"), [pair for pair in ALL if pair[0] != "agent-zero"])
@@ -94,9 +85,7 @@ def test_where_there_was_no_file_there_is_none_afterwards(client: str, scope: st
 @pytest.mark.parametrize(("client", "scope"), ALL)
 def test_what_others_wrote_since_stays_to_the_byte(client: str, scope: str, person: Person) -> None:
     """Behaviour 243: only the entry goes."""
-    sample = person.sample(client, scope)
-    assert sample is not None
-    path = person.put(client, sample, scope)
+    sample, path = person.put_sample(client, scope)
     person.connect(*arguments(client, scope, "--write"))
     comment = {"codex": b"# mine\n", "openclaw": b"// mine\n", "zed": b"// mine\n"}.get(client, b"  \n")
     bom = b"\xef\xbb\xbf" if sample.startswith(b"\xef\xbb\xbf") else b""
@@ -109,9 +98,7 @@ def test_what_others_wrote_since_stays_to_the_byte(client: str, scope: str, pers
 
 @pytest.mark.parametrize("client", ["claude-code", "cursor", "codex", "zed", "openclaw"])
 def test_without_the_record_the_entry_alone_is_taken_out(client: str, person: Person) -> None:
-    sample = person.sample(client, "user")
-    assert sample is not None
-    path = person.put(client, sample)
+    sample, path = person.put_sample(client)
     done = person.connect(client, "--write")
     for record in person.records():
         record.unlink()
@@ -124,9 +111,7 @@ def test_without_the_record_the_entry_alone_is_taken_out(client: str, person: Pe
 
 def test_a_client_that_rewrites_its_whole_file_loses_only_the_entry(person: Person) -> None:
     """Claude Code does so at each start."""
-    sample = person.sample("claude-code", "user")
-    assert sample is not None
-    path = person.put("claude-code", sample)
+    _, path = person.put_sample("claude-code")
     person.connect("claude-code", "--write")
     tree = json.loads(path.read_bytes())
     tree["numStartups"] += 1
@@ -139,9 +124,7 @@ def test_a_client_that_rewrites_its_whole_file_loses_only_the_entry(person: Pers
 
 
 def test_a_backup_with_settings_that_the_file_lost_stays(person: Person) -> None:
-    sample = person.sample("gemini-cli", "user")
-    assert sample is not None
-    path = person.put("gemini-cli", sample)
+    sample, path = person.put_sample("gemini-cli")
     done = person.connect("gemini-cli", "--write")
     tree = read_as_client("gemini-cli", path.read_bytes())
     path.write_text(json.dumps({"mcpServers": {"lithos": tree["mcpServers"]["lithos"]}}))
@@ -199,9 +182,7 @@ def test_an_entry_that_leads_elsewhere_stays_and_another_name_is_offered(person:
 
 
 def test_two_names_in_one_file_come_and_go_in_any_order(person: Person) -> None:
-    sample = person.sample("cursor", "user")
-    assert sample is not None
-    path = person.put("cursor", sample)
+    sample, path = person.put_sample("cursor")
     for order in (("a", "b"), ("b", "a")):
         for name in ("a", "b"):
             person.connect("cursor", "--write", "--name", name)
@@ -418,9 +399,7 @@ def test_a_token_is_never_written_only_its_variable(
     client: str, scope: str, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITHOS_AUTH_TOKEN", "a-secret-of-ours")
-    sample = person.sample(client, scope)
-    assert sample is not None
-    path = person.put(client, sample, scope)
+    _, path = person.put_sample(client, scope)
     knows = CLIENTS[client].knows_variables
     done = person.connect(*arguments(client, scope, "--write", "--transport", "http"), code=int(not knows))
     assert (b"LITHOS_AUTH_TOKEN" in path.read_bytes()) == knows

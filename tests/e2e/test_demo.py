@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.process import run_lithos
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_demo_plays_every_scene_and_leaves_nothing(tmp_path: Path) -> None:

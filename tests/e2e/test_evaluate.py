@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos, start_lithos
 from tests.e2e.vault import snapshot
@@ -46,6 +48,7 @@ def evaluate(data: Path, tests: Path, *options: str | Path, code: int, **env: st
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 def test_a_worse_ranking_is_caught_against_a_baseline(tmp_path: Path) -> None:
     """Behaviour 234: two servers of different settings, every test still passing."""
     data, tests = make_vault(tmp_path)
@@ -76,6 +79,7 @@ def test_the_files_answer_as_the_server_does_and_stay_as_they_are(tmp_path: Path
     assert snapshot(data) == before
 
 
+@pytest.mark.slow
 def test_what_was_cited_is_written_beside_a_running_server(tmp_path: Path) -> None:
     """Behaviour 234."""
     data, _ = make_vault(tmp_path)
@@ -94,6 +98,7 @@ def test_what_was_cited_is_written_beside_a_running_server(tmp_path: Path) -> No
     assert "# Spaghetti\n" in made.read_text()
 
 
+@pytest.mark.slow
 def test_the_doctor_asks_a_running_server(tmp_path: Path) -> None:
     """Behaviour 234."""
     data, tests = make_vault(tmp_path)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
-from trio_websocket import WebSocketConnection, open_websocket_url
+from trio_websocket import open_websocket_url
 
-from tests.e2e.feeds import gauge, listening, write_notes
-from tests.e2e.process import Lithos, running_lithos
+from tests.e2e.feeds import gauge, listening, receive, write_notes, ws_url
+from tests.e2e.process import running_lithos
+
+pytestmark = pytest.mark.slow
 
 BEFORE, MISSED = 3, 50
 
 
-@pytest.mark.slow
 def test_last_event_id_gives_exactly_what_was_missed_over_a_restart(tmp_path: Path) -> None:
     """behaviours 133, 186, 187: Show 2."""
     data = tmp_path / "data"
@@ -42,21 +42,12 @@ def test_last_event_id_gives_exactly_what_was_missed_over_a_restart(tmp_path: Pa
     assert seqs == sorted(set(seqs))
 
 
-async def receive(socket: WebSocketConnection) -> Any:
-    return json.loads(await socket.get_message())
-
-
-def ws_url(server: Lithos) -> str:
-    return f"{server.url.replace('http', 'ws')}/events/ws?subscriber=show&types=note.created"
-
-
-@pytest.mark.slow
 async def test_a_named_subscriber_resumes_over_a_restart(tmp_path: Path) -> None:
     """behaviours 186, 188, 189: Show 2 over WebSocket, without `since`."""
     data = tmp_path / "data"
     titles = [f"Note {n}" for n in range(BEFORE + MISSED)]
     with running_lithos(data) as server:
-        async with open_websocket_url(ws_url(server)) as socket:
+        async with open_websocket_url(ws_url(server, "subscriber=show")) as socket:
             hello = await receive(socket)
             assert hello["cursor"] == hello["head"]
             await trio.to_thread.run_sync(write_notes, server, titles[:BEFORE])
@@ -65,7 +56,7 @@ async def test_a_named_subscriber_resumes_over_a_restart(tmp_path: Path) -> None
         await trio.to_thread.run_sync(write_notes, server, titles[BEFORE : BEFORE + MISSED // 2])
     with running_lithos(data) as server:
         await trio.to_thread.run_sync(write_notes, server, titles[BEFORE + MISSED // 2 :])
-        async with open_websocket_url(ws_url(server)) as socket:
+        async with open_websocket_url(ws_url(server, "subscriber=show")) as socket:
             assert (await receive(socket))["cursor"] == got[-1]["seq"]
             got += [await receive(socket) for _ in range(MISSED)]
     assert [event["payload"]["title"] for event in got] == titles

@@ -12,8 +12,9 @@ from lithos.core.tasks.commands import Lesson
 from lithos.stores.coordination.store import CoordinationStore
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import Lithos, running_lithos
+from tests.repeats import repeats
 
-KILLS = 8
+KILLS = repeats("KILLS", 2)
 CREWS = 6
 PATIENCE = 30.0
 
@@ -57,7 +58,7 @@ def lessons(data: Path) -> list[Lesson]:
 
 @pytest.mark.slow
 @pytest.mark.disk
-@pytest.mark.takes(13)
+@pytest.mark.takes(5)
 @pytest.mark.deadline(180)
 async def test_every_completion_teaches_once_however_often_the_process_is_killed(tmp_path: Path) -> None:
     """behaviours 153, 187, 267"""

@@ -7,7 +7,6 @@ file; its version is kept.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections import Counter
@@ -22,6 +21,7 @@ import trio
 from lithos.stores.notes.protection import SYNCS_UNNAMED, file_system_of
 from tests.e2e.clients import WireClient
 from tests.e2e.process import Lithos, clean_environment, running_lithos
+from tests.repeats import repeats
 
 pytestmark = [
     pytest.mark.slow,
@@ -140,7 +140,7 @@ async def until_listed(client: WireClient, folder: Path) -> None:
     assert listed == files
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("LITHOS_TEST_GIT_SEEDS", "2"))))
+@pytest.mark.parametrize("seed", range(repeats("GIT_SEEDS", 1)))
 async def test_what_git_takes_out_of_the_files_is_in_git_or_in_the_history(
     repository: Repository, server: Lithos, seed: int
 ) -> None:

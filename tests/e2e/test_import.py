@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.e2e.imports import bring, numbers
-from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+from tests.e2e.imports import bring, importing, numbers
+from tests.e2e.process import run_lithos, running_lithos
+from tests.repeats import repeats
 from tests.servers import put_note
+
+pytestmark = pytest.mark.slow
 
 DATA = Path(__file__).parents[1] / "data" / "import"
 
@@ -34,7 +35,6 @@ def notes_of(data: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.takes(25)
 def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
     """Behaviour 240"""
@@ -61,7 +61,6 @@ def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
     assert numbers(bring(data, DATA / "markdown", "--into", "old", "--recreate")) == numbers(planned)
 
 
-@pytest.mark.slow
 @pytest.mark.takes(25)
 def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
     """Behaviour 240, beside a server; nobody else may import over HTTP."""
@@ -81,7 +80,7 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
         assert (data / "knowledge/img/map.png").read_bytes() == b"PNGdata"
 
         def post(headers: dict[str, str]) -> int:
-            connection = http.client.HTTPConnection(*server.address, timeout=10)
+            connection = http.client.HTTPConnection(*server.address, timeout=60)
             body = json.dumps({"step": "begin"})
             connection.request("POST", "/import", body, {"Content-Type": "application/json", **headers})
             answer = connection.getresponse()
@@ -98,7 +97,6 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
         assert run_lithos("-d", data, "import", DATA / "markdown").returncode == 0
 
 
-@pytest.mark.slow
 @pytest.mark.takes(25)
 def test_wrong_sources_are_told_with_what_to_do(tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -118,7 +116,7 @@ def test_wrong_sources_are_told_with_what_to_do(tmp_path: Path) -> None:
 
 
 NOTES = 400
-KILLS = 6
+KILLS = repeats("KILLS", 2)
 
 
 def make_vault(folder: Path) -> None:
@@ -132,7 +130,6 @@ def make_vault(folder: Path) -> None:
             path.with_suffix(".bin").write_bytes(random.randbytes(300_000))
 
 
-@pytest.mark.slow
 @pytest.mark.takes(25)
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("is_served", [False, True])
@@ -141,27 +138,16 @@ def test_killed_again_and_again_it_gives_what_one_run_gives(tmp_path: Path, is_s
     vault = tmp_path / "vault"
     make_vault(vault)
     random, killed = Random(2), tmp_path / "killed"
-    environment = clean_environment()
-    lags = [0.4 + random.random() * 2.5 for _ in range(KILLS)]
+    lags = [0.4 + 2.5 * number / KILLS for number in range(KILLS)]
     died = 0
     for lag in lags:
-        if is_served:
-            with running_lithos(killed) as server:
-                command = [*LITHOS, "-d", str(killed), "import", str(vault)]
-                process = subprocess.Popen(
-                    command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-                )
-                time.sleep(lag)
-                (server.kill if random.random() < 0.5 else process.kill)()
-                died += process.wait(60) != 0
-        else:
-            command = [*LITHOS, "-d", str(killed), "import", str(vault)]
-            process = subprocess.Popen(
-                command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
+        with (
+            running_lithos(killed) if is_served else nullcontext() as server,
+            importing(killed, vault) as process,
+        ):
             time.sleep(lag)
-            os.kill(process.pid, signal.SIGKILL)
-            died += process.wait(60) == -signal.SIGKILL
+            (process if server is None or random.random() < 0.5 else server).kill()
+            died += process.wait(60) != 0
     assert died
     last = bring(killed, vault)
     assert last["notes"]["created"] + last["notes"]["unchanged"] == NOTES

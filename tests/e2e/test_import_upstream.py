@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests import upstream
-from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+from tests.e2e.imports import bring, importing
+from tests.e2e.process import run_lithos, running_lithos
 
 #: What an import carries, and what tells whether claims and tasks are told of.
 KEPT = ("tasks", "claims", "findings", "task_edges", "access_log", "ready_tasks", "claim_ends")
@@ -51,25 +50,19 @@ def state(data: Path) -> dict[str, Any]:
     return rows
 
 
-def imported(source: Path, data: Path, *more: str) -> dict[str, Any]:
-    done = run_lithos("-d", data, "--json", "import", source, "--from", "lithos", *more)
-    assert done.returncode == 0, done.stderr + done.stdout
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
+@pytest.mark.slow
 def test_a_directory_is_recognised_and_imported_with_and_without_a_server(tmp_path: Path) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs")
     plan = run_lithos("-d", tmp_path / "ours", "import", source, "--dry-run")
     assert "(lithos)" in plan.stdout
     assert "tasks: 5 created" in plan.stdout
-    assert imported(source, tmp_path / "ours")["tables"]["tasks"]["created"] == 5
+    assert bring(tmp_path / "ours", source)["tables"]["tasks"]["created"] == 5
     (tmp_path / "served").mkdir()
     with running_lithos(tmp_path / "served"):
-        report = imported(source, tmp_path / "served")
+        report = bring(tmp_path / "served", source)
         assert report["tables"]["claims"]["created"] == 2
-        again = imported(source, tmp_path / "served")
+        again = bring(tmp_path / "served", source)
         assert {key for counts in again["tables"].values() for key, value in counts.items() if value} == {
             "unchanged"
         }
@@ -86,17 +79,14 @@ def test_an_import_killed_at_any_time_is_completed_by_a_second_run(tmp_path: Pat
     source = upstream.build(tmp_path / "theirs")
     enlarge(source, 300, 2000)
     began = time.monotonic()
-    imported(source, tmp_path / "whole")
+    bring(tmp_path / "whole", source)
     took = time.monotonic() - began
     data = tmp_path / "killed"
     for share in (0.4, 0.55, 0.7, 0.8, 0.9):
-        with subprocess.Popen(
-            [*LITHOS, "-d", str(data), "import", str(source), "--from", "lithos"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment(),
-        ) as process:  # fmt: skip
+        with importing(data, source) as process:
             time.sleep(share * took)
             process.kill()
-    report = imported(source, data)
+    report = bring(data, source)
     assert report["notes"]["failed"] == report["notes"]["changed_here"] == 0
     whole, killed = state(tmp_path / "whole"), state(data)
     for name in whole:

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.faults.kills import kill_again_and_again
+from tests.repeats import repeats
 
-KILLS = 10
+KILLS = repeats("KILLS", 3)
 
 
 @pytest.mark.slow
 @pytest.mark.disk
-@pytest.mark.takes(60)
-@pytest.mark.deadline(200)
+@pytest.mark.takes(20)
+@pytest.mark.deadline(300)
 async def test_kills_under_a_mixed_load_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """behaviours 176, 187, 192, 193"""
     outcome = await kill_again_and_again(tmp_path, KILLS)

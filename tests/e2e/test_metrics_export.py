@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
-from tests.e2e.process import START_BOUND, Lithos, running_lithos
+from tests.e2e.process import Lithos, running_lithos, until
+
+pytestmark = pytest.mark.slow
 
 INSTALL = "pip install 'lithos-server[otlp]'"
 
@@ -23,11 +24,13 @@ def lines_of(log: str) -> list[dict[str, Any]]:
 
 def wait_for(text: str, server: Lithos) -> None:
     """Wait until the server's log holds the text; a request is what passes the time."""
-    until = time.monotonic() + START_BOUND
-    while text not in server.log():
-        assert time.monotonic() < until, server.log()
+
+    def is_told() -> bool:
         with urlopen(f"{server.url}/health") as answer:
             answer.read()
+        return text in server.log()
+
+    until(is_told, server.log)
 
 
 def without_packages(folder: Path) -> dict[str, str]:
@@ -65,7 +68,6 @@ def test_console_telemetry_goes_to_stderr(tmp_path: Path) -> None:
     assert "lithos_documents" in {metric["name"] for metric in resource["scope_metrics"][0]["metrics"]}
 
 
-@pytest.mark.slow
 def test_a_collector_that_never_answers_holds_neither_start_nor_stop(tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import statistics
 import time
 from pathlib import Path
-from random import Random
 
 import pytest
 import trio
 
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import Lithos, running_lithos
+from tests.repeats import repeats
 
 LINKS = 500
-KILLS = 8
+KILLS = repeats("KILLS", 2)
 PATIENCE = 60.0
 SETTINGS = {
     "LITHOS_STORAGE__FRONTMATTER": "minimal",
@@ -81,11 +81,11 @@ async def settle(server: Lithos, data: Path, note: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.disk
-@pytest.mark.takes(54)
+@pytest.mark.takes(16)
 @pytest.mark.deadline(300)
 async def test_a_killed_move_is_whole_after_the_restart(tmp_path: Path) -> None:
     """behaviour 255"""
-    data, random = tmp_path / "data", Random(7)
+    data = tmp_path / "data"
     notes = data / "knowledge"
     make_vault(notes)
     with running_lithos(data, env=SETTINGS) as server:
@@ -117,7 +117,7 @@ async def test_a_killed_move_is_whole_after_the_restart(tmp_path: Path) -> None:
     for number in range(KILLS):
         wanted = f"place{number + 2}"
         with running_lithos(data, env=SETTINGS) as server:
-            acknowledged = await move_and_kill(server, note, wanted, random.uniform(0.005, 1.1 * took))
+            acknowledged = await move_and_kill(server, note, wanted, 1.1 * took * (number + 1) / KILLS)
         with running_lithos(data, env=SETTINGS) as server:
             there = await settle(server, data, note)
             assert there in ((wanted,) if acknowledged else (place, wanted))

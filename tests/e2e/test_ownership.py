@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import time
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from lithos.stores.lock import CONFIRM_EVERY
 from lithos.stores.owner_record import read_owner
 from tests.e2e.clients import call, connected
 from tests.e2e.feeds import call_tool
-from tests.e2e.process import LITHOS, START_BOUND, Lithos, clean_environment, run_lithos, running_lithos
+from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 from tests.stores.test_lock_removed import (
     Damage,
     move_folder,
@@ -25,45 +22,32 @@ from tests.stores.test_lock_removed import (
     replace_by_empty,
 )
 
+pytestmark = pytest.mark.slow
+
 #: The others, and ten times each, with a process that owns but does not serve: tests/stores.
 FILE = [remove, replace_by_copy, replace_by_empty]
 FOLDER = [move_folder]
 
 
 def ownership(server: Lithos) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{server.url}/health", timeout=10) as response:
+    with urllib.request.urlopen(f"{server.url}/health", timeout=60) as response:
         return dict(json.load(response)["components"]["ownership"])
 
 
 def await_trouble(server: Lithos) -> str:
-    until = time.monotonic() + CONFIRM_EVERY + 15
-    while (told := ownership(server))["status"] == "ok":
-        assert time.monotonic() < until, "the server does not notice"
-        time.sleep(0.2)
+    until(lambda: ownership(server)["status"] != "ok")
+    told = ownership(server)
     assert told["status"] == "degraded"
     return str(told["error"])
 
 
-def start_second(data: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*LITHOS, "-d", str(data), "serve", "-t", "http", "-p", "0"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env=clean_environment(),
-    )  # fmt: skip
-
-
 def assert_refused(data: Path, server: Lithos) -> None:
-    with start_second(data) as second:
-        try:
-            _, told = second.communicate(timeout=START_BOUND)
-        finally:
-            second.kill()
-    assert second.returncode == 4, told
-    assert str(server.process.pid) in told
-    assert "Traceback" not in told
+    second = run_lithos("-d", data, "serve", "-t", "http", "-p", "0")
+    assert second.returncode == 4, second.stderr
+    assert str(server.process.pid) in second.stderr
+    assert "Traceback" not in second.stderr
 
 
-@pytest.mark.slow
 def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running_lithos(data) as server:
@@ -74,7 +58,6 @@ def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_p
         assert ownership(server) == {"status": "ok"}
 
 
-@pytest.mark.slow
 @pytest.mark.deadline(150)
 async def test_the_first_says_so_writes_its_lock_again_and_bridges_find_it(tmp_path: Path) -> None:
     """docs/spec/lifecycle.md §2; the ways side by side, since each takes a look of the owner."""

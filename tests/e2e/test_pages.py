@@ -97,7 +97,7 @@ def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
     keys = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", text)) - SECTIONS
     # `events.db` and the like are files
     assert {key for key in keys if not key.endswith((".db", ".md"))} <= {*SETTINGS, *OLDER_NAMES}
-    assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data"} <= {
+    assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data", "lithos_note_words"} <= {
         tool.name for tool in all_tools()
     }
     known = {setting.variable for setting in SETTINGS.values()} | {*SHORT_VARIABLES, *LOG_VARIABLES}

@@ -6,38 +6,14 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from lithos.cli import main
 from tests.e2e.process import clean_environment
-from tests.e2e.stdio import StdioServer
+from tests.e2e.stdio import stdio_program
 
-
-def start_entry(entry: dict[str, Any], errors: Path, **env: str) -> StdioServer:
-    """Start an entry of `.mcp.json`."""
-    with errors.open("wb") as log:
-        process = subprocess.Popen(
-            [entry["command"], *entry["args"]],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-            env=clean_environment(entry.get("env", {}) | env),
-        )  # fmt: skip
-    return StdioServer(process)
-
-
-def end(server: StdioServer) -> None:
-    """Close its stdin, as a client that ends; by force if it stays."""
-    process = server.process
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.close()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait(10)
-        raise
-    finally:
-        process.stdout.close()
+pytestmark = pytest.mark.slow
 
 
 def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
@@ -79,8 +55,8 @@ def test_a_session_with_the_plugin(tmp_path: Path) -> None:
     assert main(["-d", str(tmp_path / "data"), "connect", "claude-code", "--plugin", str(plugin)]) == 0
     assert run_hooks(plugin, "SessionStart", folder, source="startup") == [""]
     entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
-    server = start_entry(entry, tmp_path / "stderr")
-    try:
+    environment = clean_environment(entry.get("env", {}))
+    with stdio_program([entry["command"], *entry["args"]], environment) as server:
         server.greet()
         server.call(
             1, "lithos_write", agent="ann", title="Raft", content="A raft log is replicated.", tags=["raft"]
@@ -105,6 +81,6 @@ def test_a_session_with_the_plugin(tmp_path: Path) -> None:
                 break
         (kept_file,) = checkpoints.iterdir()
         assert f"author: claude-code@{host}\n" in kept_file.read_text()
-    finally:
-        end(server)
+        server.close_input()
+        server.rest()
     assert run_hooks(plugin, "SessionStart", folder, source="startup") == [""]

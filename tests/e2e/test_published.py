@@ -21,14 +21,13 @@ import pytest
 from lithos import __version__
 from lithos.cli import main
 from tests.e2e.process import clean_environment
-from tests.e2e.stdio import StdioServer
-from tests.e2e.test_plugin_story import end
+from tests.e2e.stdio import stdio_program
 
 ROOT = Path(__file__).parents[2]
 WITHIN = 300.0
 SERVE = ("serve", "--transport", "stdio")
 
-pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
+pytestmark = [pytest.mark.nightly, pytest.mark.takes(20)]
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -91,18 +90,13 @@ def wheel(built: Path) -> Path:
 
 def expect_server(words: Sequence[str | Path], folder: Path, **env: str) -> None:
     """The program speaks MCP on stdio, and a note that it writes is in the folder."""
-    with (folder / "stderr").open("wb") as log:
-        process = subprocess.Popen(
-            list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=folder,
-            env=environment(env | {"LITHOS_DATA_DIR": str(folder / "data")}),
-        )  # fmt: skip
-    server = StdioServer(process)
-    try:
+    settings = environment(env | {"LITHOS_DATA_DIR": str(folder / "data")})
+    with stdio_program(words, settings, cwd=folder) as server:
         server.greet()
         server.call(1, "lithos_write", agent="ann", title="Raft", content="A log.")
         assert server.answer()["result"]["structuredContent"]["status"] == "created"
-    finally:
-        end(server)
+        server.close_input()
+        server.rest()
     assert (folder / "data" / "knowledge" / "raft.md").exists()
 
 

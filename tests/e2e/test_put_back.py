@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio_websocket import open_websocket_url
 
-from tests.e2e.feeds import Sse, call_tool, listening, write_notes
+from tests.e2e.feeds import Sse, call_tool, listening, receive, write_notes, ws_url
 from tests.e2e.process import Lithos, running_lithos
 
 BEFORE, LOST, NEW = 3, 10, 10
@@ -76,15 +76,6 @@ def test_no_position_of_the_lost_time_is_taken_for_a_later_one(tmp_path: Path, w
             later = [feed.frame() for _ in range(5)]
     assert [json.loads(frame["data"])["title"] for frame in later] == titles[5:]
     assert int(later[0]["id"]) > max(int(frame["id"]) for frame in frames)
-
-
-async def receive(socket: Any) -> Any:
-    with trio.fail_after(20):
-        return json.loads(await socket.get_message())
-
-
-def ws_url(server: Lithos, query: str) -> str:
-    return f"{server.url.replace('http', 'ws')}/events/ws?{WANTED}&{query}"
 
 
 @pytest.mark.parametrize("while_running", [True, False], ids=["copied running", "copied stopped"])

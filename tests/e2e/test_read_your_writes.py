@@ -37,7 +37,14 @@ async def write_and_search(client: Client, agent: int, count: int) -> int:
 @pytest.mark.slow
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize(
-    ("transport", "clients", "each"), [("mcp", 16, 63), ("sse", 8, 15), ("stdio", 1, 100)]
+    ("transport", "clients", "each"),
+    [
+        ("mcp", 8, 15),
+        ("sse", 4, 10),
+        ("stdio", 1, 25),
+        pytest.param("mcp", 16, 63, marks=pytest.mark.nightly),
+        pytest.param("stdio", 1, 100, marks=pytest.mark.nightly),
+    ],
 )
 async def test_every_acknowledged_write_is_found_at_once(
     transport: str, clients: int, each: int, tmp_path: Path

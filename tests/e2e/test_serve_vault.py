@@ -14,6 +14,8 @@ from tests.e2e.clients import WireClient, call, connected
 from tests.e2e.process import clean_environment, run_lithos, running_lithos
 from tests.e2e.stdio import HELLO, stdio_server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
@@ -114,7 +116,6 @@ async def test_a_second_owner_of_a_vault_is_refused_and_a_bridge_of_the_same_dat
     assert sorted(path.name for path in vault.iterdir()) == [".obsidian", "Zanzibar.md"]
 
 
-@pytest.mark.slow
 def test_git_sees_nothing_of_a_served_vault(tmp_path: Path, vault: Path, env: dict[str, str]) -> None:
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
@@ -131,7 +132,6 @@ def test_git_sees_nothing_of_a_served_vault(tmp_path: Path, vault: Path, env: di
     assert status.stdout == b""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_tools_are_listed_while_a_large_vault_is_read(
     transport: str, tmp_path: Path, vault: Path, env: dict[str, str]

@@ -41,6 +41,7 @@ def test_a_port_in_use_is_told_with_exit_1(tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "yaml", "arguments", "named"),
     [
@@ -68,6 +69,7 @@ def test_a_wrong_setting_exits_2_and_names_its_source(
     assert not (data / ".lithos").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("yaml", "env", "typed", "expected"),
     [("core", "standard", [], "standard"), ("full", "standard", ["--tools", "core"], "core")],
@@ -89,6 +91,7 @@ async def test_environment_beats_yaml_and_typed_options_beat_both(
     assert ("lithos_delete" in listed) == (expected == "standard")
 
 
+@pytest.mark.slow
 def test_a_corrupt_coordination_database_stops_the_start_and_keeps_its_bytes(tmp_path: Path) -> None:
     database = tmp_path / "data" / ".lithos" / "coordination.db"
     database.parent.mkdir(parents=True)
@@ -112,6 +115,7 @@ def test_a_data_directory_that_is_a_file_is_told_with_exit_1(tmp_path: Path) -> 
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "arguments", "code"),
     [
@@ -135,6 +139,7 @@ def test_what_ends_a_server_is_json_in_a_json_log(
     assert as_text.stderr.splitlines()[-1] == f"lithos: {lines[-1]['reason']}"
 
 
+@pytest.mark.slow
 def test_a_bug_that_ends_a_server_is_one_line_of_a_json_log_with_its_traceback(tmp_path: Path) -> None:
     program = (
         "import sys, lithos.cli.commands.serve as serve; from lithos.cli import main\n"
@@ -153,6 +158,7 @@ def test_a_bug_that_ends_a_server_is_one_line_of_a_json_log_with_its_traceback(t
     assert "in fail" in line["exception"]
 
 
+@pytest.mark.slow
 def test_a_command_that_is_no_server_fails_in_words(tmp_path: Path) -> None:
     failed = run_lithos("-d", tmp_path / "nowhere", "stats")
     assert failed.stderr.startswith("lithos: There are no notes in ")
@@ -162,6 +168,7 @@ def modes_in(folder: Path) -> dict[str, int]:
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 def test_nobody_but_the_owner_reads_databases_and_indexes(tmp_path: Path) -> None:
     """As with umask 077, whatever the umask is; notes keep the mode that it gives."""
@@ -183,6 +190,7 @@ def test_nobody_but_the_owner_reads_databases_and_indexes(tmp_path: Path) -> Non
     assert set(databases.values()) == {0o600}
 
 
+@pytest.mark.slow
 def test_the_banner_shows_the_address_that_is_bound(tmp_path: Path) -> None:
     with running_lithos(tmp_path / "data", "--host", "127.0.0.1") as server:
         bound = server.url.removeprefix("http://")

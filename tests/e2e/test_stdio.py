@@ -16,6 +16,7 @@ from tests.e2e.stdio import stdio_server
 from tests.e2e.vault import make_vault
 
 
+@pytest.mark.slow
 def test_only_protocol_is_on_stdout_and_everything_asked_is_answered(tmp_path: Path) -> None:
     """behaviour 204"""
     make_vault(tmp_path / "data")
@@ -39,6 +40,7 @@ def test_only_protocol_is_on_stdout_and_everything_asked_is_answered(tmp_path: P
     assert len(list((tmp_path / "data" / "knowledge").glob("note-*.md"))) == 19
 
 
+@pytest.mark.slow
 def test_a_client_that_never_reads_stderr_cannot_block_the_server(tmp_path: Path) -> None:
     """behaviours 176, 204"""
     folder = tmp_path / "data" / "knowledge"

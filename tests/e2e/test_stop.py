@@ -70,6 +70,7 @@ def read_to_end(connection: socket.socket) -> bytes:
     return received
 
 
+@pytest.mark.slow
 def test_sigterm_ends_open_sse_streams_and_idle_connections(server: Lithos, connect: Connect) -> None:
     streams, idle = [connect() for _ in range(5)], [connect() for _ in range(3)]
     for stream in streams:
@@ -127,6 +128,7 @@ async def test_writes_acknowledged_while_the_stop_begins_survive(tmp_path: Path)
     assert not list((data / "knowledge").rglob(".lithos-*"))
 
 
+@pytest.mark.slow
 def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "knowledge"
     folder.mkdir(parents=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,13 +13,15 @@ import pytest
 
 from lithos.stores.notes.vanished import VanishedFiles
 from tests.actors.watched import note
-from tests.e2e.process import Lithos, run_lithos, running_lithos
+from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 from tests.servers import put_note, serving
+
+pytestmark = pytest.mark.slow
 
 
 def health(server: Lithos) -> dict[str, Any]:
     try:
-        with urllib.request.urlopen(f"{server.url}/health", timeout=10) as answer:
+        with urllib.request.urlopen(f"{server.url}/health", timeout=60) as answer:
             return json.load(answer)["components"]
     except urllib.error.HTTPError as failure:
         return json.load(failure)["components"]
@@ -28,10 +29,7 @@ def health(server: Lithos) -> dict[str, Any]:
 
 def wait_for(server: Lithos, component: str, **expected: object) -> None:
     """Until a component of `/health` says all this."""
-    until = time.monotonic() + 20
-    while not (said := health(server)[component]).items() >= expected.items():
-        assert time.monotonic() < until, said
-        time.sleep(0.05)
+    until(lambda: health(server)[component].items() >= expected.items(), lambda: health(server)[component])
 
 
 async def make_corpus(data: Path) -> None:
@@ -50,7 +48,6 @@ async def documents(data: Path) -> tuple[int, list[str]]:
         return len(lithos.server.catalogue), gone
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("whole_folder", [False, True])
 async def test_without_a_server_vanished_files_are_given_up_at_once(tmp_path, whole_folder):
     """behaviour 198"""
@@ -76,7 +73,6 @@ async def test_without_a_server_vanished_files_are_given_up_at_once(tmp_path, wh
     assert await documents(data) == (30 - len(lost), lost)
 
 
-@pytest.mark.slow
 async def test_beside_a_server_the_command_leaves_its_approval_and_waits(tmp_path):
     """behaviour 198"""
     data = tmp_path / "data"
@@ -100,7 +96,6 @@ async def test_beside_a_server_the_command_leaves_its_approval_and_waits(tmp_pat
     assert (number, sorted(gone)) == (11, lost)
 
 
-@pytest.mark.slow
 async def test_no_watch_switches_the_watcher_off(tmp_path):
     data = tmp_path / "data"
     put_note(data, "a.md", note(1))
@@ -108,7 +103,6 @@ async def test_no_watch_switches_the_watcher_off(tmp_path):
         assert health(server)["watcher"] == {"status": "ok", "mode": "off"}
 
 
-@pytest.mark.slow
 async def test_a_running_server_changes_no_byte_of_what_others_write(tmp_path):
     """behaviour 176"""
     data = tmp_path / "data"

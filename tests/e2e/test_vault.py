@@ -70,6 +70,7 @@ async def test_a_served_vault_keeps_every_foreign_byte_and_mtime(transport: str,
     assert '"exception"' not in log
 
 
+@pytest.mark.slow
 async def test_a_tool_update_changes_only_the_spans_it_means(tmp_path: Path) -> None:
     """behaviours 10, 175, 176"""
     data = tmp_path / "data"

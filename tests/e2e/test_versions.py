@@ -12,6 +12,8 @@ from tests.e2e.clients import WireClient
 from tests.e2e.process import running_lithos, start_lithos
 from tests.servers import refusal
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 100
 KILLS = 2
 NOTES = 10
@@ -50,7 +52,6 @@ async def listed(client: WireClient) -> dict[str, int]:
     return {row["id"]: row["version"] for row in answer["items"]}
 
 
-@pytest.mark.slow
 @pytest.mark.deadline(60)
 async def test_an_edit_between_read_and_write_is_never_overwritten(tmp_path: Path) -> None:
     """behaviour 269, before the watcher noticed and after: 100 times each"""
@@ -83,7 +84,6 @@ async def test_an_edit_between_read_and_write_is_never_overwritten(tmp_path: Pat
             assert (merged["status"], merged["version"]) == ("updated", 3)
 
 
-@pytest.mark.slow
 @pytest.mark.deadline(60)
 async def test_a_version_that_was_shown_is_given_to_no_later_edit_after_a_kill(tmp_path: Path) -> None:
     """behaviour 269: also where every rebuildable path is lost with it"""

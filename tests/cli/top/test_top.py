@@ -243,6 +243,7 @@ def test_without_textual_the_way_to_install_it_is_told(
     assert "pip install 'lithos-server[top]'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_one_sample_is_one_json_document_with_the_events_of_its_interval(tmp_path: Path) -> None:
     data = tmp_path / "data"
     alone = run_lithos("-d", data, "top", "--json")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -59,40 +58,6 @@ async def _expect_unreadable(it: Scene) -> None:
     answer = await it.client.call("lithos_read", id=note_id(0))
     assert (answer["status"], answer["code"]) == ("error", "doc_not_found"), answer
     assert len(await it.listed()) == NOTES
-
-
-async def half_vanishes(folder: Path) -> Outcome:
-    """More than half of the files go, at once and bit by bit, and come back."""
-    async with scene(folder, NOTES) as it:
-        files = [it.folder / path for path in it.words]
-        texts = [file.read_bytes() for file in files]
-        lost = NOTES * 2 // 3
-        for file in files[:lost]:
-            file.unlink()
-        await it.until_healthy("index", status="degraded", vanished=lost)
-        assert len(await it.listed()) == NOTES
-        for file, text in zip(files[:lost], texts[:lost], strict=True):
-            file.write_bytes(text)
-        await it.verify()
-        assert not it.events
-        for number, file in enumerate(files[:lost]):  # as `rm -r` on a slow disk
-            file.unlink()
-            await trio.sleep(3.0 / lost if number % 2 else 0)
-        await it.until_healthy("index", status="degraded")
-        await trio.sleep(PIECE_PAUSE)
-        kept = (await it.health("index"))["vanished"]
-        gone = it.told["note.deleted"]
-        assert kept + gone == lost
-        assert gone <= NOTES // 2, "more was dropped than the guard allows"
-        for file, text in zip(files[:lost], texts[:lost], strict=True):
-            file.write_bytes(text)
-        await it.verify()
-        assert it.told == Counter({"note.deleted": gone, "note.created": gone})
-    return Outcome(
-        f"{lost} of {NOTES} notes deleted at once, then one by one within seconds, and put back",
-        f"at once: all kept, no event; one by one: {gone} dropped before the guard closed, {kept} kept, "
-        "all back with one event for each dropped one",
-    )
 
 
 async def file_in_pieces(folder: Path) -> Outcome:

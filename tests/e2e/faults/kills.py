@@ -128,7 +128,7 @@ async def kill_again_and_again(
     before = snapshot(vault)
     load, random, again = MixedLoad(data, seed), Random(seed), 0
     for kill in range(kills):
-        if kill % 5 == 4:
+        if kill % 5 == 1:
             kill_while_starting(data)
             again += 1
         server = start_lithos(data)

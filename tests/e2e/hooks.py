@@ -1,0 +1,96 @@
+"""`lithos brief` and `checkpoint`: typed in the test's own process, or started as a client starts a hook."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from lithos.cli import main
+from lithos.cli.briefing import hook as briefing
+from lithos.cli.checkpoint import hook as checkpoint
+from lithos.cli.hooks import silence
+from tests.e2e.process import LITHOS, START_BOUND, clean_environment
+
+#: Seconds that a hook may take (docs/spec/integration.md §2).
+BOUND = 1.0
+
+
+@frozen
+class Printed:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+#: A hook that says nothing.
+SILENT = Printed(0, "", "")
+
+
+@frozen
+class Typist:
+    """Types commands in this process, where a hook has all the time it needs and a bug is a failure."""
+
+    monkeypatch: pytest.MonkeyPatch
+    capture: pytest.CaptureFixture[str]
+
+    def __call__(
+        self, data: Path, *arguments: str, told: str | bytes = b"", cwd: Path | None = None, **env: str
+    ) -> Printed:
+        state = {"XDG_STATE_HOME": str(data.parent / "state")}
+        return self.typed("-d", str(data), *arguments, told=told, cwd=cwd or data.parent, **state | env)
+
+    def typed(self, *arguments: str, told: str | bytes = b"", cwd: Path, **env: str) -> Printed:
+        """The same without `--data-dir`."""
+        with self.monkeypatch.context() as patch, _stdin(told, patch):
+            patch.setattr(silence, "promise_silence", lambda: None)
+            for module in (briefing, checkpoint):
+                patch.setattr(module, "DEADLINE", START_BOUND)
+            for name in {*os.environ} - clean_environment().keys():
+                patch.delenv(name)
+            for name, value in clean_environment(env).items():
+                patch.setenv(name, value)
+            patch.chdir(cwd)
+            self.capture.readouterr()
+            code = main(arguments)
+        return Printed(code, *self.capture.readouterr())
+
+
+def make_typist(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Typist:
+    """`typist = pytest.fixture(make_typist)`"""
+    return Typist(monkeypatch, capfd)
+
+
+@contextmanager
+def _stdin(told: str | bytes, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    with tempfile.TemporaryFile() as file:
+        file.write(told.encode() if isinstance(told, str) else told)
+        file.seek(0)
+        before = os.dup(0)
+        os.dup2(file.fileno(), 0)
+        try:
+            with open(0, closefd=False) as stdin:
+                patch.setattr(sys, "stdin", stdin)
+                yield
+        finally:
+            os.dup2(before, 0)
+            os.close(before)
+
+
+def started(data: Path, *arguments: str, told: bytes = b"") -> Printed:
+    """A process of its own, with the hook's own deadline; one that waits for ever is a failure."""
+    done = subprocess.run(
+        [*LITHOS, "-d", str(data), *arguments],
+        input=told, capture_output=True, cwd=data.parent, check=False, timeout=START_BOUND,
+        env=clean_environment({"XDG_STATE_HOME": str(data.parent / "state")}),
+    )  # fmt: skip
+    return Printed(done.returncode, done.stdout.decode(), done.stderr.decode())
