@@ -1,7 +1,8 @@
 """Planning of what a move changes in links: which would break or mean another note, and what they must say.
 
 A link breaks when it means another note or none once the note has moved; and when it names the old path,
-even where Lithos would still find the note by its file name, since other programs would not.
+even where Lithos would still find the note by its file name, since other programs would not. One that names
+the new path in full, and meant another note by its file name alone, is whole again: it stays.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ class LinkPlan:
     sources: tuple[str, ...]
 
 
-async def plan_links(catalogue: Catalogue, old: Entry, new: Entry) -> LinkPlan:
-    """Plan the move of `old` to `new`, which is not in the catalogue yet; only its writer may call it."""
-    steps = _Planning(catalogue, old, new)
+async def plan_links(catalogue: Catalogue, old: Entry, new: Entry, *, takes_back: bool = False) -> LinkPlan:
+    """Plan the move of `old` to `new`, which is not in the catalogue yet; only its writer may call it.
+
+    `takes_back`: the note was at `new` before, so a link that is its file name means it, too.
+    """
+    steps = _Planning(catalogue, old, new, takes_back)
     for number, _ in enumerate(steps.run(), 1):
         if number % _AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
@@ -42,8 +46,8 @@ async def plan_links(catalogue: Catalogue, old: Entry, new: Entry) -> LinkPlan:
 
 
 class _Planning:
-    def __init__(self, catalogue: Catalogue, old: Entry, new: Entry) -> None:
-        self._catalogue, self._old, self._new = catalogue, old, new
+    def __init__(self, catalogue: Catalogue, old: Entry, new: Entry, takes_back: bool) -> None:
+        self._catalogue, self._old, self._new, self._takes_back = catalogue, old, new, takes_back
         self._keys: frozenset[Key] = catalogue.graph.keys_of(new)
         self._sources: dict[str, None] = {}
         #: Of each page of a wiki-link that breaks, the id of the note it means.
@@ -76,7 +80,7 @@ class _Planning:
     def _look_at(self, target: str) -> None:
         graph = self._catalogue.graph
         meant = graph.resolve(target)
-        if meant is None:
+        if meant is None or self._is_whole_again(target):
             return
         is_path = target == self._old.path and meant == self._old.note.id
         breaks = self._resolve(target) != meant or (meant == self._old.note.id and self._names_place(target))
@@ -88,6 +92,11 @@ class _Planning:
         self._meant[page if graph.resolve(page) == meant else target] = meant
         if target.endswith(_SUFFIX):
             self._paths.setdefault(target, self._path_of(meant))
+
+    def _is_whole_again(self, target: str) -> bool:
+        """Whether a target names the new path in full, whatever it meant by a file name until now."""
+        page = target.partition("#")[0].strip().removesuffix(_SUFFIX)
+        return page == self._new.path.removesuffix(_SUFFIX) and ("/" in page or self._takes_back)
 
     def _resolve(self, target: str) -> str | None:
         """What a target means after the move."""

@@ -84,7 +84,7 @@ class Entry:
         if self.is_relinked:
             asked, found = _TARGET.sub("", asked), _TARGET.sub("", found)
         if not self.is_stamped:
-            return [] if found == asked else [f"{path}: nobody changed it: {found!r}"]
+            return [] if found == asked else [f"{path}: nobody changed it: {found!r} is not {asked!r}"]
         (wanted, body), (keys, text) = parts_of(asked), parts_of(found)
         allowed = (MADE if self.is_made else STAMPS) | ({"tags"} if self.tags is not None else set())
         differ = {key for key in wanted.keys() | keys.keys() if wanted.get(key, []) != keys.get(key, [])}

@@ -23,7 +23,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import draft_change
 from lithos.catalogue.relinking import plan_links
 from lithos.core.errors import InvalidInput
-from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, EventDraft, note_origin
+from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.link_edit import IsFile, relink, relink_own
@@ -101,7 +101,8 @@ class MovePreparation:
         new = prepared.entry
         old = self._catalogue.get(new.note.id)
         assert old is not None
-        planned = await plan_links(self._catalogue, old, new)
+        takes_back = request.source == TAKING_BACK
+        planned = await plan_links(self._catalogue, old, new, takes_back=takes_back)
         intent = MoveIntent(
             id=new.note.id,
             agent=request.agent,

@@ -142,6 +142,24 @@ async def test_without_update_links_only_the_file_moves(tmp_path: Path) -> None:
         }
 
 
+async def test_a_link_that_names_the_new_path_in_full_is_whole_again(tmp_path: Path) -> None:
+    """A day in a vault found it: `lithos undo` of a move wrote the person's links to another note's path.
+
+    While the note was away its links meant another of the same file name, as far as Lithos could tell.
+    """
+    linking = "[John](./john.md) [[who/john]] [[who/john#Part|him]]\n"
+    put_note(tmp_path, "who/john.md", "# John\n")
+    put_note(tmp_path, "whither/john.md", "# A place\n")
+    put_note(tmp_path, "who/handle.md", linking)
+    async with serving(tmp_path, storage=FOREIGN) as lithos:
+        john = await id_of(lithos, "who/john.md")
+        await move(lithos, john, "who/away.md", update_links=False)
+        moved = await move(lithos, john, "who/john.md")
+        assert (moved["rewritten"], (lithos.knowledge / "who/handle.md").read_text()) == ([], linking)
+        links = await lithos.call("lithos_related", id=john, include=["links"])
+        assert [row["title"] for row in links["links"]["incoming"]] == ["handle"]
+
+
 async def test_refused_moves_change_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         note = await lithos.create("One", path="a")
