@@ -57,8 +57,8 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """As many as there are processors: one more makes what has a time limit fail by chance."""
-    return os.cpu_count() or 1
+    """One more than there are processors: tests wait for programs and threads a third of their time."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
 
 #: Payloads that each page which shows text must have at the least.
 ENOUGH: Final = 60
+#: Looks at a page until there are as many.
+TRIES = 5
 #: Nobody listens here: a request is seen by the browser's log, and goes nowhere.
 ELSEWHERE: Final = "127.0.0.1:9"
 ADA: Final = "ada <img src=x onerror=window.pwned=1>"
@@ -294,9 +296,10 @@ def test_each_page_that_shows_text_has_enough_payloads_and_does_nothing(at: Brow
     counts: dict[str, int] = {}
     for name, addresses in pages_of(filled).items():
         marks: set[str] = set()
-        for address in addresses:
-            at.open(address)
-            marks |= inert(at)
+        for address in addresses * TRIES:  # a busy server may find less at first
+            if len(marks) < ENOUGH:
+                at.open(address)
+                marks |= inert(at)
         counts[name] = len(marks)
     assert not {name: count for name, count in counts.items() if count < ENOUGH}, counts
 

@@ -96,6 +96,7 @@ def test_pages_without_model_and_files_are_sound_and_say_what_is_missing(
         window.shows("Trains go at nine.")
 
 
+@pytest.mark.nightly
 def test_a_page_that_is_open_says_that_the_server_is_gone_and_goes_on_after_it(
     window: Browser, tmp_path: Path
 ) -> None:

@@ -184,6 +184,7 @@ def go_to(browser: Browser, words: str, *keys: str) -> None:
     browser.press(*keys)
 
 
+@pytest.mark.nightly
 def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -> None:
     """behaviour 239: cancelling and resolving show their consequences first and carry the person's name."""
     with running_lithos(tmp_path) as server:
@@ -332,6 +333,7 @@ def rows_of(browser: Browser) -> list[str]:
     return [row.get_attribute("data-seq") or "" for row in browser.all(".feed [data-seq]")]
 
 
+@pytest.mark.nightly
 def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Browser, tmp_path: Path) -> None:
     """behaviour 238: an event shows without reload; a lost connection is filled up, nothing twice."""
     with running_lithos(tmp_path) as server:

@@ -45,6 +45,7 @@ def saved(data: Path) -> int:
 @pytest.mark.disk
 @pytest.mark.takes(18)
 @pytest.mark.deadline(200)
+@pytest.mark.nightly
 def test_kills_at_10_50_and_98_percent_and_at_the_switch_lose_a_second_of_work(tmp_path: Path) -> None:
     """behaviour 262"""
     data = tmp_path / "data"

@@ -287,6 +287,7 @@ def test_a_hook_is_silent_when_it_is_called_wrongly(session: Session) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_hooks_stay_quiet_while_a_server_hangs_and_restarts(typist: Typist, tmp_path: Path) -> None:
     """Behaviour 244: stopped by a signal, killed, and started anew, a hook at each moment."""
     alone = Session(tmp_path / "data", typist)

@@ -79,6 +79,7 @@ async def until_consolidated(data: Path, tasks: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.deadline(120)
+@pytest.mark.nightly
 async def test_kills_during_enrichment_count_no_consolidation_twice_and_lose_none(tmp_path: Path) -> None:
     """behaviours 155, 190"""
     data = tmp_path / "data"

@@ -60,6 +60,7 @@ def lessons(data: Path) -> list[Lesson]:
 @pytest.mark.disk
 @pytest.mark.takes(5)
 @pytest.mark.deadline(180)
+@pytest.mark.nightly
 async def test_every_completion_teaches_once_however_often_the_process_is_killed(tmp_path: Path) -> None:
     """behaviours 153, 187, 267"""
     data, acknowledged, random = tmp_path / "data", list[str](), Random(5)

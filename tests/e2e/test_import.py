@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.imports import bring, importing, numbers
 from tests.e2e.process import run_lithos, running_lithos
-from tests.repeats import repeats
+from tests.repeats import first_of, repeats
 from tests.servers import put_note
 
 pytestmark = pytest.mark.slow
@@ -132,7 +132,7 @@ def make_vault(folder: Path) -> None:
 
 @pytest.mark.takes(25)
 @pytest.mark.deadline(300)
-@pytest.mark.parametrize("is_served", [False, True])
+@pytest.mark.parametrize("is_served", first_of([True, False], 1))
 def test_killed_again_and_again_it_gives_what_one_run_gives(tmp_path: Path, is_served: bool) -> None:
     """Behaviour 241: kill -9 of the import, and of the server that it writes through."""
     vault = tmp_path / "vault"

@@ -14,6 +14,7 @@ from tests import upstream
 from tests.e2e.feeds import call_tool
 from tests.e2e.imports import bring, numbers
 from tests.e2e.process import running_lithos
+from tests.repeats import first_of
 from tests.stores.importing.samples import DATA, EXPECTED, read, records
 
 QUESTIONS: Final[list[dict[str, str]]] = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
@@ -26,7 +27,7 @@ OTHERS: Final = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", EXPECTED)
+@pytest.mark.parametrize("sample", first_of([*EXPECTED], 3))
 def test_a_sample_is_planned_imported_and_answers_its_questions(sample: str, tmp_path: Path) -> None:
     """Behaviours 240 and 241: beside a running server, as `lithos import` finds the kind by itself."""
     data, source, expected = tmp_path / "data", tmp_path / Path(sample).name, EXPECTED[sample]

@@ -74,6 +74,7 @@ def test_a_directory_is_recognised_and_imported_with_and_without_a_server(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_an_import_killed_at_any_time_is_completed_by_a_second_run(tmp_path: Path) -> None:
     """behaviour 241: kill -9 at several times; rows and notes are those of one run."""
     source = upstream.build(tmp_path / "theirs")

@@ -83,6 +83,7 @@ async def settle(server: Lithos, data: Path, note: str) -> str:
 @pytest.mark.disk
 @pytest.mark.takes(16)
 @pytest.mark.deadline(300)
+@pytest.mark.nightly
 async def test_a_killed_move_is_whole_after_the_restart(tmp_path: Path) -> None:
     """behaviour 255"""
     data = tmp_path / "data"

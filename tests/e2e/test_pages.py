@@ -23,6 +23,7 @@ from tests.e2e.pages import (
     read_blocks,
     run_blocks,
 )
+from tests.repeats import first_of
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -36,7 +37,7 @@ def name_of(page: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+@pytest.mark.parametrize("page", first_of(RUNNABLE, 6), ids=name_of)
 def test_the_examples_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     """From an empty home, after the first steps of README.md; a port of the system stands for 8765."""
     (tmp_path / "checkout").mkdir()

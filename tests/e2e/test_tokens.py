@@ -21,6 +21,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from lithos.stores.owner_record import read_owner
 from tests.e2e.clients import call
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
+from tests.repeats import first_of
 
 pytestmark = pytest.mark.slow
 
@@ -205,7 +206,7 @@ def test_no_token_is_in_any_log_metric_or_error(refusals: tuple[str, list[str]],
         assert secret.encode() not in stored
 
 
-@pytest.mark.parametrize("fault", ["damaged", "removed", "unreadable"])
+@pytest.mark.parametrize("fault", first_of(["damaged", "removed", "unreadable"], 1))
 def test_a_start_with_a_lost_file_lets_nobody_in_and_says_why(data: Path, fault: str) -> None:
     """behaviour 248"""
     secret = create(data, "ci", "--rights", "admin")

@@ -53,6 +53,7 @@ async def listed(client: WireClient) -> dict[str, int]:
 
 
 @pytest.mark.deadline(60)
+@pytest.mark.nightly
 async def test_an_edit_between_read_and_write_is_never_overwritten(tmp_path: Path) -> None:
     """behaviour 269, before the watcher noticed and after: 100 times each"""
     data = tmp_path / "data"

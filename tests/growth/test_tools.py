@@ -118,6 +118,7 @@ async def test_no_text_of_any_argument_of_any_tool_keeps_health_waiting(server: 
 
 
 @pytest.mark.deadline(600)
+@pytest.mark.nightly
 async def test_no_note_of_a_megabyte_keeps_health_waiting(server: Lithos) -> None:
     """tools §1.2, lifecycle §3: written, updated, searched, related and read"""
     late: dict[str, dict[str, float]] = {}
@@ -192,6 +193,7 @@ async def _start_anew(data: Path) -> float:
 
 
 @pytest.mark.deadline(600)
+@pytest.mark.nightly
 async def test_no_file_that_somebody_leaves_keeps_health_waiting(tmp_path: Path) -> None:
     """notes §4, lifecycle §5: the watcher and the start scan take it in beside other work"""
     files = large_files()
