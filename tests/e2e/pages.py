@@ -5,6 +5,9 @@ A line before a fenced block says what becomes of it. `<!-- install -->` makes `
 second shell. `<!-- prints -->` says what stdout of the block before must show: each of its lines, in this
 order, other lines between them; `…` stands for anything. `<!-- file NAME -->` before a block of any language
 has it written to that file.
+
+`python -m tests.e2e.pages CHECKOUT [PAGE]` follows a page (README.md) in CHECKOUT, with `$HOME` beside it,
+and prints what a person would see.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,10 +52,11 @@ class Block:
 
 @frozen
 class Step:
-    """One block that was run, and what it printed on stdout."""
+    """One block that was run: what it printed on stdout, and how many seconds it took."""
 
     block: Block
     printed: str
+    seconds: float
 
 
 def read_blocks(page: str) -> list[Block]:
@@ -84,6 +89,8 @@ class Person:
     folder: Path
     environment: dict[str, str]
     port: str = "0"
+    #: Makes `.venv` quickly: this environment, which has what is installed. None: what is printed is run.
+    venv: Path | None = Path(sys.prefix)
     _server: subprocess.Popen[str] | None = field(default=None, init=False)
 
     @classmethod
@@ -104,7 +111,7 @@ class Person:
         done: list[Step] = []
         for number, block in enumerate(blocks):
             if block.mark == "install":
-                done += [self._install(block)]
+                done += [self._install(block, within)]
             elif block.mark == "serve":
                 done += [self._serve(block)]
             elif block.mark in ("run", "file"):
@@ -130,12 +137,16 @@ class Person:
         """The block with the port of the running server in it."""
         return evolve(block, text=block.text.replace(PRINTED_PORT, self.port))
 
-    def _install(self, block: Block) -> Step:
-        """`.venv` is this environment, which has what is installed."""
-        (self.folder / ".venv").symlink_to(sys.prefix)
-        return Step(block, "")
+    def _install(self, block: Block, within: float) -> Step:
+        began = time.monotonic()
+        if self.venv is None:
+            (step,) = run_blocks([block], self.folder, self.environment, within)
+            return step
+        (self.folder / ".venv").symlink_to(self.venv)
+        return Step(block, "", time.monotonic() - began)
 
     def _serve(self, block: Block) -> Step:
+        began = time.monotonic()
         with (self.folder.parent / "serve.stderr").open("ab") as errors:
             self._server = subprocess.Popen(
                 ["bash", "--norc", "-c", block.text],
@@ -153,7 +164,7 @@ class Person:
             said += line
             if found := _PORT.search(line):
                 self.port = self.environment["LITHOS_PORT"] = found[1]
-                return Step(block, said)
+                return Step(block, said, time.monotonic() - began)
         raise AssertionError(f"the server did not start: {said}")
 
 
@@ -179,7 +190,8 @@ def run_blocks(
             (folder / block.name).write_text(block.text, encoding="utf-8")
         elif block.mark in ("run", "install"):
             run.append(block)
-            script.append(f"{block.text}\nprintf '{_BETWEEN}'")
+            script.append(f"{block.text}\nprintf '{_BETWEEN}%s{_BETWEEN}' $EPOCHREALTIME")
+    began = time.time()
     done = subprocess.run(
         ["bash", "--norc", "-c", "\n".join(script)],
         capture_output=True,
@@ -192,7 +204,11 @@ def run_blocks(
     )
     assert done.returncode == 0, f"{done.returncode}: {done.stderr}\nafter: {done.stdout}"
     *parts, _ = done.stdout.split(_BETWEEN)
-    return [Step(block, printed) for block, printed in zip(run, parts, strict=True)]
+    ends = [began, *map(float, parts[1::2])]
+    return [
+        Step(block, printed, ends[index + 1] - ends[index])
+        for index, (block, printed) in enumerate(zip(run, parts[::2], strict=True))
+    ]
 
 
 def find_unprinted(expected: str, printed: str) -> str | None:
@@ -231,3 +247,28 @@ def shown_outputs(blocks: Sequence[Block], steps: Sequence[Step]) -> list[tuple[
         if block.mark == "prints":
             shown.append((block, last))
     return shown
+
+
+def transcript(steps: Sequence[Step]) -> str:
+    """What was typed and what came, with the seconds that each block took."""
+    parts = [f"--- {step.block.mark}: {step.seconds:.1f} s" for step in steps]
+    typed = ["".join(f"$ {line}\n" for line in step.block.text.splitlines()) for step in steps]
+    return "\n".join(
+        f"{part}\n{text}{step.printed}" for part, text, step in zip(parts, typed, steps, strict=True)
+    )
+
+
+def main(checkout: Path, page: Path) -> None:
+    """Follow the page in a checkout, everything really done, and print the transcript."""
+    checkout = checkout.resolve()
+    person = Person.at(checkout, checkout.with_name("home"), put_claude(checkout.with_name("programs")))
+    person.venv, person.port = None, PRINTED_PORT
+    blocks = read_blocks(page.read_text(encoding="utf-8"))
+    with following(person):
+        steps = person.follow(blocks, 600.0)
+    missing = find_difference(page, blocks, steps)
+    sys.stdout.write(f"{transcript(steps)}\n--- {missing or 'as the page says'}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else ROOT / "README.md"))

@@ -3,12 +3,19 @@
 The vault is a git repository, served where it lies. Agents write, edit, tag, move, delete, restore, search,
 retrieve and share tasks, the person saves files of her own; then all rest while enrichment goes on. A ledger
 takes every change from its answer, and `find_unasked` compares git and the files with it.
+
+`python -m tests.e2e.vault_day VAULT --minutes 60 --rest 5` does that with a copy of VAULT and prints what
+git says.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
+import shutil
 import subprocess
+import sys
+import tempfile
 import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -310,7 +317,7 @@ async def work(server: Lithos, ledger: Ledger, seconds: float, seed: int) -> int
     person = Writer(ledger, random, [path for _, path in shares.pop(0)])
     unlinked = notes[-share:]
     until = trio.current_time() + seconds
-    pause = 0.02
+    pause = 0.02 if seconds < 120 else 1.0
     done = 0
 
     async def agent(name: str, own: list[tuple[str, str]]) -> None:
@@ -383,3 +390,23 @@ def live_a_day(vault: Path, data: Path, seconds: float, resting: float, seed: in
         while_served = ledger.find_unasked()
     assert while_served == [], "\n".join(while_served)
     return ledger, done
+
+
+def main() -> None:
+    """Live a day with a copy of a vault, and say what git says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("vault", type=Path)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--rest", type=float, default=0.5)
+    typed = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        vault = Path(folder) / "vault"
+        shutil.copytree(typed.vault, vault, ignore=shutil.ignore_patterns(".git"))
+        _, done = live_a_day(vault, Path(folder) / "data", typed.minutes * 60, typed.rest * 60)
+        diff = git(vault, "diff", "--stat")
+        status = git(vault, "status", "--short", "--ignored", "-uall")
+        sys.stdout.write(f"{status}\n{diff}\n{done} steps; what git says is what was asked for\n")
+
+
+if __name__ == "__main__":
+    main()

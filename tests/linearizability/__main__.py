@@ -1,0 +1,45 @@
+"""`python -m tests.linearizability --minutes N`: record and check histories for so long."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import trio
+
+from tests.linearizability.campaign import Checked, run_campaigns
+from tests.linearizability.models import OUTSIDE_COUNTS
+
+
+def main() -> int:
+    """Run; 1 when a history could not be explained, which is printed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.linearizability", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long to go on")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run")
+    parser.add_argument(
+        "--outside-counts",
+        action=argparse.BooleanOptionalAction,
+        default=OUTSIDE_COUNTS,
+        help="whether a save by another program counts as a version",
+    )
+    options = parser.parse_args()
+    until = time.monotonic() + 60 * options.minutes
+
+    is_enough: Callable[[Checked], bool] = lambda _: time.monotonic() >= until  # noqa: E731
+    with TemporaryDirectory() as folder:
+        campaigns = partial(
+            run_campaigns, Path(folder), options.seed, is_enough, outside_counts=options.outside_counts
+        )
+        checked = trio.run(campaigns)
+    print(checked)  # noqa: T201 - a program
+    for problem in checked.problems:
+        print(problem)  # noqa: T201
+    return int(bool(checked.problems))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
