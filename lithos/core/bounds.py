@@ -420,6 +420,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "tools.contract.arguments.reader_of": _FIXED,
     "tools.contract.arguments.schema_of": _FIXED,
     "tools.contract.declaring._DECLARED": _FIXED,
+    "tools.contract.declaring.all_tools": _FIXED,
     "tools.contract.fitting._Shortener.paths": Bound("20 of one answer", "200 characters each"),
     "tools.contract.registry.Tools._by_name": _FIXED,
 }

@@ -210,7 +210,7 @@ def test_any_history_ends_in_what_the_definitions_say(monkeypatch: pytest.Monkey
         told.update(check(vault))
 
     run()
-    kinds = ("quarantined 0", "superseded 1", "suspect 1", "suspect 2", "contradicted 1")
+    kinds = ("quarantined 0", "superseded 1", "suspect 1", "suspect 2", "suspect 3", "contradicted 1")
     assert all(told[kind] > 0 for kind in kinds), told
 
 

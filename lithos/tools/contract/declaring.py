@@ -15,8 +15,9 @@ The schema, the reading of arguments, the listing, rights, metrics, paging and t
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from importlib import import_module
 from pkgutil import walk_packages
@@ -186,12 +187,9 @@ def tool(
     return declare
 
 
+@functools.cache
 def all_tools() -> tuple[Tool, ...]:
     """Every tool of the modules below `lithos.tools`, legacy ones too, in the order of `tools/list`."""
-    return tuple(_walk())
-
-
-def _walk() -> Iterator[Tool]:
     for module in walk_packages(lithos.tools.__path__, f"{lithos.tools.__name__}."):
         import_module(module.name)
-    yield from sorted(_DECLARED.values(), key=lambda each: each.place)
+    return tuple(sorted(_DECLARED.values(), key=lambda each: each.place))

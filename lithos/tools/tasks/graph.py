@@ -20,23 +20,14 @@ from lithos.tools.contract.bounds import (
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import edge_row, sliced_rows, task_record, view_rows
-
-_TASK = "Task id."
-_AGENT = "Your id."
-_ASPECT = "Your part, e.g. research."
-_MINUTES = "Minutes; default 60, at most 480."
-_FENCE = "Fence of your claim."
-_TAGS = "With all these tags."
-_MATCH = "Metadata to match, per key."
-_SKIP = "Tasks to skip."
-_PROJECT = "With this metadata.project."
+from lithos.tools.tasks.tasks import HELP_AGENT, HELP_MATCH, HELP_PROJECT, HELP_SKIP, HELP_TAGS, HELP_TASK
 
 
 @tool("lithos_task_get", "full", "RI", place=30, of="tasks")
 class TaskGetTool:
     """One task."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
         return {"task": task_record(await using.coordination.get(self.task_id))}
@@ -46,8 +37,8 @@ class TaskGetTool:
 class TaskReopenTool:
     """Open a closed task again."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
-    agent: str = argument(_AGENT, bound=NAME)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
+    agent: str = argument(HELP_AGENT, bound=NAME)
 
     async def answer(self, using: Services) -> Answer:
         reblocked = await using.coordination.run(as_command(ReopenTask, self))
@@ -58,12 +49,12 @@ class TaskReopenTool:
 class TaskReadyTool:
     """Open tasks that can start now."""
 
-    project: str | None = argument(_PROJECT, None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
-    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument(HELP_TAGS, None, bound=FILTERS)
+    metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     limit: int = argument("Most tasks.", 50)
     with_claims: bool = argument("Add running claims.", True)
-    offset: int = argument(_SKIP, 0, is_listed=False)
+    offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         page = Page(self.limit, self.offset)
@@ -75,11 +66,11 @@ class TaskReadyTool:
 class TaskBlockedTool:
     """Open tasks that wait, with the reasons."""
 
-    project: str | None = argument(_PROJECT, None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
-    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument(HELP_TAGS, None, bound=FILTERS)
+    metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     limit: int = argument("Most tasks.", 50)
-    offset: int = argument(_SKIP, 0, is_listed=False)
+    offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         views, total = await using.coordination.blocked(_filter(self), Page(self.limit, self.offset))
@@ -90,7 +81,7 @@ class TaskBlockedTool:
 class TaskChildrenTool:
     """Children of a task or epic."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
     recursive: bool = argument("Also children of children.", False)
     include_closed: bool = argument("Also completed and cancelled ones.", False)
 
@@ -108,7 +99,7 @@ class TaskEdgeUpsertTool:
     from_task_id: str = argument("Task the edge leaves: the blocker, gate, parent or source.", bound=LOOKUP)
     to_task_id: str = argument("Task the edge arrives at.", bound=LOOKUP)
     type: str = argument("Kind of relation.", one_of=EDGE_TYPES, bound=LOOKUP)
-    agent: str = argument(_AGENT, bound=NAME)
+    agent: str = argument(HELP_AGENT, bound=NAME)
     metadata: dict[str, Any] | None = argument("Free keys.", None, bound=METADATA)
 
     async def answer(self, using: Services) -> Answer:
@@ -128,7 +119,7 @@ class TaskEdgeUpsertTool:
 class TaskEdgeListTool:
     """Edges of a task."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
     direction: str = argument("Which edges.", "both", one_of=("both", "incoming", "outgoing"), bound=LOOKUP)
     types: tuple[str, ...] | None = argument("Only these kinds.", None, bound=FILTERS)
 
@@ -143,7 +134,7 @@ class TaskSpawnTool:
 
     source_task_id: str = argument("Task it comes out of.", bound=LOOKUP)
     title: str = argument("What is to be done.", bound=TITLE)
-    agent: str = argument(_AGENT, bound=NAME)
+    agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     relation_type: str = argument(
         "How it relates to the source.", "discovered_from", one_of=("discovered_from", "blocks"), bound=LOOKUP

@@ -36,15 +36,16 @@ from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import finding_row, given_row, grant_row, sliced_rows, view_rows
 
-_TASK = "Task id."
-_AGENT = "Your id."
-_ASPECT = "Your part, e.g. research."
-_MINUTES = "Minutes; default 60, at most 480."
-_FENCE = "Fence of your claim."
-_TAGS = "With all these tags."
-_MATCH = "Metadata to match, per key."
-_SKIP = "Tasks to skip."
-_PROJECT = "With this metadata.project."
+#: What parameters of several tools are for.
+HELP_TASK = "Task id."
+HELP_AGENT = "Your id."
+HELP_ASPECT = "Your part, e.g. research."
+HELP_MINUTES = "Minutes; default 60, at most 480."
+HELP_FENCE = "Fence of your claim."
+HELP_TAGS = "With all these tags."
+HELP_MATCH = "Metadata to match, per key."
+HELP_SKIP = "Tasks to skip."
+HELP_PROJECT = "With this metadata.project."
 
 
 @tool("lithos_task_create", "core", place=16, of="tasks")
@@ -52,7 +53,7 @@ class TaskCreateTool:
     """Create a task, epic or gate."""
 
     title: str = argument("What is to be done.", bound=TITLE)
-    agent: str = argument(_AGENT, bound=NAME)
+    agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     tags: tuple[str, ...] | None = argument("Tags.", None, bound=TAGS)
     metadata: dict[str, Any] | None = argument(
@@ -78,8 +79,8 @@ class TaskCreateTool:
 class TaskUpdateTool:
     """Change a task."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
-    agent: str = argument(_AGENT, bound=NAME)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
+    agent: str = argument(HELP_AGENT, bound=NAME)
     title: str | None = argument("New title.", None, bound=TITLE)
     description: str | None = argument(
         'New description; "" clears.', None, may_be_blank=True, bound=DESCRIPTION
@@ -101,13 +102,13 @@ class TaskUpdateTool:
 class TaskCompleteTool:
     """Complete a task, releasing its claims; say which notes helped or misled."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
-    agent: str = argument(_AGENT, bound=NAME)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
+    agent: str = argument(HELP_AGENT, bound=NAME)
     outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
     cited_nodes: tuple[str, ...] | None = argument("Notes that helped.", None, bound=IDS)
     misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
     receipt_id: str | None = argument("Receipt of the retrieval.", None, bound=LOOKUP)
-    fence: int | None = argument(_FENCE, None)
+    fence: int | None = argument(HELP_FENCE, None)
 
     async def answer(self, using: Services) -> Answer:
         unblocked = await using.coordination.complete(as_command(CompleteTask, self))
@@ -118,8 +119,8 @@ class TaskCompleteTool:
 class TaskCancelTool:
     """Cancel a task."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
-    agent: str = argument(_AGENT, bound=NAME)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
+    agent: str = argument(HELP_AGENT, bound=NAME)
     reason: str | None = argument("Why.", None, bound=OUTCOME)
 
     async def answer(self, using: Services) -> Answer:
@@ -135,11 +136,11 @@ class TaskListTool:
 
     agent: str | None = argument("Created by this agent.", None, bound=LOOKUP)
     status: str | None = argument("Only this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
+    tags: tuple[str, ...] | None = argument(HELP_TAGS, None, bound=FILTERS)
     since: str | None = argument("Created since then.", None, bound=LOOKUP)
     resolved_since: str | None = argument("Resolved since then.", None, bound=LOOKUP)
     with_claims: bool = argument("Add running claims.", False)
-    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     task_type: str | None = argument("Only this kind.", None, one_of=TASK_TYPES, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
@@ -168,12 +169,12 @@ class TaskStatusTool:
 class TaskNextTool:
     """Get work: claims the oldest free task that can start, or tells how many wait."""
 
-    agent: str = argument(_AGENT, bound=NAME)
-    aspect: str = argument(_ASPECT, WORK, bound=NAME)
-    ttl_minutes: float | None = argument(_MINUTES, None)
-    project: str | None = argument(_PROJECT, None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(_TAGS, None, bound=FILTERS)
-    metadata_match: dict[str, Any] | None = argument(_MATCH, None, bound=FILTER)
+    agent: str = argument(HELP_AGENT, bound=NAME)
+    aspect: str = argument(HELP_ASPECT, WORK, bound=NAME)
+    ttl_minutes: float | None = argument(HELP_MINUTES, None)
+    project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument(HELP_TAGS, None, bound=FILTERS)
+    metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     task_id: str | None = argument("Only this task.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
@@ -187,10 +188,10 @@ class TaskNextTool:
 class TaskClaimTool:
     """Claim one aspect of a task so that nobody else works on it; note the fence."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
-    aspect: str = argument(_ASPECT, bound=NAME)
-    agent: str = argument(_AGENT, bound=NAME)
-    ttl_minutes: float | None = argument(_MINUTES, None)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
+    aspect: str = argument(HELP_ASPECT, bound=NAME)
+    agent: str = argument(HELP_AGENT, bound=NAME)
+    ttl_minutes: float | None = argument(HELP_MINUTES, None)
 
     async def answer(self, using: Services) -> Answer:
         grant = await using.coordination.run(as_command(ClaimAspect, self))
@@ -201,7 +202,7 @@ class TaskClaimTool:
 class TaskRenewTool(TaskClaimTool):
     """Hold your claim longer."""
 
-    fence: int | None = argument(_FENCE, None)
+    fence: int | None = argument(HELP_FENCE, None)
 
     async def answer(self, using: Services) -> Answer:
         grant = await using.coordination.run(as_command(RenewClaim, self))
@@ -212,10 +213,10 @@ class TaskRenewTool(TaskClaimTool):
 class TaskReleaseTool:
     """Give a claim up."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
     aspect: str = argument("The part you give up.", bound=NAME)
-    agent: str = argument(_AGENT, bound=NAME)
-    fence: int | None = argument(_FENCE, None)
+    agent: str = argument(HELP_AGENT, bound=NAME)
+    fence: int | None = argument(HELP_FENCE, None)
 
     async def answer(self, using: Services) -> Answer:
         await using.coordination.run(as_command(ReleaseClaim, self))
@@ -226,11 +227,11 @@ class TaskReleaseTool:
 class FindingPostTool:
     """Report progress or a result on a task."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
-    agent: str = argument(_AGENT, bound=NAME)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
+    agent: str = argument(HELP_AGENT, bound=NAME)
     summary: str = argument("What you found or did.", bound=DESCRIPTION)
     knowledge_id: str | None = argument("Note that holds the details.", None, bound=NAME, note="there")
-    fence: int | None = argument(_FENCE, None)
+    fence: int | None = argument(HELP_FENCE, None)
 
     async def answer(self, using: Services) -> Answer:
         command = as_command(PostFinding, self, knowledge_id=self.knowledge_id or None)
@@ -241,7 +242,7 @@ class FindingPostTool:
 class FindingListTool:
     """Findings of a task, oldest first."""
 
-    task_id: str = argument(_TASK, bound=LOOKUP)
+    task_id: str = argument(HELP_TASK, bound=LOOKUP)
     since: str | None = argument("Later than this time.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
