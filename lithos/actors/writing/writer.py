@@ -137,9 +137,9 @@ class Writer:
         self._keep = keep
         self._recorder = recorder or Recorder(None, blocking)
         self._applying = Applying(catalogue.records, files, moves, blocking, self._recorder)
-        self._moving = MovePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
-        self._restoring = RestorePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
-        self._editing = EditPreparation(catalogue, preparation.clock, preparation.content_limit)
+        self._moving = MovePreparation(preparation)
+        self._restoring = RestorePreparation(preparation)
+        self._editing = EditPreparation(preparation)
         self._outlines = outlines or Outlines()
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
