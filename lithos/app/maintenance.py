@@ -18,11 +18,9 @@ from attrs import frozen
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.app.stores import keep_owning, utc_now
-from lithos.app.style import style_of
-from lithos.app.vault import make_lock, open_notes
+from lithos.app.vault import make_lock, open_notes, style_of, survey_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
@@ -39,7 +37,7 @@ from lithos.services.upkeep.forgetting import count_questions, forget_stored_que
 from lithos.services.upkeep.reconcile import reconcile_graph, reconcile_provenance, run_scope
 from lithos.services.upkeep.reconcile_indices import IndexSettings, Progress, reconcile_indices
 from lithos.services.upkeep.salience_floor import Recalibration, preview_recalibration, recalibrate
-from lithos.services.upkeep.validation import Survey, read_note_rows, survey_notes
+from lithos.services.upkeep.validation import Survey, read_note_rows
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.learning.forget_orders import ForgetOrders
 from lithos.stores.learning.queue import LedgerRows
@@ -193,8 +191,7 @@ async def reconcile(
 
 
 def _survey(config: Config, clock: Clock) -> Survey:
-    storage, fraction = config.storage, config.index.max_vanished_fraction
-    survey = survey_notes(storage.data_dir, open_notes(storage), fraction, clock(), style_of(storage))
+    survey = survey_of(config, clock())
     try:
         with snapshot(survey.private / "stats.db", is_live=survey.is_live) as connection:
             if connection is not None:

@@ -12,8 +12,7 @@ import trio
 
 from lithos.actors.actors import Stores
 from lithos.actors.blocking import Threads
-from lithos.app.style import style_of
-from lithos.app.vault import make_lock, open_notes
+from lithos.app.vault import make_lock, open_notes, style_of
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
 from lithos.stores import PRIVATE_FOLDER, sync_folder
