@@ -19,7 +19,7 @@ from lithos.actors.blocking import BackgroundThread, Blocking, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
-from lithos.actors.indexing.accurate import ACCURATE, AccurateParts, AccurateTier
+from lithos.actors.indexing.accurate import AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.list_keeper import ListKeeper
@@ -309,17 +309,8 @@ class Actors:
         search, directory = self.config.search, self.config.storage.data_dir / ".usearch"
         port, accurate = VectorPort(self.sizes), None
         if search.tier != "static":
-            parts = AccurateParts(
-                port=port,
-                catalogue=self.catalogue,
-                files=self.stores.files,
-                load=partial(load_transformer, search.accurate_threads),
-                directory=directory / ACCURATE,
-                sizes=self.sizes,
-                thread=BackgroundThread("lithos-accurate"),
-                reading=Threads(),
-            )
-            accurate = AccurateTier(parts, search.tier)
+            load = partial(load_transformer, search.accurate_threads)
+            accurate = AccurateTier(port, self.catalogue, self.stores.files, load, directory, search.tier)
         return SemanticBackend(
             port, self._embedding, load_embedder, directory, search.embedding_model, accurate
         )
