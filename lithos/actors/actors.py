@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -91,6 +92,8 @@ class Stores:
     history: HistoryStore | None
     #: How the notes are understood and written.
     style: VaultStyle
+    #: Closes everything, the last one first, whatever of it fails.
+    closing: ExitStack
 
     @property
     def databases(self) -> tuple[Database, ...]:

@@ -87,7 +87,7 @@ async def accept_vanished(config: Config, *, dry_run: bool) -> GivenUp:
         except BaseException:
             files.settle_approval()
             raise
-    return GivenUp(paths, await _is_taken(files, blocking))
+    return GivenUp(paths, await _is_taken(files.is_approval_waiting))
 
 
 async def _start_once(config: Config) -> None:
@@ -98,9 +98,11 @@ async def _start_once(config: Config) -> None:
             await server.searchable()
 
 
-async def _is_taken(files: VanishedFiles, blocking: Threads) -> bool:
+async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
+    """Whether a server takes what was left for it, in time."""
+    blocking = Threads()
     with trio.move_on_after(SERVER_BOUND):
-        while await blocking.run(files.is_approval_waiting):  # noqa: ASYNC110 - another process takes it
+        while await blocking.run(is_waiting):  # noqa: ASYNC110 - another process takes it
             await trio.sleep(0.1)
         return True
     return False
@@ -289,11 +291,7 @@ async def forget_questions(
         if dry_run:
             return Forgotten(number, is_taken=False)
         name = await blocking.run(lambda: orders.leave(wanted))
-        with trio.move_on_after(SERVER_BOUND):
-            while await blocking.run(lambda: orders.is_waiting(name)):  # noqa: ASYNC110 - another process
-                await trio.sleep(0.1)
-            return Forgotten(number, is_taken=True)
-        return Forgotten(number, is_taken=False)
+        return Forgotten(number, await _is_taken(lambda: orders.is_waiting(name)))
     async with owned(config.storage, clock):
         number = await blocking.run(lambda: forget_stored_questions(path, wanted, clock()))
     return Forgotten(number, is_taken=True)

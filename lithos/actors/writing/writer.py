@@ -33,6 +33,7 @@ from lithos.actors.writing.messages import (
     UpdateRequest,
     WriteNote,
     WriteRequest,
+    not_as_promised,
 )
 from lithos.actors.writing.moving import MovePreparation, rewrite
 from lithos.actors.writing.outside_changes import (
@@ -392,23 +393,19 @@ def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
 def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:
     outcome = prepared.outcome
     log.error("folder not synced", path=outcome.path, reason=str(failure))
-    return StorageFailed(
+    return not_as_promised(
+        outcome,
         f"The note is {outcome.status} in {outcome.path}, but the disk did not confirm it "
         f"({failure.strerror}): a power failure may undo it. Check the disk, then read the note again.",
-        id=outcome.id,
-        path=outcome.path,
-        version=outcome.version,
     )
 
 
 def _unkept(prepared: Prepared, failure: NotKept) -> StorageFailed:
     outcome = prepared.outcome
-    return StorageFailed(
+    return not_as_promised(
+        outcome,
         f"The note is {outcome.status} in {outcome.path}, but its version could not be kept: {failure} "
         "Do not write it again; until history.db works again, changes are refused.",
-        id=outcome.id,
-        path=outcome.path,
-        version=outcome.version,
     )
 
 
