@@ -34,12 +34,11 @@ from lithos.front.console.sessions import Sessions
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
-from lithos.services.notes.browsing import Browsing
+from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.concerns import Concerns
-from lithos.services.notes.vault_files import VaultFiles
 from lithos.services.search.neighbourhood import Neighbourhoods
-from lithos.services.tasks.activity import Activity
 from lithos.services.tasks.agents import Agents
+from lithos.services.tasks.event_stream import Activity
 from lithos.services.upkeep.inspection import Inspection, Place
 from lithos.services.upkeep.samples import Samples
 

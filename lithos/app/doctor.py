@@ -24,7 +24,6 @@ from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachab
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.services.upkeep import checks_notes, checks_storage
-from lithos.services.upkeep import checks_notes as checks_protection
 from lithos.services.upkeep.checks_notes import (
     Look,
     check_vault_watching,
@@ -32,8 +31,7 @@ from lithos.services.upkeep.checks_notes import (
     look_aside,
     run_check,
 )
-from lithos.services.upkeep.checks_tokens import are_asked_for, check_tokens
-from lithos.services.upkeep.checks_upstream import check_upstream, find_upstream
+from lithos.services.upkeep.checks_storage import are_asked_for, check_tokens, check_upstream, find_upstream
 from lithos.services.upkeep.reconcile_indices import IndexSettings
 from lithos.services.upkeep.validation import Survey, survey_notes
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -226,10 +224,10 @@ class Doctor:
         yield "notes", self._look_at_notes
         vault = storage.vault
         if vault is None:  # what it would try out makes files
-            yield "protection", _aside(lambda: checks_protection.check_protection(storage.notes_folder))
+            yield "protection", _aside(lambda: checks_notes.check_protection(storage.notes_folder))
         else:
             yield "vault files", _aside(lambda: checks_notes.check_vault_files(vault, private))
-        yield "displaced texts", _aside(lambda: checks_protection.check_displaced(private))
+        yield "displaced texts", _aside(lambda: checks_notes.check_displaced(private))
         yield "duplicate ids", self._of_notes(checks_notes.check_duplicates)
         yield "vanished files", self._of_notes(checks_notes.check_vanished)
         yield "embedder", _aside(self._look_at_embedder)

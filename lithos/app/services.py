@@ -26,21 +26,18 @@ from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
 from lithos.services.importing.importing import Importing
-from lithos.services.importing.tables import Tables
+from lithos.services.importing.records import Tables
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.resource_changes import Changes
-from lithos.services.notes.resources import Library, Resources
+from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.retrieve.candidates import Ranking
-from lithos.services.retrieve.evidence import EvidencePipeline
+from lithos.services.retrieve.evidence import EvidencePipeline, WeighingPipeline
 from lithos.services.retrieve.feedback import Feedback, Learning
 from lithos.services.retrieve.questions import QuestionMemory
 from lithos.services.retrieve.retrieve import Pipeline, Retrieve, RetrieveParts, RetrieveSettings
-from lithos.services.retrieve.scout_relations import RelationScouts
 from lithos.services.retrieve.scout_team import NameScouts, SearchScouts, make_team
-from lithos.services.retrieve.scouts import Dispatcher
-from lithos.services.retrieve.weighing import WeighingPipeline
+from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
 from lithos.services.search.graph_search import Nearest
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges

@@ -25,10 +25,15 @@ from lithos.core.errors import LithosError
 from lithos.core.importing import ImportRefused, Record, Source
 from lithos.core.principals import IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
-from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge, record_to_json
-from lithos.services.importing.report import Report
-from lithos.services.importing.run import ImportRun, Told, Writer
-from lithos.services.importing.tables import batch_to_json
+from lithos.services.importing.records import (
+    Begun,
+    Options,
+    Outcome,
+    SourceEdge,
+    batch_to_json,
+    record_to_json,
+)
+from lithos.services.importing.run import ImportRun, Report, Told, Writer
 from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
 
 #: Seconds for a batch, above the deadline of a single write.

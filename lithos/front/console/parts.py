@@ -11,20 +11,18 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import Keyring
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import SharedToolBox
-from lithos.services.notes.browsing import Browsing
+from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.vault_files import VaultFiles
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
-from lithos.services.tasks.activity import Activity
 from lithos.services.tasks.agents import AccessLog, Agents
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.dossier import Dossiers
-from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.inspection import Inspection
 from lithos.services.upkeep.samples import Samples

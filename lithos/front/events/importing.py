@@ -19,8 +19,7 @@ from lithos.core.principals import ANYONE, Principal
 from lithos.front.events.monitoring import RouteModule, json_response
 from lithos.front.server.admissions import principal_of
 from lithos.services.importing.importing import Importing, NoImport
-from lithos.services.importing.records import Options, SourceEdge, record_from_json
-from lithos.services.importing.tables import batch_from_json
+from lithos.services.importing.records import Options, SourceEdge, batch_from_json, record_from_json
 
 PATH: Final = "/import"
 

@@ -46,11 +46,13 @@ from lithos.services.importing.records import (
     Begun,
     Options,
     Outcome,
+    Remembered,
     SourceEdge,
+    Tables,
     excess_of,
+    own_rows,
 )
 from lithos.services.importing.rendering import Rendered, Target, hash_of, read_mark, render
-from lithos.services.importing.tables import Remembered, Tables, own_rows
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts

@@ -44,8 +44,7 @@ from lithos.core.tasks.model import READ, AuditRow
 from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
-from lithos.services.notes.sections import OutlineRow, Sections
-from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts
+from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
 from lithos.services.opening import Opening
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_query import Filters

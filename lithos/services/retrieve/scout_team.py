@@ -21,8 +21,7 @@ from lithos.core.learning.memory import SurfacedConflict
 from lithos.core.learning.ranking import Candidate
 from lithos.core.notes.paths import host_of, slug_of
 from lithos.core.text.query import plain_words
-from lithos.services.retrieve.scout_relations import RelationScouts
-from lithos.services.retrieve.scouts import CHEAP_SLICE, Ask, Scout
+from lithos.services.retrieve.scouts import CHEAP_SLICE, Ask, RelationScouts, Scout
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext import FulltextIndex
 

@@ -25,8 +25,7 @@ from lithos.services.importing.records import (
     record_from_json,
     record_to_json,
 )
-from lithos.services.importing.report import Report
-from lithos.services.importing.run import ImportRun
+from lithos.services.importing.run import ImportRun, Report
 from lithos.stores.imported import NAME
 from lithos.stores.importing.kinds import recognise
 from lithos.stores.importing.markdown import MarkdownSource

@@ -16,10 +16,8 @@ import trio
 
 from lithos.core.carrying import TABLES
 from lithos.core.importing import ImportRefused
-from lithos.services.importing.records import Options
-from lithos.services.importing.report import Report
-from lithos.services.importing.run import ImportRun
-from lithos.services.importing.tables import batch_from_json, batch_to_json
+from lithos.services.importing.records import Options, batch_from_json, batch_to_json
+from lithos.services.importing.run import ImportRun, Report
 from lithos.stores.importing.upstream import UpstreamSource
 from lithos.stores.upstream.reading import read_tables
 from tests import upstream
