@@ -62,7 +62,7 @@ class RemoteWriter:
     async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
         sent = [record_to_json(record) for record in records]
         answer = await self._ask("notes", session=session_id, records=sent)
-        return [Outcome.from_json(each) for each in answer["outcomes"]]
+        return [Outcome(**{**each, "notices": tuple(each["notices"])}) for each in answer["outcomes"]]
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         sent = [[edge.source, edge.relation, edge.target] for edge in edges]

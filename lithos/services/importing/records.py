@@ -8,7 +8,7 @@ id; tasks that are announced as ready at the end.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 import attrs
 from attrs import define, field, frozen
 
+from lithos.actors.blocking import slices
 from lithos.actors.coordinating.messages import CoordinatorMailbox
 from lithos.actors.remembering.actor import MemoryMailbox
 from lithos.core.carrying import (
@@ -70,19 +71,22 @@ class Tables:
 
     async def carry(self, remembered: Remembered, batch: RowBatch, agent: str, *, dry_run: bool) -> Carried:
         """What became of the rows. Raises `StorageFailed`."""
-        table = batch.table
-        rows, kept = _separate(table, batch.rows, remembered)
-        rows = [rename_notes(table, row, remembered.renamed) for row in rows]
+        table, taken = batch.table, remembered.taken
+        places = [number for number, name in enumerate(table.names) if name in _TASK_COLUMNS]
+        rows, kept = _separate(
+            batch, lambda row: _TASK_TAKEN if any(row[place] in taken for place in places) else ""
+        )
+        rows = tuple(rename_notes(table, row, remembered.renamed) for row in rows)
         if table.database == "coordination.db":
             carried = await self._coordinator.ask(
                 CarryRows(
-                    agent=agent, table=table.name, rows=tuple(rows), source=batch.source,
+                    agent=agent, table=table.name, rows=rows, source=batch.source,
                     dry_run=dry_run or batch.is_look,
                 ),
                 within=DEADLINE,
             )  # fmt: skip
         else:
-            learned = CarryLearned(agent=agent, table=table.name, rows=tuple(rows), dry_run=dry_run)
+            learned = CarryLearned(agent=agent, table=table.name, rows=rows, dry_run=dry_run)
             carried = await self._memory.ask(learned, within=DEADLINE)
         if table.name == TASKS.name:
             left = {row.key for row in carried.kept if row.is_taken}
@@ -96,39 +100,28 @@ class Tables:
 
     async def settle(self, remembered: Remembered, agent: str) -> None:
         """Announce the carried tasks that are ready, once all rows are here."""
-        for some in _slices(list(remembered.tasks), SETTLED_AT_ONCE):
+        async for some in slices(list(remembered.tasks), SETTLED_AT_ONCE):
             await self._coordinator.ask(SettleTasks(agent=agent, task_ids=tuple(some)), within=DEADLINE)
 
 
-def _separate(
-    table: CarriedTable, rows: Sequence[Row], remembered: Remembered
-) -> tuple[list[Row], list[KeptRow]]:
-    """The rows that may be carried, and those of tasks whose ids are taken."""
-    places = [number for number, name in enumerate(table.names) if name in _TASK_COLUMNS]
-    if not remembered.taken or not places:
-        return list(rows), []
-    free: list[Row] = []
-    kept: list[KeptRow] = []
-    for row in rows:
-        if any(row[place] in remembered.taken for place in places):
-            kept.append(KeptRow(key_text(table.key(row)), _TASK_TAKEN))
+def _separate(batch: RowBatch, why_not: Callable[[Row], str]) -> tuple[tuple[Row, ...], list[KeptRow]]:
+    """The rows that may be carried, and those for which there is a reason why not."""
+    free, kept = list[Row](), list[KeptRow]()
+    for row in batch.rows:
+        if reason := why_not(row):
+            kept.append(KeptRow(key_text(batch.table.key(row)), reason))
         else:
             free.append(row)
-    return free, kept
+    return tuple(free), kept
 
 
 def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]]:
     """The rows that may be written in the name of who imports, and those under the name of another agent."""
     if not options.is_bound or batch.is_look:
         return batch, []
-    table, own, kept = batch.table, [], []
-    for row in batch.rows:
-        reason = options.names_another(*(row[place] for place in table.agent_places))
-        if reason:
-            kept.append(KeptRow(key_text(table.key(row)), reason))
-        else:
-            own.append(row)
-    return attrs.evolve(batch, rows=tuple(own)), kept
+    places = batch.table.agent_places
+    own, kept = _separate(batch, lambda row: options.names_another(*(row[place] for place in places)))
+    return attrs.evolve(batch, rows=own), kept
 
 
 def rename_notes(table: CarriedTable, row: Row, renamed: dict[str, str]) -> Row:
@@ -169,10 +162,6 @@ def batch_from_json(given: dict[str, object]) -> RowBatch:
     return RowBatch(table, tuple(map(tuple, rows)), str(given["source"]), given["is_look"] is True)
 
 
-def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (items[begin : begin + size] for begin in range(0, len(items), size))
-
-
 #: Values in the properties of one record; a step of an import over HTTP takes twice as many.
 MOST_VALUES: Final = 100_000
 _TEXTS = ("path", "source_url", "note_type", "namespace", "author")
@@ -180,33 +169,21 @@ _TEXTS = ("path", "source_url", "note_type", "namespace", "author")
 
 def record_to_json(record: Record) -> dict[str, Any]:
     """The record as JSON; what is None or empty is left out. `text` is UTF-8."""
-    given: dict[str, Any] = {
-        "id": record.id,
-        "hash": record.hash,
-        "position": record.position,
-        "title": record.title,
+    given = attrs.asdict(record, recurse=False) | {
         "content": "" if record.text is not None else record.content,
-        "tags": list(record.tags),
-        "aliases": list(record.aliases),
         "created_at": format_optional(record.created_at),
         "updated_at": format_optional(record.updated_at),
-        "properties": dict(record.properties),
         "edges": [[edge.relation, edge.target] for edge in record.edges],
-        "links": record.links,
         "text": None if record.text is None else record.text.decode(),
-        **{name: getattr(record, name) for name in _TEXTS},
     }
-    return {name: value for name, value in given.items() if value not in (None, [], {}, 0)}
+    return {name: value for name, value in given.items() if value not in (None, (), [], {}, 0)}
 
 
 def record_from_json(given: Mapping[str, Any]) -> Record:
     """The record that `record_to_json` wrote. Raises `KeyError`, `TypeError` and `ValueError` for others."""
     text = given.get("text")
     return Record(
-        id=_text(given["id"]),
-        hash=_text(given["hash"]),
-        position=_text(given["position"]),
-        title=_text(given["title"]),
+        **{name: _text(given[name]) for name in ("id", "hash", "position", "title")},
         content=_text(given.get("content", "")),
         tags=tuple(_text(tag) for tag in given.get("tags", ())),
         aliases=tuple(_text(alias) for alias in given.get("aliases", ())),
@@ -302,23 +279,6 @@ class Outcome:
     path: str | None = None
     reason: str = ""
     notices: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As it goes over HTTP."""
-        return {
-            "position": self.position,
-            "result": self.result,
-            "path": self.path,
-            "reason": self.reason,
-            "notices": list(self.notices),
-        }
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Outcome:
-        """What `to_json` wrote."""
-        return cls(
-            given["position"], given["result"], given["path"], given["reason"], tuple(given["notices"])
-        )
 
 
 CREATED = "created"

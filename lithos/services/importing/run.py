@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 import trio
-from attrs import define, field, frozen
+from attrs import asdict, define, field, frozen
 
 from lithos.core.carrying import Carried, RowBatch
 from lithos.core.importing import Attachment, Degraded, Item, Malformed, Record, Source
@@ -72,15 +72,6 @@ class Row:
     path: str | None = None
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """As `--json` prints it."""
-        return {
-            "what": self.what.replace(" ", "_"),
-            "position": self.position,
-            "path": self.path,
-            "reason": self.reason or None,
-        }
-
 
 @define(eq=False)
 class Report:
@@ -102,33 +93,13 @@ class Report:
         """Count the outcome of a record, and list it."""
         self.results[outcome.result] += 1
         if outcome.result != UNCHANGED:
-            self._list(Row(outcome.result, outcome.position, outcome.path, outcome.reason))
+            self.tell(outcome.result, outcome.position, outcome.reason, outcome.path)
         for notice in outcome.notices:
-            self._list(Row(NOTICE, outcome.position, outcome.path, notice))
+            self.tell(NOTICE, outcome.position, notice, outcome.path)
         if record is not None and outcome.result in (CREATED, UPDATED, UNCHANGED):
             self.carried["links"] += record.links
             self.carried["tags"] += len(record.tags)
             self.carried["dates"] += (record.created_at is not None) + (record.updated_at is not None)
-
-    def add_malformed(self, position: str, reason: str) -> None:
-        """Count something that could not be read."""
-        self.add(Outcome(position, MALFORMED, reason=reason))
-
-    def add_notice(self, position: str, reason: str) -> None:
-        """List something that could not be kept as it was."""
-        self._list(Row(NOTICE, position, None, reason))
-
-    def add_attachment(self, path: str, result: str, reason: str) -> None:
-        """Count an attachment; one that could not be copied is listed."""
-        self.attachments[result] += 1
-        if reason:
-            self._list(Row(ATTACHMENT, path, None, reason))
-
-    def add_edge(self, position: str, result: str, described: str) -> None:
-        """Count a typed edge; one that leads nowhere is listed."""
-        self.edges[result] += 1
-        if result == EDGE_MISSING:
-            self._list(Row(EDGE, position, None, described))
 
     def add_rows(self, table: str, carried: Carried) -> None:
         """Count what became of the rows of a table; those that were not carried are listed."""
@@ -138,38 +109,14 @@ class Report:
         counts[UNCHANGED] += carried.same
         counts[KEPT] += len(carried.kept)
         for row in carried.kept:
-            self._list(Row(ROW, f"{table} {row.key}", None, row.reason))
+            self.tell(ROW, f"{table} {row.key}", row.reason)
 
-    def _list(self, row: Row) -> None:
-        self.counted[row.what] += 1
-        rows = self.listed.setdefault(row.what, [])
+    def tell(self, what: str, position: str, reason: str, path: str | None = None) -> None:
+        """List something by what it is; beyond `MOST_LISTED` it is only counted."""
+        self.counted[what] += 1
+        rows = self.listed.setdefault(what, [])
         if len(rows) < MOST_LISTED:
-            rows.append(
-                Row(
-                    row.what,
-                    row.position[:LONGEST],
-                    row.path if row.path is None else row.path[:LONGEST],
-                    row.reason[:LONGEST],
-                )
-            )
-
-    def rows(self) -> Iterator[Row]:
-        """The listed rows by what they are."""
-        for what in _LISTED:
-            yield from self.listed.get(what, ())
-
-    def unlisted(self) -> dict[str, int]:
-        """How many more there are of each kind than are listed."""
-        return {
-            what: number - len(self.listed[what])
-            for what, number in self.counted.items()
-            if number > len(self.listed[what])
-        }
-
-    @property
-    def notices(self) -> int:
-        """How many notices there are."""
-        return self.counted[NOTICE]
+            rows.append(Row(what, position[:LONGEST], path and path[:LONGEST], reason[:LONGEST]))
 
     @property
     def has_failures(self) -> bool:
@@ -186,7 +133,7 @@ class Report:
             "agent": options.agent,
             "dry_run": options.dry_run,
             "notes": {result.replace(" ", "_"): self.results[result] for result in RESULTS},
-            "notices": self.notices,
+            "notices": self.counted[NOTICE],
             "carried": {name: self.carried[name] for name in ("links", "tags", "dates")},
             "attachments": {result: self.attachments[result] for result in ATTACHMENT_RESULTS},
             "edges": {result.replace(" ", "_"): self.edges[result] for result in EDGE_RESULTS},
@@ -194,8 +141,16 @@ class Report:
                 name: {result: counts[result] for result in TABLE_RESULTS}
                 for name, counts in self.tables.items()
             },
-            "rows": [row.to_json() for row in self.rows()],
-            "unlisted": {what.replace(" ", "_"): number for what, number in self.unlisted().items()},
+            "rows": [
+                asdict(row) | {"what": what.replace(" ", "_"), "reason": row.reason or None}
+                for what in _LISTED
+                for row in self.listed.get(what, ())
+            ],
+            "unlisted": {
+                what.replace(" ", "_"): number - len(self.listed[what])
+                for what, number in self.counted.items()
+                if number > len(self.listed[what])
+            },
         }
 
 
@@ -314,13 +269,13 @@ class ImportRun:
     async def _take_other(self, begun: Begun, item: Item) -> None:
         """What is no record."""
         if isinstance(item, Malformed):
-            self.report.add_malformed(item.position, item.reason)
+            self.report.add(Outcome(item.position, MALFORMED, reason=item.reason))
         elif isinstance(item, RowBatch):
             carried = await self.writer.carry(begun.session, item)
             if not item.is_look:
                 self.report.add_rows(item.table.name, carried)
         elif isinstance(item, Degraded):
-            self.report.add_notice(item.position, item.reason)
+            self.report.tell(NOTICE, item.position, item.reason)
         elif isinstance(item, Attachment):
             await self._copy(begun, item)
 
@@ -328,7 +283,9 @@ class ImportRun:
         path = f"{self.options.into}/{item.path}" if self.options.into else item.path
         copy = partial(copy_attachment, begun.notes_folder, path, item.file, dry_run=self.options.dry_run)
         result, reason = await trio.to_thread.run_sync(copy)
-        self.report.add_attachment(item.path, result, reason)
+        self.report.attachments[result] += 1
+        if reason:
+            self.report.tell(ATTACHMENT, item.path, reason)
 
     async def _connect(self, begun: Begun, spool: IO[str]) -> None:
         spool.seek(0)
@@ -336,13 +293,10 @@ class ImportRun:
             edges = [SourceEdge(*row[:3]) for row in rows]
             results = await self.writer.connect(begun.session, edges)
             for edge, row, result in zip(edges, rows, results, strict=True):
-                described = f"{edge.relation} leads to {edge.target[:200]!r}, which was not imported"
-                self.report.add_edge(row[3], result, described)
-
-
-def _size_of(item: Item) -> int:
-    """A batch of rows is sent by itself."""
-    return BATCH_BYTES if isinstance(item, RowBatch) else 500
+                self.report.edges[result] += 1
+                if result == EDGE_MISSING:
+                    described = f"{edge.relation} leads to {edge.target[:200]!r}, which was not imported"
+                    self.report.tell(EDGE, row[3], described)
 
 
 def _next_batch(items: Iterator[Item]) -> list[Item]:
@@ -351,7 +305,8 @@ def _next_batch(items: Iterator[Item]) -> list[Item]:
     size = 0
     for item in items:
         batch.append(item)
-        size += size_of(item) if isinstance(item, Record) else _size_of(item)
+        alone = BATCH_BYTES if isinstance(item, RowBatch) else 500  # rows are sent by themselves
+        size += size_of(item) if isinstance(item, Record) else alone
         if len(batch) >= BATCH or size >= BATCH_BYTES:
             break
     return batch

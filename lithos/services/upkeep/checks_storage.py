@@ -1,4 +1,4 @@
-"""Checks of the data directory: disk, databases, layout, clock, tokens, signs of upstream. Nothing is changed."""
+"""Checks of the data directory: disk, databases, layout, clock, tokens, signs of upstream. Read only."""
 
 from __future__ import annotations
 
