@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -23,6 +23,7 @@ from lithos.core.text.analysis import fold
 from lithos.core.text.snippet import Terms, first_places
 from lithos.core.times import format_time
 from lithos.services.tasks.event_stream import parse_position
+from lithos.stores.coordination.store import CoordinationStore
 
 #: Lines that are made.
 MOST: Final = 12
@@ -94,22 +95,6 @@ RECENT: Final = 300
 NOTE_EVENTS: Final = frozenset((NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED, NOTE_RENAMED))
 
 
-class Journal(Protocol):
-    """The stored events."""
-
-    def events_after(self, seq: int, limit: int | None = None) -> list[Event]:
-        """The events later than `seq`, in order."""
-        ...
-
-    def newest_events(self, limit: int) -> list[Event]:
-        """The newest events, in order."""
-        ...
-
-    def knows_position(self, seq: int) -> bool:
-        """Whether every event after `seq` is still here."""
-        ...
-
-
 @frozen(kw_only=True)
 class Changed:
     """The events after a position, oldest first; `trouble` says why that cannot be told."""
@@ -143,7 +128,7 @@ def _is_enrichment(event: Event) -> bool:
 class JournalChanges:
     """Reads the journal; without one nobody can tell what changed."""
 
-    def __init__(self, journal: Journal | None, reading: Blocking) -> None:
+    def __init__(self, journal: CoordinationStore | None, reading: Blocking) -> None:
         """`journal`: None where `events.enabled` is false."""
         self._journal = journal
         self._reading = reading

@@ -17,7 +17,6 @@ from lithos.actors.blocking import Blocking, slices
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.commands import R
 from lithos.core.errors import LithosError
 from lithos.core.events import (
     EDGE_UPSERTED,
@@ -29,7 +28,8 @@ from lithos.core.events import (
     Event,
     EventDraft,
 )
-from lithos.core.learning.memory import Enqueue, EnrichTrigger, LearningCommand
+from lithos.core.learning.memory import Enqueue, EnrichTrigger
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.agents import Cursors
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
@@ -107,14 +107,6 @@ RETRY: Final = 10.0
 MOST_PENDING: Final = 200_000
 
 
-class Queue(Protocol):
-    """The enrich queue, and which tasks have working memory."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def working_tasks(self) -> Sequence[str]: ...
-
-
 class Feed(Protocol):
     """Turns events into jobs of the enrich queue."""
 
@@ -161,7 +153,7 @@ class JournalFeed:
         reading: Blocking,
         cursors: Cursors,
         catalogue: Catalogue,
-        queue: Queue,
+        queue: Learning,
         completed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
     ) -> None:
         self._broadcaster = broadcaster
@@ -249,7 +241,7 @@ class DirectFeed:
     What is not in the queue yet, a second's worth, is lost with the process: nobody wrote it down.
     """
 
-    def __init__(self, catalogue: Catalogue, queue: Queue) -> None:
+    def __init__(self, catalogue: Catalogue, queue: Learning) -> None:
         self._catalogue = catalogue
         self._queue = queue
         self._pending: dict[EnrichTrigger, None] = {}

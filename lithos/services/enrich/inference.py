@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 from attrs import frozen
 
@@ -16,7 +16,6 @@ from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticState, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.sections import LlmConfig
-from lithos.core.commands import R
 from lithos.core.learning.inference import (
     POLICY_VERSION,
     Message,
@@ -27,12 +26,13 @@ from lithos.core.learning.inference import (
     make_edges,
     read_judgements,
 )
-from lithos.core.learning.memory import InferredEdge, LearningCommand, RecordInference, SpendTokens
+from lithos.core.learning.memory import InferredEdge, RecordInference, SpendTokens
 from lithos.metrics import Metrics
 from lithos.services.enrich.chat_client import Chat, ChatFailed, Completion
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.graph_search import Nearest
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.inference")
@@ -45,24 +45,6 @@ CHANGED: Final = "changed"
 UNUSABLE: Final = "unusable_answer"
 ALONE: Final = "no_candidates"
 NO_VECTORS: Final = "no_vectors"
-
-
-class Ledger(Protocol):
-    """The part of `Learning` that stores inferred versions and the token budget spent."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool: ...
-
-    async def spent(self, day: str) -> tuple[int, int]: ...
-
-
-class NearestAmong(Protocol):
-    """Nearest-neighbour query; raises `SemanticUnavailable` and `IndexFailed`."""
-
-    async def search_among(
-        self, query: str, serials: Sequence[int], notes: int, threshold: float
-    ) -> list[VectorHit]: ...
 
 
 class _Later(Exception):
@@ -91,9 +73,9 @@ class EdgeInference:
         chat: Chat,
         catalogue: Catalogue,
         texts: NoteTexts,
-        nearest: NearestAmong,
+        nearest: Nearest,
         semantic_state: Callable[[], SemanticState],
-        ledger: Ledger,
+        ledger: Learning,
         clock: Callable[[], datetime],
         metrics: Metrics,
     ) -> None:
@@ -128,7 +110,9 @@ class EdgeInference:
             return False
         if self._semantic_state() is SemanticState.DEGRADED:
             return False  # nothing in this process can find its neighbours any more
-        return not await self._ledger.is_inferred(note_id, entry.note.version, POLICY_VERSION)
+        return not await self._ledger.read(
+            lambda tables: tables.ledgers.is_inferred(note_id, entry.note.version, POLICY_VERSION)
+        )
 
     async def infer(self, note_id: str) -> bool:
         """Infer the edges of a note; False when it is to stay in the queue."""
@@ -220,7 +204,7 @@ class EdgeInference:
         if not self._calls_left:
             self._stopped = CALLS
             raise _Later(CALLS)
-        spent, _ = await self._ledger.spent(day)
+        spent, _ = await self._ledger.read(lambda tables: tables.ledgers.spent(day))
         if spent + most > self._settings.daily_token_budget:
             self._stopped = BUDGET
             log.warning("token budget of the day is spent", day=day, spent=spent, a_call_may_cost=most)

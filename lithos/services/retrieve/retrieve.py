@@ -33,6 +33,7 @@ from lithos.core.text.snippet import Terms
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.candidates import Chosen, Gate, Ranking, Selection
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.search import Hit
@@ -45,14 +46,6 @@ log = get_logger("lithos.retrieve")
 RECEIPT_DEADLINE: Final = 5.0
 #: From this temperature on nothing much is known yet.
 COLD: Final = 0.5
-
-
-class Recorder(Protocol):
-    """Keeps receipts."""
-
-    async def submit(self, command: RecordRetrieval) -> Mapping[str, NodeStats]:
-        """The statistics before, once it is durable. Raises `LithosError`."""
-        ...
 
 
 class Pipeline(Protocol):
@@ -149,7 +142,7 @@ class RetrieveParts:
     pipeline: Pipeline
     ranking: Ranking
     snippets: Snippets
-    recorder: Recorder
+    recorder: Learning
     metrics: Metrics
     clock: Callable[[], datetime]
 

@@ -5,10 +5,10 @@ And those that traverse relations: from a task to notes, and from seeds to their
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from time import perf_counter
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import trio
 from attrs import define, field, frozen
@@ -18,9 +18,10 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.edges import CONTRADICTS, Edge, other_end
 from lithos.core.learning.memory import SurfacedConflict
 from lithos.core.learning.ranking import SCOUTS, Candidate
-from lithos.core.tasks.model import Finding
 from lithos.metrics import Metrics
 from lithos.services.retrieve.candidates import Gate
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.tasks.coordination import Coordination
 from lithos.stores.indexes.linkgraph import Direction, LinkGraph
 from lithos.telemetry import get_logger
 
@@ -32,30 +33,14 @@ _OPEN_STATES: Final = (None, "accepted_dual")
 EdgesTouching: TypeAlias = Callable[[Collection[str]], Awaitable[Sequence[Edge]]]
 
 
-class Coactivations(Protocol):
-    """Counts of notes that were retrieved together."""
-
-    async def coactivated(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> Mapping[str, int]:
-        """How often other notes were; None is any namespace."""
-        ...
-
-
-class Findings(Protocol):
-    """What agents found in their tasks."""
-
-    async def findings(self, task_id: str, since: None) -> Sequence[Finding]:
-        """All findings of a task."""
-        ...
-
-
 @frozen
 class RelationScouts:
     """The relation scouts; they raise what the databases raise."""
 
     catalogue: Catalogue
     edges_touching: EdgesTouching
-    coactivations: Coactivations
-    findings: Findings
+    coactivations: Learning
+    findings: Coordination
 
     def task_context(self) -> Scout:
         """With a task: notes that its findings name, and notes made for it."""

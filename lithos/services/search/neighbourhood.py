@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from heapq import nsmallest
 from itertools import islice
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import trio
 from attrs import frozen
@@ -20,6 +20,7 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.edges import Edge
+from lithos.services.notes.edges import Edges
 from lithos.services.search.graph_search import Centrality
 from lithos.stores.indexes.graph_layout import Point, lay_out
 from lithos.stores.indexes.linkgraph import LinkGraph
@@ -221,14 +222,6 @@ CONTRADICTS: Final = "contradicts"
 LineKind: TypeAlias = Literal["link", "derived", "typed", "contradicts"]
 
 
-class TypedEdges(Protocol):
-    """The typed edges between notes."""
-
-    async def touching(self, note_ids: Sequence[str]) -> Sequence[Edge]:
-        """Those that leave or reach any of these notes. Raises `DatabaseFailed`."""
-        ...
-
-
 @frozen
 class Node:
     """One note of a picture: its distance from the start in steps, its PageRank and its place by that."""
@@ -265,7 +258,7 @@ class Neighbourhood:
 class Neighbourhoods:
     """Finds the neighbourhoods of notes."""
 
-    def __init__(self, catalogue: Catalogue, edges: TypedEdges, centrality: Centrality) -> None:
+    def __init__(self, catalogue: Catalogue, edges: Edges, centrality: Centrality) -> None:
         self._catalogue = catalogue
         self._edges = edges
         self._centrality = centrality
