@@ -247,7 +247,8 @@ async def _report(server: Server, progress: Progress) -> None:
 async def _count(server: Server) -> ReindexResult:
     catalogue, links = server.catalogue, server.catalogue.graph.counts()
     stats = await server.state.stats()
-    indexers = (server.fulltext_indexer.failure, server.vector_indexer.failure, server.semantic.reason)
+    actors = server.actors
+    failures = (actors.fulltext_indexer.failure, actors.vector_indexer.failure, server.semantic.reason)
     return ReindexResult(
         found=len(catalogue) + len(catalogue.skipped),
         indexed=stats["tantivy_doc_count"],
@@ -255,7 +256,7 @@ async def _count(server: Server) -> ReindexResult:
         nodes=links.nodes,
         edges=links.edges,
         skipped={path: skipped.reason for path, skipped in sorted(catalogue.skipped.items())},
-        failures=tuple(filter(None, indexers)),
+        failures=tuple(filter(None, failures)),
     )
 
 
@@ -317,7 +318,7 @@ async def extract_entities(
         survey = await Threads().run(partial(_survey, config, clock))
         texts, limit = NoteTexts(survey.files, survey.catalogue), config.lcma.entity_max_per_doc
         patch = _refuse if config.lcma.write_entities else None
-        looking = EntityExtraction(survey.catalogue, texts, Threads(), limit, patch=patch)
+        looking = EntityExtraction(survey.catalogue, texts, limit, patch=patch)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)
     async with running_server(config, clock=clock) as server:

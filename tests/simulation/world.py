@@ -15,9 +15,10 @@ import apsw
 import trio
 from attrs import define, field
 
+from lithos.actors.actors import Stores
 from lithos.app import running_server
 from lithos.app.server import Server
-from lithos.app.stores import Stores, close_stores
+from lithos.app.stores import close_stores
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.errors import StorageFailed

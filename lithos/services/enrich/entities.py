@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.blocking import Threads
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Upsert
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
@@ -63,14 +63,13 @@ class EntityExtraction:
         self,
         catalogue: Catalogue,
         texts: NoteTexts,
-        blocking: Blocking,
         limit: int,
         ledger: Learning | None = None,
         *,
         patch: Patch | None = None,
         index: Indexer | None = None,
     ) -> None:
-        """`limit`: most entities of a note, 0 is all. A long note takes `blocking` a second or two.
+        """`limit`: most entities of a note, 0 is all.
 
         `index` is told of notes whose entities are others now. Only a dry run has no `ledger` and no `index`.
         """
@@ -78,7 +77,7 @@ class EntityExtraction:
         self._kept = catalogue.entities
         self._texts = texts
         self._patch = patch
-        self._blocking = blocking
+        self._blocking = Threads()
         self._limit = limit
         self._ledger = ledger
         self._index = index

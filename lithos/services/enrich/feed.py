@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from lithos.actors.blocking import Blocking, slices
-from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import slices
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError
@@ -31,7 +31,6 @@ from lithos.core.events import (
 from lithos.core.learning.memory import Enqueue, EnrichTrigger
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.agents import Cursors
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -148,19 +147,15 @@ class JournalFeed:
 
     def __init__(
         self,
-        broadcaster: Broadcaster,
-        store: CoordinationStore,
-        reading: Blocking,
-        cursors: Cursors,
-        catalogue: Catalogue,
+        actors: Actors,
         queue: Learning,
         completed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
     ) -> None:
-        self._broadcaster = broadcaster
-        self._store = store
-        self._reading = reading
-        self._cursors = cursors
-        self._catalogue = catalogue
+        self._broadcaster = actors.broadcaster
+        self._store = actors.stores.coordination
+        self._reading = actors.coordination_reading
+        self._cursors = Cursors(actors.coordinator.mailbox, self._store, self._reading)
+        self._catalogue = actors.catalogue
         self._queue = queue
         #: Which of some tasks are completed.
         self._completed = completed

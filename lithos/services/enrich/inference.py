@@ -6,16 +6,16 @@ come (no answer, no budget, the model still loading) simply stays in the queue f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC
 from typing import Final
 
 from attrs import frozen
 
+from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticState, SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import LlmConfig
+from lithos.catalogue.catalogue import Entry
 from lithos.core.learning.inference import (
     POLICY_VERSION,
     Message,
@@ -27,7 +27,6 @@ from lithos.core.learning.inference import (
     read_judgements,
 )
 from lithos.core.learning.memory import InferredEdge, RecordInference, SpendTokens
-from lithos.metrics import Metrics
 from lithos.services.enrich.chat_client import Chat, ChatFailed, Completion
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
@@ -67,31 +66,20 @@ class _Question:
 class EdgeInference:
     """Infers the edges of one note at a time, within the budgets per drain and per day."""
 
-    def __init__(
-        self,
-        settings: LlmConfig,
-        chat: Chat,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-        nearest: Nearest,
-        semantic_state: Callable[[], SemanticState],
-        ledger: Learning,
-        clock: Callable[[], datetime],
-        metrics: Metrics,
-    ) -> None:
-        self._settings = settings
+    def __init__(self, actors: Actors, chat: Chat, texts: NoteTexts, ledger: Learning) -> None:
+        self._settings = actors.config.lcma.llm
         self._chat = chat
-        self._catalogue = catalogue
+        self._catalogue = actors.catalogue
         self._texts = texts
-        self._nearest = nearest
-        self._semantic_state = semantic_state
+        self._nearest = Nearest(actors.catalogue, actors.semantic)
+        self._semantic = actors.semantic
         self._ledger = ledger
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = actors.clock
+        self._metrics = actors.metrics
         self._calls_left = 0
         #: Why no more notes can be judged in this drain.
         self._stopped: str | None = None
-        self._name = settings.model or ""
+        self._name = self._settings.model or ""
 
     def begin_drain(self) -> None:
         """A new drain has its own number of calls, and tries a service again that was out."""
@@ -108,7 +96,7 @@ class EdgeInference:
         settings, entry = self._settings, self._catalogue.get(note_id)
         if entry is None or not (settings.max_calls_per_drain and settings.daily_token_budget):
             return False
-        if self._semantic_state() is SemanticState.DEGRADED:
+        if self._semantic.state is SemanticState.DEGRADED:
             return False  # nothing in this process can find its neighbours any more
         return not await self._ledger.read(
             lambda tables: tables.ledgers.is_inferred(note_id, entry.note.version, POLICY_VERSION)

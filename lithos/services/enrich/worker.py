@@ -18,7 +18,7 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.actors import Actors
 from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import (
     Decay,
@@ -30,21 +30,20 @@ from lithos.core.learning.memory import (
     Pair,
 )
 from lithos.core.tasks.model import Task
-from lithos.services.enrich.drain import Drain, DrainParts
+from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.feed import survive
 from lithos.services.enrich.projection import IncompleteScan
 from lithos.services.retrieve.feedback import Learning
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.telemetry import get_logger
 
 
 class TaskStates:
     """Queries of task status in the coordination database; all raise `DatabaseFailed`."""
 
-    def __init__(self, rows: TaskRows, reading: Blocking) -> None:
-        self._rows = rows
+    def __init__(self, actors: Actors) -> None:
+        self._rows = actors.stores.coordination.readable_task_rows()
         #: One thread for the one read connection of the coordination database.
-        self._reading = reading
+        self._reading = actors.coordination_reading
 
     async def completed(self, task_ids: Sequence[str]) -> list[str]:
         """The completed ones of these tasks."""
@@ -197,28 +196,27 @@ class Enrichment:
 
     def __init__(
         self,
-        parts: DrainParts,
-        config: LcmaConfig,
+        drain: Drain,
         queue: Learning,
         closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
         retention: Retention,
         teach: Callable[[], Awaitable[None]],
     ) -> None:
-        self._parts = parts
+        config = drain.actors.config.lcma
+        self._drain = drain
         self._queue = queue
         self._retention = retention
         #: Applies the pending feedback of completed tasks.
         self._teach = teach
         #: Which of some tasks are closed.
         self._closed = closed
-        self._drain = Drain(parts, config.max_enrich_attempts)
         self._schedule = Schedule.of(config)
         self._idle = timedelta(days=config.wm_eviction_days)
 
     async def run(self) -> None:
         """Run feed, drains and sweeps until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._parts.feed.run)
+            nursery.start_soon(self._drain.feed.run)
             nursery.start_soon(self._keep_time)
 
     async def _keep_time(self) -> None:
@@ -244,7 +242,7 @@ class Enrichment:
 
     async def sweep(self) -> None:
         """Run all periodic maintenance once; a part that fails is logged, and the others still run."""
-        parts = self._parts
+        parts = self._drain
         await survive("working memory is kept until the next sweep", self._forget)
         await survive("salience decays at the next sweep", partial(parts.memory.submit, Decay()))
         await survive("provenance is projected at the next sweep", self._reconcile)
@@ -264,12 +262,12 @@ class Enrichment:
         now = self._retention.now()
         closed = await self._closed(await self._queue.working_tasks())
         failed = await self._drain.run()
-        await self._parts.memory.submit(
+        await self._drain.memory.submit(
             ForgetWorkingMemory(frozenset(closed) - failed, idle_before=now - self._idle)
         )
 
     async def _reconcile(self) -> None:
         try:
-            await self._parts.projection.reconcile()
+            await self._drain.projection.reconcile()
         except IncompleteScan as problem:
             log.warning("provenance not projected", reason=str(problem))

@@ -16,9 +16,9 @@ from typing import Any, Final
 import trio
 from attrs import field, frozen
 
-from lithos.actors.blocking import Blocking, slices
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Blocking, Threads, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.file_names import same_name
 from lithos.core.notes.matching import has_tags
@@ -133,13 +133,11 @@ class _Folders:
 class Browsing:
     """Reads the catalogue for lists that people look through."""
 
-    def __init__(
-        self, catalogue: Catalogue, lineage: Lineage, blocking: Blocking, clock: Callable[[], datetime]
-    ) -> None:
-        self._catalogue = catalogue
-        self._lineage = lineage
-        self._blocking = blocking
-        self._clock = clock
+    def __init__(self, actors: Actors) -> None:
+        self._catalogue = actors.catalogue
+        self._lineage = actors.lineage
+        self._blocking = Threads()
+        self._clock = actors.clock
         self._folders = _Folders((-1, -1))
 
     async def find(self, request: BrowseRequest) -> BrowsePage:

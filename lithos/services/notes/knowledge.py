@@ -12,10 +12,9 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Inline, slices
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads, slices
 from lithos.actors.kit import honest_outcome
-from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.messages import (
     DeleteNote,
     EditNote,
@@ -28,8 +27,7 @@ from lithos.actors.writing.messages import (
     WriteOutcome,
     WriteRequest,
 )
-from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.facets import FacetFilter
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
@@ -45,7 +43,6 @@ from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
 from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
-from lithos.services.opening import Opening
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.stores.notes.lookup import AliasedPath
@@ -160,34 +157,24 @@ class Knowledge:
 
     def __init__(
         self,
-        catalogue: Catalogue,
-        writer: WriterMailbox,
-        coordinator: Coordinator,
+        actors: Actors,
         search: Search,
         texts: NoteTexts,
-        clock: Callable[[], datetime],
+        history: NoteHistory,
         cited_before: CitedBefore,
-        opening: Opening | None = None,
-        merging: Merging | None = None,
-        history: NoteHistory | None = None,
-        outlines: Outlines | None = None,
     ) -> None:
-        """`cited_before` gives the ids of notes that were cited for a question much like the one given.
-
-        Without `merging` no versions are kept to merge with, without `history` none to read; `outlines` are
-        those that the writer knows too.
-        """
-        self._merging = merging or Merging(catalogue, None, Inline())
-        self._history = history or NoteHistory(None, Inline(), catalogue)
-        self._sections = Sections(outlines or Outlines(), keeps_heading=catalogue.style.titles_from_files)
-        self._opening = opening or Opening.finished()
+        """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
+        self._catalogue = actors.catalogue
+        self._merging = Merging(actors.catalogue, actors.stores.history, Threads())
+        self._history = history
+        self._sections = Sections(actors.outlines, keeps_heading=actors.catalogue.style.titles_from_files)
+        self._opening = actors.opening
         self._cited_before = cited_before
-        self._catalogue = catalogue
-        self._writer = writer
-        self._coordinator = coordinator
+        self._writer = actors.writer.mailbox
+        self._coordinator = actors.coordinator
         self._search = search
         self._texts = texts
-        self._clock = clock
+        self._clock = actors.clock
 
     async def write(self, request: WriteNote) -> WriteOutcome:
         """Create or update a note; returns once it is durable, accepted by an index and journalled."""

@@ -14,8 +14,8 @@ from typing import Final
 import trio
 from attrs import define, evolve, field, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.actors.writing.messages import (
     MoveNote,
@@ -25,11 +25,9 @@ from lithos.actors.writing.messages import (
     WriteOutcome,
     WriteRequest,
 )
-from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.services.notes.knowledge import BUSY_PATIENCE, BUSY_PAUSE, LONGEST_BUSY_PAUSE, WRITE_DEADLINE
-from lithos.stores.notes.moves import MoveIntent, Moves
+from lithos.stores.notes.moves import MoveIntent
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.moving")
@@ -61,19 +59,12 @@ class _Job:
 class Moving:
     """Moves notes; `run` has to be running."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        writer: WriterMailbox,
-        coordinator: Coordinator,
-        moves: Moves,
-        blocking: Blocking,
-    ) -> None:
-        self._catalogue = catalogue
-        self._writer = writer
-        self._coordinator = coordinator
-        self._moves = moves
-        self._blocking = blocking
+    def __init__(self, actors: Actors) -> None:
+        self._catalogue = actors.catalogue
+        self._writer = actors.writer.mailbox
+        self._coordinator = actors.coordinator
+        self._moves = actors.stores.moves
+        self._blocking = Threads()
         self._send, self._receive = trio.open_memory_channel[_Job](CAPACITY)
         #: Set once all that an earlier process began is finished.
         self.resumed = trio.Event()

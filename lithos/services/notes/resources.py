@@ -18,10 +18,10 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 from attrs import frozen
 
+from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import TaskNotFound
 from lithos.core.events import Event
 from lithos.core.offers import TAGS_URI, Address, changed_by, changes_list, read_address
@@ -219,20 +219,14 @@ class Resources:
     """Reads and lists resources; the only side effect is the access log."""
 
     def __init__(
-        self,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-        knowledge: Knowledge,
-        coordination: Coordination,
-        coordinator: Coordinator,
-        clock: Callable[[], datetime],
+        self, actors: Actors, texts: NoteTexts, knowledge: Knowledge, coordination: Coordination
     ) -> None:
-        self._catalogue = catalogue
+        self._catalogue = actors.catalogue
         self._texts = texts
         self._knowledge = knowledge
         self._coordination = coordination
-        self._coordinator = coordinator
-        self._clock = clock
+        self._coordinator = actors.coordinator
+        self._clock = actors.clock
 
     async def find(self, uri: str) -> Address:
         """Resolve a URI to an existing resource. Raises `UnknownResource`."""

@@ -5,19 +5,17 @@ Also the candidates of a cache lookup with the probability that they answer (sec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 
 import attrs
 from attrs import field, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.actors.actors import Actors
+from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.actors.opening import wait_telling
+from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
 from lithos.core.principals import UNKNOWN_AGENT
@@ -25,7 +23,6 @@ from lithos.core.tasks.model import SEARCH_RESULT, AuditRow
 from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import NoteTexts, Snippets
-from lithos.services.progress import wait_telling
 from lithos.services.search.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
 from lithos.services.search.graph_search import Centrality, GraphSearch, Nearest
 from lithos.services.search.hybrid import (
@@ -35,12 +32,10 @@ from lithos.services.search.hybrid import (
     NOTHING_RANKED,
     Hybrid,
     HybridRanking,
-    SearchSettings,
     backend_failure,
 )
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
-from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_query import Filters
 
 MODES = ("hybrid", "fulltext", "semantic", "graph")
@@ -119,30 +114,19 @@ _NOTHING = _Ranked((), (), frozenset())
 class Search:
     """The search service: queries the indexes, ranks, cuts snippets; writes nothing but the access log."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-        fulltext: FulltextIndex,
-        semantic: SemanticBackend,
-        visibility: Visibility,
-        coordinator: Coordinator,
-        settings: SearchSettings,
-        clock: Callable[[], datetime],
-        reading: Blocking,
-    ) -> None:
-        self._catalogue = catalogue
-        self._snippets = Snippets(texts, settings.sizes)
-        self._fulltext = fulltext
-        self._semantic = semantic
-        self._nearest = Nearest(catalogue, semantic)
-        self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings)
-        self._graph_search = GraphSearch(catalogue, self._nearest, reading)
+    def __init__(self, actors: Actors, texts: NoteTexts) -> None:
+        self._catalogue = catalogue = actors.catalogue
+        self._snippets = Snippets(texts, actors.sizes)
+        self._semantic = actors.semantic
+        self._nearest = Nearest(catalogue, actors.semantic)
+        self._fulltext = fulltext = actors.stores.fulltext
+        self.hybrid = Hybrid(self._nearest, actors.semantic, fulltext, actors.config.search)
+        self._graph_search = GraphSearch(catalogue, self._nearest, actors.reading)
         self._explainer = Explainer(fulltext, self.hybrid)
-        self._visibility = visibility
-        self._coordinator = coordinator
-        self._settings = settings
-        self._clock = clock
+        self._visibility = actors.visibility
+        self._coordinator = actors.coordinator
+        self._settings = actors.config.search
+        self._clock = actors.clock
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
         """The best matches of one search. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""
@@ -230,7 +214,7 @@ class Search:
     @property
     def threshold(self) -> float:
         """The configured least similarity of a semantic match."""
-        return self._settings.threshold
+        return self._settings.semantic_threshold
 
     async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
         """Every note that a hybrid search with legs of `wanted` notes finds, best first.
@@ -239,7 +223,7 @@ class Search:
         """
         if not query.strip():
             return NOTHING_RANKED
-        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.threshold)
+        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.semantic_threshold)
 
     async def match_text(self, query: str, filters: Filters) -> tuple[list[Entry], str]:
         """Every note that a full-text query matches, best first; why none can, when it does not parse.
@@ -266,7 +250,9 @@ class Search:
             return []
         await self._visibility.reach()
         await self._wait_for_meaning()
-        ranking = await self.hybrid.rank(query, Filters(tags=tags), CANDIDATES, self._settings.threshold)
+        ranking = await self.hybrid.rank(
+            query, Filters(tags=tags), CANDIDATES, self._settings.semantic_threshold
+        )
         if ranking.failed:
             raise backend_failure(ranking.message)
         confidence = self.hybrid.confidence(ranking)
@@ -279,7 +265,7 @@ class Search:
 
     def _threshold(self, given: float | None) -> float:
         if given is None:
-            return self._settings.threshold
+            return self._settings.semantic_threshold
         if not 0 <= given <= 1:
             raise InvalidInput(f"threshold must be between 0 and 1, not {given}.")
         return given

@@ -94,7 +94,7 @@ async def test_without_both_legs_there_is_no_answer(tmp_path: Path, monkeypatch:
         assert "io error" in answer["message"]
         refusal(await lithos.call("lithos_search", query="alpha", mode="fulltext"), "search_backend_error")
         # A server that stops refuses new writes.
-        lithos.server.writer.mailbox.close()
+        lithos.server.actors.writer.mailbox.close()
         answer = await lithos.call("lithos_write", title="T", content="x", agent="a")
         assert "stopping" in refusal(answer, "internal_error")
 
@@ -191,7 +191,7 @@ async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
             assert "the disk is on fire" in answer["message"]
             refusal(await search(lithos_, mode="fulltext"), "search_backend_error")
             refusal(await lithos_.call("lithos_list", content_query="zebra"), "search_backend_error")
-        await lithos_.server.fulltext_indexer.converged()
+        await lithos_.server.actors.fulltext_indexer.converged()
         assert await lithos_.found(QUERY, mode="fulltext") == ["Zebra"]
         kinds = [kind for kind, _ in lithos_.events()]
         assert kinds == [NOTE_CREATED] * 2
@@ -199,5 +199,5 @@ async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
             await lithos_.write("Other", TEXT, id=note)
             assert (await search(lithos_))["failed_backends"] == ["semantic"]
             refusal(await search(lithos_, mode="semantic"), "search_backend_error")
-        await lithos_.server.vector_indexer.converged()
+        await lithos_.server.actors.vector_indexer.converged()
         assert set(await lithos_.found(QUERY)) == {"Zebra", "Other"}

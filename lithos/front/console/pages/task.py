@@ -283,7 +283,7 @@ class TaskPages:
             held_by=holder,
         )
         try:
-            await self._console.parts.tasks.run(command)
+            await self._console.parts.coordination.run(command)
         except (StaleFence, ClaimNotFound) as refusal:
             raise Refused(
                 f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "
