@@ -122,7 +122,7 @@ class Services:
             texts,
             config.lcma.entity_max_per_doc,
             self.learning,
-            patch=self.knowledge.patch if config.lcma.write_entities else None,
+            patch=self.knowledge.write if config.lcma.write_entities else None,
             index=actors.fulltext_indexer,
         )
         self.questions = QuestionUpkeep(actors, self.learning, remembered, texts)

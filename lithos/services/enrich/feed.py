@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import trio
 
@@ -106,18 +106,6 @@ RETRY: Final = 10.0
 MOST_PENDING: Final = 200_000
 
 
-class Feed(Protocol):
-    """Turns events into jobs of the enrich queue."""
-
-    async def run(self) -> None:
-        """Consume events until cancelled."""
-        ...
-
-    async def catch_up(self) -> None:
-        """Return once all events before this call are in the queue."""
-        ...
-
-
 class _Bell:
     """An auto-reset event: set by events, reset by the waiter."""
 
@@ -164,6 +152,7 @@ class JournalFeed:
         self._bell = _Bell()
 
     async def run(self) -> None:
+        """Consume events until cancelled."""
         self._broadcaster.watch(self)
         await _follow(self._bell, self.catch_up)
 
@@ -175,6 +164,7 @@ class JournalFeed:
         """Callback of the broadcaster at shutdown; the task that runs the feed is cancelled elsewhere."""
 
     async def catch_up(self) -> None:
+        """Return once all events before this call are in the queue."""
         async with self._turn:
             while await self._take_page():
                 pass
@@ -252,12 +242,18 @@ class DirectFeed:
         self._bell.ring()
 
     async def run(self) -> None:
+        """Consume events until cancelled."""
         await _follow(self._bell, self.catch_up)
 
     async def catch_up(self) -> None:
+        """Return once all events before this call are in the queue."""
         async with self._turn:
             while self._pending:
                 some = tuple(trigger for trigger, _ in zip(self._pending, range(PAGE), strict=False))
                 await self._queue.submit(Enqueue(some))
                 for trigger in some:
                     del self._pending[trigger]
+
+
+#: Turns events into jobs of the enrich queue.
+Feed: TypeAlias = JournalFeed | DirectFeed

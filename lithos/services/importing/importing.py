@@ -430,7 +430,7 @@ class Importing:
 
     async def _write(self, session: _Session, step: _Step, made: Rendered) -> Outcome:
         note_id = made.document.note.id
-        outcome = await self._knowledge.take_in(
+        outcome = await self._knowledge.write(
             ImportNote(
                 id=note_id,
                 agent=session.options.agent,

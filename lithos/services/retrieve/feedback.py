@@ -374,7 +374,7 @@ class Feedback:
             source=ENRICHMENT,
         )
         try:
-            await self._knowledge.patch(patch)
+            await self._knowledge.write(patch)
         except LithosError as failure:
             log.error("note not quarantined", note=note_id, task=task_id, reason=failure.message)
         else:

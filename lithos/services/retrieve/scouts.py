@@ -42,24 +42,8 @@ class RelationScouts:
     coactivations: Learning
     findings: Coordination
 
-    def task_context(self) -> Scout:
-        """With a task: notes that its findings name, and notes made for it."""
-        return Scout("task_context", self.find_of_task, lambda ask: ask.gate.task_id is not None)
-
-    def provenance(self) -> Scout:
-        """What seeds were derived from, and what was derived from them."""
-        return Scout("provenance", self.find_sources)
-
-    def graph(self) -> Scout:
-        """What is linked with seeds, by wiki-links or typed edges, in either direction."""
-        return Scout("graph", self.find_neighbours)
-
-    def coactivation(self) -> Scout:
-        """What was retrieved together with seeds before."""
-        return Scout("coactivation", self.find_companions)
-
     async def find_of_task(self, ask: Ask) -> Sequence[Candidate]:
-        """1.0 each."""
+        """Notes that the findings of the task name, and notes made for it: 1.0 each."""
         task_id = ask.gate.task_id
         assert task_id is not None
         named = [
@@ -77,7 +61,7 @@ class RelationScouts:
         return [*named, *made]
 
     async def find_sources(self, ask: Ask) -> Sequence[Candidate]:
-        """1.0 each."""
+        """What seeds were derived from, and what was derived from them: 1.0 each."""
         graph = self.catalogue.graph.provenance
         found: list[Candidate] = []
         async for some in slices(ask.seeds):
@@ -87,7 +71,7 @@ class RelationScouts:
         return _without_seeds(found, ask)
 
     async def find_neighbours(self, ask: Ask) -> Sequence[Candidate]:
-        """0.5 for a link, its weight for a typed edge, the best per note."""
+        """What is linked with seeds, either way: 0.5 a link, a typed edge its weight, the best per note."""
         graph = self.catalogue.graph.links
         found: list[Candidate] = []
         async for some in slices(ask.seeds):
@@ -105,7 +89,7 @@ class RelationScouts:
                 yield Candidate(other_end(edge, seed_id), edge.weight, reason)
 
     async def find_companions(self, ask: Ask) -> Sequence[Candidate]:
-        """How often, as score."""
+        """What was retrieved together with seeds before; how often, as score."""
         spaces = None if ask.gate.namespaces is None else sorted(ask.gate.namespaces)
         counts = await self.coactivations.coactivated(sorted(ask.seed_ids), spaces)
         found = [
