@@ -16,8 +16,7 @@ from attrs import define, field
 import lithos.actors.actors
 import lithos.actors.indexing.accurate
 from lithos.actors.coordinating.messages import Flush
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
 from lithos.config.sections import ServerConfig, StorageConfig

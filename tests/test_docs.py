@@ -179,7 +179,7 @@ def test_every_file_named_to_contributors_exists() -> None:
 
 
 def unjoined(files: Sequence[str]) -> list[str]:
-    """Files that none before them imports, that `app`, `Services` and `Actors` do not hand down, and that declare no tool."""
+    """Files that none before them imports, that are not handed down by who makes all, and declare no tool."""
     graph = imports_within()
     reached = {
         target

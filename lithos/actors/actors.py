@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from lithos.actors.blocking import BackgroundThread, Blocking, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
-from lithos.actors.indexing.accurate import ACCURATE, AccurateParts, AccurateTier
+from lithos.actors.indexing.accurate import AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.list_keeper import ListKeeper
@@ -91,6 +92,8 @@ class Stores:
     history: HistoryStore | None
     #: How the notes are understood and written.
     style: VaultStyle
+    #: Closes everything, the last one first, whatever of it fails.
+    closing: ExitStack
 
     @property
     def databases(self) -> tuple[Database, ...]:
@@ -309,17 +312,8 @@ class Actors:
         search, directory = self.config.search, self.config.storage.data_dir / ".usearch"
         port, accurate = VectorPort(self.sizes), None
         if search.tier != "static":
-            parts = AccurateParts(
-                port=port,
-                catalogue=self.catalogue,
-                files=self.stores.files,
-                load=partial(load_transformer, search.accurate_threads),
-                directory=directory / ACCURATE,
-                sizes=self.sizes,
-                thread=BackgroundThread("lithos-accurate"),
-                reading=Threads(),
-            )
-            accurate = AccurateTier(parts, search.tier)
+            load = partial(load_transformer, search.accurate_threads)
+            accurate = AccurateTier(port, self.catalogue, self.stores.files, load, directory, search.tier)
         return SemanticBackend(
             port, self._embedding, load_embedder, directory, search.embedding_model, accurate
         )

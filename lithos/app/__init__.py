@@ -9,6 +9,8 @@ Never here: rules, queries or protocols; only `cli` imports it.
 from __future__ import annotations
 
 import gc
+import os
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -21,13 +23,42 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import StartStopped
 from lithos.app.allocator import keep_returning, limit_arenas
-from lithos.app.server import Server
 from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
 from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
 from lithos.core.events import Event
+from lithos.core.times import format_time
+from lithos.services.services import Services
 from lithos.stores.lock import OwnerLock
+from lithos.stores.owner_record import OwnerRecord
 from lithos.telemetry import get_logger
+from lithos.tools.contract.registry import Tools
+
+
+class Server(Services):
+    """A running server as its front and tests see it."""
+
+    def __init__(self, actors: Actors) -> None:
+        super().__init__(actors)
+        self.tools = Tools(self)
+
+    def publish_address(self, url: str, *, private: bool = False) -> None:
+        """Write this server's address to the lock file, with the token for commands of the same user.
+
+        `private`: the address is for those commands alone.
+        """
+        token = self.keyring.own_token
+        now = format_time(utc_now())
+        self.actors.stores.lock.publish(
+            OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private)
+        )
+
+    async def searchable(self) -> None:
+        """Wait until full text and meaning cover every note (or there is no model)."""
+        await self.opening.complete.wait()
+        await self.actors.fulltext_indexer.converged()
+        await self.semantic.settled.wait()
+
 
 __all__ = ["Server", "running_server"]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from quart_trio import QuartTrio
 
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,

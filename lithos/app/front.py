@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.config.sections import EventsConfig
 from lithos.front.console import feed
 from lithos.front.console.sessions import Sessions

@@ -12,8 +12,7 @@ import trio
 
 from lithos.actors.actors import Stores
 from lithos.actors.blocking import Threads
-from lithos.app.style import style_of
-from lithos.app.vault import make_lock, open_notes
+from lithos.app.vault import make_lock, open_notes, style_of
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
 from lithos.stores import PRIVATE_FOLDER, sync_folder
@@ -102,12 +101,13 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
             _drop_indexes(data)
         manifest.read_by(style.reading)
         fulltext = FulltextIndex.open(data / ".tantivy")
-        undo.pop_all()
+        undo.callback(fulltext.close)
+        closing = undo.pop_all()
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
     moves = Moves(private)
     opened = Stores(
-        lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history, style
+        lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history, style, closing
     )
     for database in opened.databases:
         database.watch(lock)
@@ -150,12 +150,4 @@ def _drop_indexes(data: Path) -> None:
 
 def close_stores(stores: Stores) -> None:
     """Close everything and give the data directory up, whatever of it fails. Blocks."""
-    with ExitStack() as closing:  # the last one first
-        closing.callback(stores.lock.release)
-        closing.callback(stores.coordination.close)
-        closing.callback(stores.edges.close)
-        closing.callback(stores.stats.close)
-        closing.callback(stores.manifest.close)
-        if stores.history is not None:
-            closing.callback(stores.history.close)
-        closing.callback(stores.fulltext.close)
+    stores.closing.close()

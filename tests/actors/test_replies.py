@@ -26,7 +26,8 @@ from lithos.core.errors import LithosError
 from lithos.core.tasks.model import ClaimTimes
 
 PACKAGE = Path(lithos.__file__).parent
-#: Where an `Any` is brought together with the type that a command promises, and who only counts or closes mailboxes.
+#: Where an `Any` is brought together with the type that a command promises, and who counts or closes
+#: mailboxes.
 EXCEPT = {"actors/kit.py", "actors/actors.py", "core/commands.py", "services/state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
 GENERIC |= {"TaskCommand", "EdgeCommand", "LearningCommand"}

@@ -18,10 +18,9 @@ import trio
 
 import lithos.catalogue.scan
 from lithos.actors import opening
-from lithos.app import running_server
+from lithos.app import Server, running_server
 from lithos.app.backup import back_up, restore
 from lithos.app.doctor import Doctor, Patient
-from lithos.app.server import Server
 from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig

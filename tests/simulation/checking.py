@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import trio
 
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.values import digest_of
 from tests.simulation.ledger import demand, tokens

@@ -16,8 +16,7 @@ import trio
 from attrs import define, field
 
 from lithos.actors.actors import Stores
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.app.stores import close_stores
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig

@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from lithos import __version__
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.cli.session import Session
 from lithos.config.sections import TelemetryConfig
 from lithos.telemetry import get_logger
