@@ -11,7 +11,7 @@ from lithos.app.actors import Actors, usage_settings
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.config.sections import LcmaConfig
-from lithos.core.history.retention import VersionLimits
+from lithos.core.history.versions import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.metrics import Metrics, Sample
 from lithos.services.context.candidates import Candidates

@@ -33,11 +33,6 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "limits.holds_more_values": ("limits.ValueCount.exceeds",),
     "matching.has_tags": ("matching.has_tag",),
     "compares versions and names": ("undo.takes_back", "undo.is_undone", "undo.since_by_others"),
-    "the interface of a store": (
-        "versions.VersionReader.content", "versions.VersionReader.current_at",
-        "versions.VersionReader.oldest", "versions.VersionReader.recent", "versions.VersionReader.row",
-        "versions.VersionReader.rows",
-    ),
     "looks a key up": ("chatgpt.is_chatgpt", "claude_chats.is_claude"),
     "chatgpt.read_chatgpt": ("chatgpt.walk_up",),
     "adds numbers by id": ("match.word_features", "ranking.merge", "ranking.ground_scores"),
@@ -51,9 +46,9 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "one search from the end, one count": ("json_text.InvalidText.at",),
     "compares keys; json_edit.find_entry": ("json_text.Node.named",),
     "one escape of json_text.decode_string": ("json_text.decode_escape",),
-    "embedded_edit.insert_embedded": (
-        "embedded_edit.find_embedded", "embedded_edit.is_same_embedded_but",
-        "embedded_edit.remove_embedded",
+    "json_edit.insert_embedded": (
+        "json_edit.find_embedded", "json_edit.is_same_embedded_but",
+        "json_edit.remove_embedded",
     ),
     "looks a word up": ("edges.check_resolution",),
     "compares ids": ("edges.other_end", "questions.learn", "salience.pairs_together"),
@@ -78,7 +73,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "one search from the end": ("paths.folder_of",),
     "looks at the end": ("paths.names_file",),
     "encodes bounded JSON twice": ("limits.check_merged",),
-    "values.normalise_note": ("values.written_values",),
+    "healing.normalise_note": ("healing.written_values",),
     "compares states by path": ("plan.plan_files",),
     "compares paths and digests": ("plan.plan_event",),
     "counts paths": ("plan.plan_vanished",),

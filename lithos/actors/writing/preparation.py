@@ -45,11 +45,11 @@ from lithos.core.notes.document import (
     render_document,
     rewrite_document,
 )
+from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds

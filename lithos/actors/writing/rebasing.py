@@ -20,9 +20,9 @@ from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import LithosError, VersionConflict
 from lithos.core.history.merging import MergedDocument, merge_documents, metadata_patch
 from lithos.core.notes.document import parse_document, place_heading
+from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.values import ReadFile

@@ -1,17 +1,174 @@
-"""Unified diffs of two versions of a note, bounded in time and size; pure.
+"""Matching lines of two texts, and unified diffs of two versions of a note; both bounded, in time and size.
 
-Format: GNU diffutils, "Detailed Description of Unified Format". Lines are matched by
-`lithos.core.history.line_matching`, whose budget bounds the time for any two texts.
+Lines that occur once on both sides are anchors, their longest increasing subsequence is kept (patience
+diff, Bram Cohen); `difflib` matches what is left between two anchors. Its cost grows with the number of
+equal pairs of lines, so each comparison has a budget of them: a range beyond it stays unmatched, as if it
+had been rewritten. A merge then finds an overlap where a better matching might have found none, never the
+reverse. Format of diffs: GNU diffutils, "Detailed Description of Unified Format".
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import Final
 
-from attrs import frozen
+from attrs import define, frozen
 
-from lithos.core.history.line_matching import Block, match_lines
+#: Equal pairs of lines that `difflib` may look at for each line of both texts, and at most in all.
+PAIRS_PER_LINE: Final = 100
+MOST_PAIRS: Final = 2_000_000
+#: Lines unique between anchors are anchors again, so many levels deep.
+_DEPTH: Final = 8
+
+#: Where equal lines begin in the first and in the second text, and how many there are.
+Block = tuple[int, int, int]
+#: Bounds in the first and in the second text.
+_Range = tuple[int, int, int, int]
+
+
+@frozen
+class Matching:
+    """Blocks of equal lines in ascending order, not empty; `is_complete`: the budget sufficed."""
+
+    blocks: Sequence[Block]
+    is_complete: bool = True
+
+
+@define
+class _Budget:
+    """Pairs of lines that may still be looked at."""
+
+    left: int
+
+    def take(self, pairs: int) -> bool:
+        """Whether there is enough; what was there is spent then."""
+        if pairs > self.left:
+            return False
+        self.left -= pairs
+        return True
+
+
+def match_lines(first: Sequence[int], second: Sequence[int]) -> Matching:
+    """Match two texts whose lines are given as numbers: equal numbers are equal lines."""
+    budget = _Budget(min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second))))
+    # For each line of the first text its equal in the second, or -1.
+    partners = [-1] * len(first)
+    is_complete = True
+    waiting: list[tuple[_Range, int]] = [((0, len(first), 0, len(second)), 0)]
+    while waiting:
+        whole, depth = waiting.pop()
+        inner = _cut_ends(first, second, whole, partners)
+        if inner[0] == inner[1] or inner[2] == inner[3]:
+            continue
+        anchors = _anchors(first, second, inner) if depth < _DEPTH else []
+        if anchors:
+            for i, j in anchors:
+                partners[i] = j
+            waiting += ((gap, depth + 1) for gap in _gaps(inner, anchors))
+        else:
+            is_complete &= _match_repeated(first, second, inner, budget, partners)
+    return Matching(_blocks(partners), is_complete)
+
+
+def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partners: list[int]) -> _Range:
+    """The range without its equal beginning and end, which are matched."""
+    i, i_end, j, j_end = whole
+    while i < i_end and j < j_end and first[i] == second[j]:
+        partners[i] = j
+        i, j = i + 1, j + 1
+    while i < i_end and j < j_end and first[i_end - 1] == second[j_end - 1]:
+        i_end, j_end = i_end - 1, j_end - 1
+        partners[i_end] = j_end
+    return i, i_end, j, j_end
+
+
+def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list[tuple[int, int]]:
+    """Lines that occur once in the range of each text, as many as stand in one order in both."""
+    once = _positions_of_single(first, inner[0], inner[1])
+    other = _positions_of_single(second, inner[2], inner[3])
+    pairs = [(i, j) for line, i in once.items() if (j := other.get(line)) is not None]
+    # Longest increasing subsequence of the second positions: `tails[n]` ends the best one of n + 1 pairs.
+    tails: list[int] = []
+    ending: list[int] = []
+    before: list[int] = []
+    for number, (_, j) in enumerate(pairs):
+        length = bisect_left(tails, j)
+        before.append(ending[length - 1] if length else -1)
+        if length == len(tails):
+            tails.append(j)
+            ending.append(number)
+        else:
+            tails[length], ending[length] = j, number
+    chosen: list[tuple[int, int]] = []
+    number = ending[-1] if ending else -1
+    while number >= 0:
+        chosen.append(pairs[number])
+        number = before[number]
+    chosen.reverse()
+    return chosen
+
+
+def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int, int]:
+    """The position of each line that occurs once in the range."""
+    positions: dict[int, int] = {}
+    for position in range(start, end):
+        line = lines[position]
+        positions[line] = -1 if line in positions else position
+    return {line: position for line, position in positions.items() if position >= 0}
+
+
+def _gaps(inner: _Range, anchors: Sequence[tuple[int, int]]) -> Iterator[_Range]:
+    """The ranges before, between and behind anchors in which there are lines of both texts."""
+    i, j = inner[0], inner[2]
+    for to_i, to_j in (*anchors, (inner[1], inner[3])):
+        if i < to_i and j < to_j:
+            yield i, to_i, j, to_j
+        i, j = to_i + 1, to_j + 1
+
+
+def _match_repeated(
+    first: Sequence[int], second: Sequence[int], inner: _Range, budget: _Budget, partners: list[int]
+) -> bool:
+    """Match a range with `difflib`, its longest match first; False when the budget did not suffice."""
+    i_start, j_start = inner[0], inner[2]
+    lines, others = first[i_start : inner[1]], second[j_start : inner[3]]
+    matcher = SequenceMatcher(None, lines, others, autojunk=False)
+    counts: dict[int, int] = {}
+    for line in others:
+        counts[line] = counts.get(line, 0) + 1
+    waiting = [(0, len(lines), 0, len(others))]
+    while waiting:
+        i, i_end, j, j_end = waiting.pop()
+        pairs = sum(counts.get(lines[at], 0) for at in range(i, i_end))
+        if not pairs:
+            continue
+        if not budget.take(pairs + i_end - i):
+            return False
+        at, to, size = matcher.find_longest_match(i, i_end, j, j_end)
+        if not size:
+            continue
+        for number in range(size):
+            partners[i_start + at + number] = j_start + to + number
+        waiting += ((i, at, j, to), (at + size, i_end, to + size, j_end))
+    return True
+
+
+def _blocks(partners: Sequence[int]) -> list[Block]:
+    """The runs of partners that follow each other in both texts."""
+    blocks: list[Block] = []
+    begin = -1
+    for i, j in enumerate(partners):
+        if begin >= 0 and (j < 0 or j != partners[i - 1] + 1):
+            blocks.append((begin, partners[begin], i - begin))
+            begin = -1
+        if j >= 0 and begin < 0:
+            begin = i
+    if begin >= 0:
+        blocks.append((begin, partners[begin], len(partners) - begin))
+    return blocks
+
 
 #: Characters of a diff.
 LONGEST_DIFF: Final = 20_000

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from lithos.core.history.line_matching import Block, match_lines
+from lithos.core.history.differences import Block, match_lines
 from lithos.core.notes.model import OWNED_KEYS, Document
 from lithos.core.text.pieces import PIECE
 

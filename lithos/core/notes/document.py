@@ -22,11 +22,18 @@ from attrs import fields as fields_of
 
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import cut_extra
-from lithos.core.notes.healing import clean_items, clean_sources, clean_title, heal, older_source
+from lithos.core.notes.healing import (
+    clean_items,
+    clean_sources,
+    clean_title,
+    heal,
+    normalise_note,
+    older_source,
+    written_values,
+)
 from lithos.core.notes.layout import FRONTMATTER, Heading, Layout, leading_title, read_layout, unify_breaks
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
 from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.notes.values import normalise_note, written_values
 from lithos.core.notes.yaml_edit import Changes, ReadItem, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
 from lithos.core.text.analysis import normalise

@@ -1,19 +1,20 @@
-"""Tolerant coercion of frontmatter nodes to note values, with older spellings (docs/spec/notes.md §3)."""
+"""Tolerant coercion of frontmatter nodes to note values and older spellings, and back (docs/spec/notes.md §3)."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import yaml
+from attrs import evolve
 from yaml.constructor import SafeConstructor
 
 from lithos.core.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
-from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
-from lithos.core.notes.yaml_nodes import Values, is_integer, is_null
+from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES, Note
+from lithos.core.notes.yaml_nodes import MAX_DEPTH, UnreadableNote, Values, is_integer, is_null
 from lithos.core.text.markdown import plain_title
 from lithos.core.times import parse_time
 
@@ -222,3 +223,71 @@ _HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
     "entities": _items,
     "entities_extractor": _marker,
 }
+
+
+_WRITTEN_IF_SET: Final = frozenset(
+    (
+        "source_url",
+        "derived_from_ids",
+        "expires_at",
+        "namespace",
+        "quarantine_reason",
+        "summaries",
+        "entities",
+        "entities_extractor",
+    )
+)
+
+
+def normalise_note(note: Note) -> Note:
+    """The note as it will read back from a file: texts trimmed, no empty items, times in UTC.
+
+    Raises `UnreadableNote` when `extra` nests too deeply to be read back.
+    """
+    _refuse_deep_nesting(note.extra)
+    return evolve(
+        note,
+        id=note.id.strip(),
+        title=clean_title(note.title),
+        author=cut_name(note.author),
+        created_at=note.created_at.astimezone(UTC),
+        updated_at=note.updated_at.astimezone(UTC),
+        tags=clean_items(note.tags),
+        aliases=clean_items(note.aliases),
+        confidence=clean_confidence(note.confidence),
+        contributors=clean_items(note.contributors),
+        source=cut_name(note.source or "") or None,
+        supersedes=cut_name(note.supersedes or "") or None,
+        source_url=_trimmed(note.source_url),
+        derived_from_ids=clean_sources(note.derived_from_ids, note.id),
+        expires_at=note.expires_at and note.expires_at.astimezone(UTC),
+        namespace=cut_name(note.namespace or "") or None,
+        quarantine_reason=cut_name(note.quarantine_reason or "") or None,
+        summaries={key: text[:SUMMARY] for key, text in note.summaries.items()} if note.summaries else None,
+        entities=clean_items(note.entities),
+        extra=dict(note.extra),
+    )
+
+
+def _refuse_deep_nesting(extra: Mapping[str, Any]) -> None:
+    level: list[Any] = [extra]
+    for _ in range(MAX_DEPTH + 1):
+        inner = (item.values() if isinstance(item, Mapping) else item for item in level)
+        level = [part for items in inner for part in items if isinstance(part, (Mapping, list, tuple))]
+        if not level:
+            return
+    raise UnreadableNote(f"the metadata nests deeper than {MAX_DEPTH} levels; flatten it")
+
+
+def _trimmed(text: str | None) -> str | None:
+    return (text or "").strip() or None
+
+
+def written_values(note: Note) -> dict[str, Any]:
+    """Owned key to value, in writing order, of all keys that belong in the file; lists for tuples."""
+    values = {key: getattr(note, key) for key in OWNED_KEYS}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in values.items()
+        if key not in _WRITTEN_IF_SET or value not in (None, (), {})
+    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain
@@ -309,3 +310,68 @@ def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...
     if self_id is not None and self_id.lower() in sources:
         raise InvalidInput(f"derived_from_ids names the note itself ({self_id}); leave that id out")
     return tuple(sorted(sources))
+
+
+#: Files that are remembered. In a vault with more of them a link to any name with a suffix counts as right.
+MOST_FILES: Final = 100_000
+
+
+class FileNames:
+    """Attachments by name, ci: a link need not say the folder."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._paths: set[str] = set()
+        self._names: Counter[str] = Counter()
+        self._is_full = False
+        for path in paths:
+            self.add(path)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __contains__(self, target: object) -> bool:
+        """Whether a link target, with or without an anchor, leads to one of the files."""
+        if not isinstance(target, str) or len(target) > LONGEST_NAME:
+            return False
+        name = _file_key(target.partition("#")[0])
+        return name in self._names or (self._is_full and "." in name)
+
+    def paths(self) -> frozenset[str]:
+        """All of them as they are now: two milliseconds for the most there are."""
+        return frozenset(self._paths)
+
+    def add(self, path: str) -> bool:
+        """Remember a file, by its path in the vault; False when it is known, or there is no room."""
+        if path in self._paths:
+            return False
+        if len(self._paths) >= MOST_FILES:
+            self._is_full = True
+            return False
+        self._paths.add(path)
+        self._names[_file_key(path)] += 1
+        return True
+
+    def discard(self, path: str) -> bool:
+        """Forget a file; False when it is not known."""
+        if path not in self._paths:
+            return False
+        self._paths.remove(path)
+        name = _file_key(path)
+        self._names[name] -= 1
+        if not self._names[name]:
+            del self._names[name]
+        return True
+
+
+def _file_key(path: str) -> str:
+    return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
+
+
+def same_name(paths: Iterable[str], target: str) -> str | None:
+    """The first path, by folder and alphabet, whose file has the name of a link target; None without one."""
+    wanted = _file_key(target.partition("#")[0])
+    return min(
+        (path for path in paths if _file_key(path) == wanted),
+        key=lambda path: (path.count("/"), path),
+        default=None,
+    )

@@ -21,8 +21,8 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.matching import has_tags
+from lithos.core.notes.model import NoteWarning
 from lithos.core.notes.paths import folder_of
-from lithos.core.notes.trust import NoteWarning
 
 #: How a list may be sorted, and whether the greatest comes first.
 SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {

@@ -6,7 +6,7 @@ from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.file_names import same_name
+from lithos.core.notes.links import same_name
 from lithos.stores.notes.attachments import Attachment, open_attachment
 from lithos.stores.notes.files import NoteFiles
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from lithos.catalogue.lineage import Lineage
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NoteWarning
 from lithos.tools.contract.rows import warning_row
 
 #: Seconds of looking after which others may run.

@@ -10,8 +10,8 @@ from attrs import evolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.core.history import line_matching
-from lithos.core.history.line_matching import match_lines
+from lithos.core.history import differences
+from lithos.core.history.differences import match_lines
 from lithos.core.history.merging import (
     MOST_CONFLICTS,
     MOST_LINES,
@@ -185,7 +185,7 @@ def test_conflicts_are_bounded_in_number_and_length() -> None:
 
 def test_a_comparison_that_is_too_costly_is_an_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts of two different lines have no anchors, and a quarter of all pairs of lines are equal."""
-    monkeypatch.setattr(line_matching, "MOST_PAIRS", 1_000)
+    monkeypatch.setattr(differences, "MOST_PAIRS", 1_000)
     one = "".join("a\n" if n % 3 else "b\n" for n in range(400))
     other = "".join("b\n" if n % 5 else "a\n" for n in range(400))
     found = merge_texts("x\n" + one + "y\n", "X\n" + one + "y\n", "x\n" + other + "y\n")
