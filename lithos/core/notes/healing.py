@@ -1,4 +1,4 @@
-"""Tolerant coercion of frontmatter nodes to note values and older spellings, and back (docs/spec/notes.md §3)."""
+"""Frontmatter nodes to note values, tolerantly, with older spellings (docs/spec/notes.md §3); and back."""
 
 from __future__ import annotations
 
