@@ -601,8 +601,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),
     "matching.has_all": lambda t: matching.has_all(_many(t), _many(t)),
     "layout.leading_title": layout.leading_title,
-    "link_edit.join_lines": link_edit.join_lines,
-    "link_edit.code_spans": link_edit.code_spans,
+    "links.join_lines": links.join_lines,
     "link_edit.relink": lambda t: link_edit.relink(_bytes(t), "b/a.md", _MOVED, lambda _: False),
     "link_edit.relink to a path": lambda t: link_edit.relink(
         _bytes(f"[[{t}]] [x]({t}) [y](<{t}>)"), "b/a.md", _MOVED, lambda _: False

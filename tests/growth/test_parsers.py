@@ -72,6 +72,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "document.parse_document": ("document.parse_signed",),
     "one search from the end": ("paths.folder_of",),
     "looks at the end": ("paths.names_file",),
+    "looks two paths up": ("link_edit.Relinking.path_after",),
     "encodes bounded JSON twice": ("limits.check_merged",),
     "healing.normalise_note": ("healing.written_values",),
     "compares states by path": ("plan.plan_files",),

@@ -30,7 +30,8 @@ _MARKDOWN_LINK: Final = re.compile(
     r"""|([^()\s<>\]]{1,4096}(?:\([^()\s<>\]]{0,4096}\)[^()\s<>\]]{0,4096}){0,8}))"""
     r"""(?:[ \t]+(?:"[^"\n\]]{0,4096}"|'[^'\n\]]{0,4096}'))?[ \t]*\)"""
 )
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+#: What is an address, or one without a scheme: no path.
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 #: Characters before a Markdown link among which its text is looked for.
 _LONGEST_TEXT: Final = 1_000
 _LETTER: Final = re.compile(r"[A-Za-z]")
@@ -61,7 +62,7 @@ def scan_links(content: str, path: str = "") -> list[WikiLink]:
     """
     masked = mask_code(content)
     wiki = (
-        (match.start(), WikiLink(target, _join_lines(content[slice(*match.span(2))]) or target))
+        (match.start(), WikiLink(target, join_lines(content[slice(*match.span(2))]) or target))
         for match in matches_of_brackets(_LINK, masked)
         if _has_letter(target := _target_of(match, content))
     )
@@ -90,7 +91,7 @@ def _place(found: tuple[int, WikiLink]) -> int:
 def _target_of(match: re.Match[str], content: str) -> str:
     """What a wiki-link leads to; in a table its bar has a backslash before it."""
     target = content[slice(*match.span(1))]
-    return _join_lines(target.removesuffix("\\") if match[2] is not None else target)
+    return join_lines(target.removesuffix("\\") if match[2] is not None else target)
 
 
 def _markdown_targets(masked: str, path: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -100,7 +101,7 @@ def _markdown_targets(masked: str, path: str) -> Iterator[tuple[re.Match[str], s
     folder = posixpath.dirname(path)
     for match in matches_of_brackets(_MARKDOWN_LINK, masked, _MARKDOWN):
         written = (match[1] or match[2]).partition("#")[0].partition("?")[0].strip()
-        if not written.endswith(_SUFFIX) or _SCHEME.match(written):
+        if not written.endswith(_SUFFIX) or SCHEME.match(written):
             continue
         target = unquote(written, errors="replace")
         start = "" if target.startswith("/") else folder
@@ -113,7 +114,7 @@ def _markdown_targets(masked: str, path: str) -> Iterator[tuple[re.Match[str], s
 def _text_before(content: str, end: int) -> str:
     """The text of the Markdown link whose closing bracket stands at `end`."""
     start = content.rfind("[", max(end - _LONGEST_TEXT, 0), end)
-    return _join_lines(content[start + 1 : end].partition("](")[0]) if start >= 0 else ""
+    return join_lines(content[start + 1 : end].partition("](")[0]) if start >= 0 else ""
 
 
 def _has_letter(text: str) -> bool:
@@ -122,7 +123,8 @@ def _has_letter(text: str) -> bool:
     return any(character.isalpha() for character in text)
 
 
-def _join_lines(text: str) -> str:
+def join_lines(text: str) -> str:
+    """The text without blanks around it; a line break counts as a space."""
     if "\n" not in text:
         return text.strip()
     return " ".join(filter(None, (line.strip() for line in text.split("\n"))))
