@@ -70,7 +70,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "links.LinkTable.is_ambiguous", "links.LinkTable.candidates", "links.LinkTable.resolve_if_moved",
     ),
     "document.parse_document": ("document.parse_signed",),
-    "one search from the end": ("paths.folder_of",),
+    "one search from the end": ("paths.folder_of", "outline.stop_before"),
     "looks at the end": ("paths.names_file",),
     "looks two paths up": ("link_edit.Relinking.path_after",),
     "encodes bounded JSON twice": ("limits.check_merged",),

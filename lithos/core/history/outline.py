@@ -207,11 +207,6 @@ def title_of(layout: Layout) -> tuple[int, int] | None:
     return heading.line_start - layout.body_start, end - layout.body_start
 
 
-def body_of(layout: Layout) -> str:
-    """What follows the frontmatter, with every byte."""
-    return layout.text[layout.body_start :]
-
-
 def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
     """The outline of a body. Raises `InvalidInput` for one of more than `MOST_LINES` lines."""
     return Outline(body, title, _read_blocks(body))
@@ -356,7 +351,7 @@ def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Hea
     paths = _number([TOP, *names])
     ends = _ends_of(headings, len(body), None if title is None else title[0])
     for path, each, end in zip(paths[1:], headings, ends, strict=True):
-        stop = _stop_of(body, each.text_end, end)
+        stop = stop_before(body, end, each.text_end)
         sections.append(Section(path, each.level, each.start, each.text_end, stop, end))
     return tuple(sorted(sections, key=lambda each: (each.start, each.level)))
 
@@ -377,7 +372,7 @@ def _top(body: str, origin: int, end: int) -> Section:
         return Section(TOP, 0, end, origin, end, end)
     start = max(body.rfind("\n", origin, first.start()), body.rfind("\r", origin, first.start())) + 1
     start = max(start, origin)
-    return Section(TOP, 0, start, origin, _stop_of(body, start, end), end)
+    return Section(TOP, 0, start, origin, stop_before(body, end, start), end)
 
 
 def _ends_of(headings: Sequence[Heading], length: int, title: int | None) -> list[int]:
@@ -394,14 +389,14 @@ def _ends_of(headings: Sequence[Heading], length: int, title: int | None) -> lis
     return ends
 
 
-def _stop_of(body: str, start: int, end: int) -> int:
-    """Where the last line between two positions that is not blank ends."""
-    last = end
-    while last > start and body[last - 1] in " \t\r\n":
-        last -= 1
-    while last < end and body[last] in " \t":
-        last += 1
-    return last
+def stop_before(body: str, at: int, least: int) -> int:
+    """Where the last text before a position ends, with the blanks on its line; not before `least`."""
+    stop = at
+    while stop > least and body[stop - 1] in " \t\r\n":
+        stop -= 1
+    while stop < at and body[stop] in " \t":
+        stop += 1
+    return stop
 
 
 def _number(paths: Sequence[str]) -> list[str]:

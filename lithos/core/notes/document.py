@@ -88,11 +88,6 @@ class _Reading:
         """Where the leading H1 is, if it is the title."""
         return None if self.layout.keeps_heading else self.layout.heading
 
-    @property
-    def body(self) -> str:
-        """What follows the frontmatter."""
-        return self.layout.text[self.layout.body_start :]
-
     def heading_for(self, title: str) -> str:
         """What an H1 with this title says; one that says it already stays as it is written."""
         found = self.title_heading
@@ -298,7 +293,7 @@ def amend_document(
     expected = evolve(old.document, note=evolve(old.document.note, **fields))
     written = written_values(expected.note)
     changes = Changes(values={key: written[key] for key in values}, removed=frozenset())
-    return old.edited(changes, old.body, lambda new: _same(new.document, expected))[0]
+    return old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))[0]
 
 
 def adopt_document(
@@ -321,7 +316,7 @@ def adopt_document(
     extra = _changes_of_extra(old, wanted)
     owned = {key: value for key, value in written_values(wanted).items() if key in keys}
     changes = evolve(extra, values={**owned, **extra.values})
-    return old.edited(changes, old.body, lambda new: _same(new.document, expected))
+    return old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))
 
 
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
@@ -437,7 +432,7 @@ def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> s
     if content == old.document.content and (heading or found is None):
         return _kept_body(old, title)
     layout, top = old.layout, ""
-    newline, rest = layout.newline, old.body
+    newline, rest = layout.newline, old.layout.body
     if found is not None:
         if layout.text[layout.body_start : found.line_start].strip():
             return _body(said, content, newline)
@@ -455,7 +450,7 @@ def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> s
 def _kept_body(old: _Reading, title: str) -> str:
     layout, heading = old.layout, old.title_heading
     if heading is None or title == old.document.note.title:
-        return old.body
+        return old.layout.body
     return layout.text[layout.body_start : heading.start] + title + layout.text[heading.end :]
 
 

@@ -13,7 +13,6 @@ from lithos.core.errors import InvalidInput, LithosError, SectionNotFound, TextA
 from lithos.core.history.outline import (
     Outline,
     begins_with_heading,
-    body_of,
     hash_text,
     read_outline,
     scan_tasks,
@@ -43,7 +42,7 @@ def edit(note: str, /, **fields: Any) -> Edited:
 
 
 def outline_of(layout: Layout) -> Outline:
-    return read_outline(body_of(layout), title_of(layout))
+    return read_outline(layout.body, title_of(layout))
 
 
 def apply(request: SectionEdit, layout: Layout, outline: Outline) -> Edited:
