@@ -53,7 +53,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "looks a word up": ("edges.check_resolution",),
     "compares ids": ("edges.other_end", "questions.learn", "salience.pairs_together"),
     "entity_text.*": (
-        "entity_text.is_filler", "entity_text.is_stop_word", "entity_text.is_opener",
+        "entity_text.word_set", "entity_text.is_filler", "entity_text.is_stop_word", "entity_text.is_opener",
         "entity_text.is_calendar", "entity_text.is_numbering", "entity_text.is_file_name",
         "entity_text.is_entity", "entity_text.is_code_name", "entity_text.is_link_name",
     ),

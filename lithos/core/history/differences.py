@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from attrs import define, frozen
+from attrs import frozen
 
 #: Equal pairs of lines that `difflib` may look at for each line of both texts, and at most in all.
 PAIRS_PER_LINE: Final = 100
@@ -28,31 +28,12 @@ Block = tuple[int, int, int]
 _Range = tuple[int, int, int, int]
 
 
-@frozen
-class Matching:
-    """Blocks of equal lines in ascending order, not empty; `is_complete`: the budget sufficed."""
+def match_lines(first: Sequence[int], second: Sequence[int]) -> tuple[list[Block], bool]:
+    """Blocks of equal lines in ascending order, not empty, and whether the budget sufficed for all.
 
-    blocks: Sequence[Block]
-    is_complete: bool = True
-
-
-@define
-class _Budget:
-    """Pairs of lines that may still be looked at."""
-
-    left: int
-
-    def take(self, pairs: int) -> bool:
-        """Whether there is enough; what was there is spent then."""
-        if pairs > self.left:
-            return False
-        self.left -= pairs
-        return True
-
-
-def match_lines(first: Sequence[int], second: Sequence[int]) -> Matching:
-    """Match two texts whose lines are given as numbers: equal numbers are equal lines."""
-    budget = _Budget(min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second))))
+    Lines are given as numbers: equal numbers are equal lines.
+    """
+    budget = min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second)))
     # For each line of the first text its equal in the second, or -1.
     partners = [-1] * len(first)
     is_complete = True
@@ -68,8 +49,9 @@ def match_lines(first: Sequence[int], second: Sequence[int]) -> Matching:
                 partners[i] = j
             waiting += ((gap, depth + 1) for gap in _gaps(inner, anchors))
         else:
-            is_complete &= _match_repeated(first, second, inner, budget, partners)
-    return Matching(_blocks(partners), is_complete)
+            budget, is_whole = _match_repeated(first, second, inner, budget, partners)
+            is_complete &= is_whole
+    return _blocks(partners), is_complete
 
 
 def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partners: list[int]) -> _Range:
@@ -129,9 +111,9 @@ def _gaps(inner: _Range, anchors: Sequence[tuple[int, int]]) -> Iterator[_Range]
 
 
 def _match_repeated(
-    first: Sequence[int], second: Sequence[int], inner: _Range, budget: _Budget, partners: list[int]
-) -> bool:
-    """Match a range with `difflib`, its longest match first; False when the budget did not suffice."""
+    first: Sequence[int], second: Sequence[int], inner: _Range, budget: int, partners: list[int]
+) -> tuple[int, bool]:
+    """Match a range with `difflib`, its longest match first; the budget left, and if it sufficed."""
     i_start, j_start = inner[0], inner[2]
     lines, others = first[i_start : inner[1]], second[j_start : inner[3]]
     matcher = SequenceMatcher(None, lines, others, autojunk=False)
@@ -144,15 +126,16 @@ def _match_repeated(
         pairs = sum(counts.get(lines[at], 0) for at in range(i, i_end))
         if not pairs:
             continue
-        if not budget.take(pairs + i_end - i):
-            return False
+        if pairs + i_end - i > budget:
+            return budget, False
+        budget -= pairs + i_end - i
         at, to, size = matcher.find_longest_match(i, i_end, j, j_end)
         if not size:
             continue
         for number in range(size):
             partners[i_start + at + number] = j_start + to + number
         waiting += ((i, at, j, to), (at + size, i_end, to + size, j_end))
-    return True
+    return budget, True
 
 
 def _blocks(partners: Sequence[int]) -> list[Block]:
@@ -206,7 +189,7 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
     first, second = _lines_of(old), _lines_of(new)
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
-    hunks = _hunks_of(match_lines(one, other).blocks, len(first), len(second))
+    hunks = _hunks_of(match_lines(one, other)[0], len(first), len(second))
     parts, room = [f"--- {old_name}\n", f"+++ {new_name}\n"], LONGEST_DIFF
     room -= sum(map(len, parts))
     for line in _render(hunks, first, second):

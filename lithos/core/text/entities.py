@@ -23,6 +23,7 @@ from lithos.core.text.entity_text import (
     is_link_name,
     is_opener,
     read_body,
+    word_set,
 )
 
 #: Longer runs are headlines or shouting.
@@ -39,50 +40,8 @@ _PRODUCT: Final = re.compile(
 #: Small words that stand within names: Bank of America, Ludwig van Beethoven.
 _PARTICLES: Final = frozenset(("of", "de", "del", "la", "le", "du", "da", "di", "der", "den", "van", "von"))
 #: What is written small in titles, so that its presence makes no sentence.
-_TITLE_SMALL: Final = (
-    frozenset(
-        (
-            "a",
-            "an",
-            "and",
-            "as",
-            "at",
-            "for",
-            "from",
-            "in",
-            "into",
-            "on",
-            "or",
-            "per",
-            "the",
-            "to",
-            "vs",
-            "with",
-        )
-    )
-    | _PARTICLES
-)
-_ABBREVIATIONS: Final = frozenset(
-    (
-        "al",
-        "approx",
-        "cf",
-        "dr",
-        "e.g",
-        "eg",
-        "etc",
-        "fig",
-        "i.e",
-        "ie",
-        "mr",
-        "mrs",
-        "ms",
-        "no",
-        "prof",
-        "st",
-        "vs",
-    )
-)
+_TITLE_SMALL: Final = _PARTICLES | word_set("a an and as at for from in into on or per the to vs with")
+_ABBREVIATIONS: Final = word_set("al approx cf dr e.g eg etc fig i.e ie mr mrs ms no prof st vs")
 _CODE_MARKS: Final = "_/\\=<>{}|"
 _ENDS: Final = (".", "!", "?")
 #: What may stand behind the mark that ends a sentence.

@@ -16,11 +16,12 @@ from attrs import define, field
 from lithos.core.notes.links import scan_links
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
-CALENDAR: Final = _words(
+CALENDAR: Final = word_set(
     """
     january february march april may june july august september october november december jan feb mar
     apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon
@@ -28,7 +29,7 @@ CALENDAR: Final = _words(
     """
 )
 #: Words that are written large only where they stand, never as a part of a name's edge.
-FILLERS: Final = _words(
+FILLERS: Final = word_set(
     """
     a about above after again against all almost already also although always am an and another any
     anyone anything are aren as at back be because been before behind being below besides between beyond
@@ -51,7 +52,7 @@ FILLERS: Final = _words(
     """
 )
 #: Words that name nothing alone, but may be a part of a name: New York, Key West.
-GENERIC: Final = _words(
+GENERIC: Final = word_set(
     """
     best better case chapter first general good key last level new next old other own part right same
     second third three four five six seven eight nine ten abstract acknowledgements action actions
@@ -71,7 +72,7 @@ GENERIC: Final = _words(
     """
 )
 #: What commands and instructions begin with; they end no name, so they are only cut from its front.
-OPENERS: Final = _words(
+OPENERS: Final = word_set(
     """
     accept access according add adding adjust allow apply ask assign assume avoid based begin bring
     build built call change check choose clean click clone close compare complete configure confirm
@@ -88,7 +89,7 @@ OPENERS: Final = _words(
     watch whilst work write written
     """
 )
-COMMANDS: Final = _words(
+COMMANDS: Final = word_set(
     """
     apt apt-get aws bash brew bun bundle cargo cat cd chmod chown conda cp curl deno docker dotnet echo
     export git go gradle grep helm kill kubectl ln ls make mkdir mv mvn nix node npm npx pip pip3 pipx
@@ -96,7 +97,7 @@ COMMANDS: Final = _words(
     touch uv uvx wget yarn
     """
 )
-COUNTED: Final = _words(
+COUNTED: Final = word_set(
     """
     q v day week month year quarter round sprint node test item row line page act art group unit fy vol
     volume
