@@ -93,10 +93,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "looks two keys up": ("graph.check_keys",),
     "findings.find_issues": ("findings.plan_amendments",),
     "document.rewrite_document": (
-        "yaml_edit.apply_changes", "yaml_edit.end_of", "yaml_edit.apply_edits", "yaml_edit.SpanEditor.add",
-        "yaml_edit.SpanEditor.replace",
+        "yaml_edit.apply_changes", "yaml_edit.apply_edits",
     ),
-    "one search in the text; frontmatter.rewrite_document": ("yaml_edit.line_end", "yaml_edit.line_start"),
     "asks for a type": ("yaml_nodes.is_scalar",),
     "yaml_nodes.write_entry": ("yaml_nodes.write_inline", "yaml_nodes.write_block"),
 }  # fmt: skip
