@@ -134,7 +134,7 @@ def _rewrite(old: str, note: Note, content: str, *, replace_body: bool) -> objec
 def _resolve(given: str) -> object:
     table = links.LinkTable()
     table.add(_ID, "a.md", "A title", ("alias",))
-    return table.resolve(given), table.is_ambiguous(given), table.candidates(given)
+    return table.resolve(given), table.candidates(given)
 
 
 def _add(given: str) -> object:
@@ -479,6 +479,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "pieces.matches_of_space": lambda t: list(pieces.matches_of_space(_SPACES, t, 0, len(t))),
     "pieces.matches_in_lines": lambda t: list(pieces.matches_in_lines(_RULE, t, 0)),
     "pieces.matches_of_brackets": lambda t: list(pieces.matches_of_brackets(_BRACKETS, t)),
+    "pieces.pieces_of_lines": lambda t: list(pieces.pieces_of_lines(t)),
     "pieces.cut_at_spaces": lambda t: list(pieces.cut_at_spaces(t)),
     "questions.read_questions": lambda t: knowledge_tests.read_questions(_bytes(t), is_json_lines=False),
     "questions.read_questions of items": lambda t: knowledge_tests.read_questions(
@@ -629,7 +630,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "query.parse_query": query.parse_query,
     "query.parse_query translated": _search,
     "query.plain_words": _search_plain,
-    "query.query_terms": query.query_terms,
     "model.aspect_key": task_model.aspect_key,
     "commands.NextTask.passes": lambda t: NextTask(
         agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}

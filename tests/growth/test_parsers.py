@@ -67,7 +67,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "layout.read_layout": ("layout.FrontmatterHandler.find", "layout.FrontmatterHandler.split"),
     "links.LinkTable.add": ("links.LinkTable.add_keys", "links.LinkTable.remove"),
     "links.LinkTable.resolve": (
-        "links.LinkTable.is_ambiguous", "links.LinkTable.candidates", "links.LinkTable.resolve_if_moved",
+        "links.LinkTable.candidates", "links.LinkTable.resolve_if_moved",
     ),
     "document.parse_document": ("document.parse_signed",),
     "one search from the end": ("paths.folder_of", "outline.stop_before"),

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain
+from operator import itemgetter
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
@@ -70,7 +71,7 @@ def scan_links(content: str, path: str = "") -> list[WikiLink]:
         (match.start(), WikiLink(target, _text_before(content, match.start()) or target))
         for match, target in _markdown_targets(masked, path)
     )
-    return [link for _, link in merge(wiki, markdown, key=_place)]
+    return [link for _, link in merge(wiki, markdown, key=itemgetter(0))]
 
 
 def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
@@ -82,10 +83,6 @@ def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
     targets = (_target_of(match, content) for match in matches_of_brackets(_LINK, masked))
     wiki = [target for target in targets if not target.startswith(("#", "^")) and _has_letter(target)]
     return (*wiki, *(target for _, target in _markdown_targets(masked, path)))
-
-
-def _place(found: tuple[int, WikiLink]) -> int:
-    return found[0]
 
 
 def _target_of(match: re.Match[str], content: str) -> str:
@@ -130,14 +127,9 @@ def join_lines(text: str) -> str:
     return " ".join(filter(None, (line.strip() for line in text.split("\n"))))
 
 
-def file_alias(path: str) -> str:
-    """The file name as a link target without regard to case, as Obsidian has it."""
-    return _stem(path)
-
-
 def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:
     """Return all that a note (`path` relative to `knowledge/`) can be linked by; no name is too long."""
-    keys = {("path", _normalise(path)), ("stem", _stem(path)), (_ID, note_id)}
+    keys = {("path", _normalise(path)), ("stem", file_alias(path)), (_ID, note_id)}
     if len(title) <= LONGEST_NAME:
         keys.add(("title", _title_key(title)))
     keys.update(("alias", _normalise(alias).casefold()) for alias in aliases if len(alias) <= LONGEST_NAME)
@@ -178,7 +170,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
     return (
         ("path", name),
         ("path", name + _SUFFIX),
-        ("stem", _stem(target)),
+        ("stem", file_alias(target)),
         (_ID, target),
         ("alias", name.casefold()),
         ("title", _title_key(target)),
@@ -189,7 +181,8 @@ def _normalise(name: str) -> str:
     return normalise("NFC", name).strip()
 
 
-def _stem(path: str) -> str:
+def file_alias(path: str) -> str:
+    """The file name as a link target without regard to case, as Obsidian has it."""
     return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
 
 
@@ -268,14 +261,10 @@ class LinkTable:
             return min([*candidates, (path, note_id)] if key in keys else candidates)[1]
         return None
 
-    def is_ambiguous(self, target: str) -> bool:
-        """True when a target is unresolved because several notes have its stem."""
-        kind, notes = self._first_match(target)
-        return kind == "stem" and len(notes) > 1
-
     def candidates(self, target: str) -> list[str]:
-        """The paths of the notes between which an ambiguous target cannot decide, sorted."""
-        return [note[0] for note in self._first_match(target)[1]] if self.is_ambiguous(target) else []
+        """The paths of the notes between which a target cannot decide, as several have its stem; sorted."""
+        kind, notes = self._first_match(target)
+        return [note[0] for note in notes] if kind == "stem" and len(notes) > 1 else []
 
     def _first_match(self, target: str) -> tuple[str, Sequence[_Record]]:
         for key in target_keys(target):

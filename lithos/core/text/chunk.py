@@ -87,25 +87,13 @@ class Chunk:
         return spell_dates(f"{self.context}\n{self.text}" if self.context else self.text)
 
 
-@frozen
-class _Heading:
-    start: int
-    level: int
-    text: str
-
-
 def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: int = 1000) -> list[Chunk]:
     """Cut title, blank line and content into chunks of about `chunk_size` characters, none over `chunk_max`.
 
     Linear in the length of the text; empty text has no chunks.
     """
     text = f"{title}\n\n{content}".strip()
-    if not text:
-        return []
-    if len(text) <= chunk_size:
-        spans = [(0, len(text))]
-    else:
-        spans = list(_pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max))
+    spans = _spans(text, chunk_size, chunk_max)
     contexts = _contexts(title, text, spans)
     return [
         Chunk(index, text[start:end], context)
@@ -116,24 +104,19 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
 def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> list[Span]:
     """Where the chunks of `chunk_text` begin and end in `content`; a part of one in the title is below 0."""
     full = f"{title}\n\n{content}"
-    text = full.strip()
     offset = len(full) - len(full.lstrip()) - len(title) - 2
-    if not text:
-        return []
-    if len(text) <= chunk_size:
-        return [(offset, len(text) + offset)]
-    spans = _pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max)
-    return [(start + offset, end + offset) for start, end in spans]
-
-
-def scan_headings(content: str) -> Iterator[tuple[int, int, str]]:
-    """Start, level and text of the ATX headings outside fenced code."""
-    return ((each.start, each.level, each.text) for each in _headings(content, 0))
+    return [(start + offset, end + offset) for start, end in _spans(full.strip(), chunk_size, chunk_max)]
 
 
 def headings_of(content: str) -> str:
     """The headings outside fenced code, one per line."""
-    return "\n".join(heading.text for heading in _headings(content, 0))
+    return "\n".join(text for _, _, text in scan_headings(content))
+
+
+def _spans(text: str, chunk_size: int, chunk_max: int) -> list[Span]:
+    if len(text) <= chunk_size:
+        return [(0, len(text))] if text else []
+    return list(_pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max))
 
 
 def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterator[Span]:
@@ -213,31 +196,24 @@ def _end_of_word(text: str, start: int, end: int) -> int:
 def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
     """Yield the context line of each span: the title and the headings above the span's first line."""
     title_line = " ".join(title.split())[:CONTEXT_MAX]
-    pending = list(_headings(text, len(title.lstrip())))[::-1]
-    above: list[_Heading] = []
+    pending = list(scan_headings(text, len(title.lstrip())))[::-1]
+    above: list[tuple[int, str]] = []
     for start, _ in spans:
-        while pending and pending[-1].start < start:
-            _open_section(above, pending.pop())
-        if pending and pending[-1].start == start:
-            # The span opens with a heading: the sections that this heading ends are not above it.
-            _close_sections(above, pending[-1].level)
-        headings = " > ".join(heading.text for heading in above)
+        while pending and pending[-1][0] <= start:
+            at, level, heading = pending[-1]
+            while above and above[-1][0] >= level:
+                above.pop()
+            if at == start:  # the span opens with it: it is not above
+                break
+            pending.pop()
+            if heading:
+                above.append((level, heading))
+        headings = " > ".join(heading for _, heading in above)
         yield " - ".join(filter(None, (title_line, headings)))[:CONTEXT_MAX].rstrip()
 
 
-def _open_section(above: list[_Heading], heading: _Heading) -> None:
-    _close_sections(above, heading.level)
-    if heading.text:
-        above.append(heading)
-
-
-def _close_sections(above: list[_Heading], level: int) -> None:
-    while above and above[-1].level >= level:
-        above.pop()
-
-
-def _headings(text: str, start: int) -> Iterator[_Heading]:
-    """Yield the ATX headings from `start` on that stand outside fenced code."""
+def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
+    """Start, level and text of the ATX headings from `start` on that stand outside fenced code."""
     fence = ""
     for match in matches_in_lines(_HEADING_OR_FENCE, text, start):
         mark, info = match["fence"], (match["info"] or "").strip()
@@ -247,7 +223,7 @@ def _headings(text: str, start: int) -> Iterator[_Heading]:
         elif mark:
             fence = "" if mark[0] == "`" and "`" in info else mark
         else:
-            yield _Heading(match.start(), len(match["marks"]), _heading_text(match["heading"] or ""))
+            yield match.start(), len(match["marks"]), _heading_text(match["heading"] or "")
 
 
 def _heading_text(source: str) -> str:

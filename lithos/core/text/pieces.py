@@ -85,6 +85,16 @@ def matches_of_brackets(
     yield from pattern.finditer(text, start)
 
 
+def pieces_of_lines(text: str) -> Iterator[str]:
+    """The text in pieces that end with a line; a longer line is cut."""
+    start = 0
+    while len(text) - start > PIECE:
+        stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
+        yield text[start:stop]
+        start = stop
+    yield text[start:]
+
+
 def cut_at_spaces(text: str) -> Iterator[str]:
     """The text in pieces that end before a space; a word of more than `PIECE` characters is cut."""
     start = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import pairwise
 from typing import Final, NamedTuple, Self, TypeAlias
@@ -16,7 +16,7 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
-from lithos.core.text.pieces import PIECE
+from lithos.core.text.pieces import pieces_of_lines
 from lithos.core.text.visible import visible_text
 
 #: Characters of a snippet.
@@ -118,11 +118,8 @@ def find_passage(visible: str, terms: Terms) -> Passage:
     `visible` is what `visible_text` makes of a note. A term matches where a word begins with its stem, one of
     unsegmented script anywhere. Without any match the text is empty.
     """
-    best: _Window | None = None
-    for piece in _pieces(visible):
-        window = _best_window(piece, terms)
-        if window is not None and (best is None or window.worth > best.worth):
-            best = window
+    windows = (_best_window(piece, terms) for piece in pieces_of_lines(visible))
+    best = max(filter(None, windows), key=lambda window: window.worth, default=None)
     if best is None:
         return Passage("", 0.0)
     start, end = best.start, best.end
@@ -138,28 +135,17 @@ def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
         _find_places(folded, number, term, places)
-    bounds = [
-        bound for place in _joined((start, end) for start, end, _, _ in sorted(places)) for bound in place
-    ]
+    bounds: list[int] = []
+    for start, end, _, _ in sorted(places):
+        if bounds and start <= bounds[-1]:
+            bounds[-1] = max(bounds[-1], end)
+        else:
+            bounds += (start, end)
     if len(folded) != len(text):
         bounds = unfold_offsets(text, bounds)
     edges = [0, *bounds, len(text)]
     parts = [(text[start:end], number % 2 == 1) for number, (start, end) in enumerate(pairwise(edges))]
     return [(part, is_match) for part, is_match in parts if part]
-
-
-def _joined(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Sorted places without overlaps."""
-    current: tuple[int, int] | None = None
-    for start, end in places:
-        if current is not None and start <= current[1]:
-            current = (current[0], max(current[1], end))
-            continue
-        if current is not None:
-            yield current
-        current = (start, end)
-    if current is not None:
-        yield current
 
 
 def plain_passage(text: str, title: str = "") -> str:
@@ -176,7 +162,7 @@ def plain_passage(text: str, title: str = "") -> str:
 def first_prose(visible: str) -> str:
     """Return the first paragraph of visible text that is no heading, where no passage is the nearest."""
     shown = ""
-    for piece in _pieces(visible):
+    for piece in pieces_of_lines(visible):
         for start in _paragraph_starts(piece):
             end = piece.find("\n\n", start)
             paragraph = piece[start : end if end >= 0 else len(piece)].strip()
@@ -329,16 +315,6 @@ def _cut_at_word(text: str, most: int) -> str:
         return text
     space = _LAST_SPACE.match(text, most // 2, most)
     return text[: space.start(1) if space else most].rstrip() + _ELLIPSIS
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A text in pieces that end with a line, each small enough for one call."""
-    start = 0
-    while len(text) - start > PIECE:
-        stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
-        yield text[start:stop]
-        start = stop
-    yield text[start:]
 
 
 def _tidy(text: str) -> str:

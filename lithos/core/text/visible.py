@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from lithos.core.text.pieces import PIECE
+from lithos.core.text.pieces import PIECE, pieces_of_lines
 
 #: The inside of `(target)`; what opens another link ends it, so that no text is looked at twice.
 _TARGET: Final = r"\([^()\[\n]*(?:\([^()\[\n]*\)[^()\[\n]*)*\)"
@@ -49,7 +49,7 @@ def visible_text(content: str) -> str:
         content = content[title.end() :]
     if _MARKS.search(content) is None:
         return content
-    return "".join([_MARKUP.sub(r"\g<wiki>\g<link>", piece) for piece in _lines_in_pieces(content)])
+    return "".join([_MARKUP.sub(r"\g<wiki>\g<link>", piece) for piece in pieces_of_lines(content)])
 
 
 def _without(text: str, opening: str, closing: str) -> Iterator[str]:
@@ -70,13 +70,3 @@ def _drop_frontmatter(content: str) -> str:
         return content
     end = content.find("\n" + _FRONTMATTER + "\n", len(_FRONTMATTER), PIECE)
     return content if end < 0 else content[end + len(_FRONTMATTER) + 2 :]
-
-
-def _lines_in_pieces(text: str) -> Iterator[str]:
-    """The text in pieces that end with a line; a longer line is cut."""
-    start = 0
-    while len(text) - start > PIECE:
-        stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
-        yield text[start:stop]
-        start = stop
-    yield text[start:]
