@@ -131,13 +131,21 @@ _read: Final = lru_cache(maxsize=2)(read_json)
 
 def find_entry(text: str, dialect: Dialect, path: Sequence[str]) -> Node | None:
     """The value at a path of keys. Raises `InvalidText`, and `CannotEdit` where a key is there twice."""
-    node = _read(text, dialect)
-    for key in path:
-        found = [] if node is None else _only(node, key)
+    root = _read(text, dialect)
+    if root is None:
+        return None
+    node, known = _walk(root, path)
+    return node if known == len(path) else None
+
+
+def _walk(node: Node, path: Sequence[str]) -> tuple[Node, int]:
+    """The value at as much of the path as there is, and how many keys that is."""
+    for known, key in enumerate(path):
+        found = _only(node, key)
         if not found:
-            return None
+            return node, known
         node = found[0].value
-    return node
+    return node, len(path)
 
 
 def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -> Insertion:
@@ -149,14 +157,10 @@ def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -
         begin = newline if text.strip("\ufeff \t") and not text.endswith("\n") else ""
         lines = document.split("\n")
         return Insertion(len(text), begin + newline.join(lines) + newline, len(path))
-    _check_object(root, ())
-    node, known = root, 0
-    while known < len(path) - 1:
-        found = _only(node, path[known])
-        if not found:
-            break
-        node, known = found[0].value, known + 1
-        _check_object(node, path[:known])
+    node, known = _walk(root, path[:-1])
+    if node.kind != "object":
+        what = ".".join(path[:known]) if known else "the document"
+        raise CannotEdit(f"Entries belong into an object, and {what} is of kind {node.kind}.")
     if _only(node, path[known]):
         raise CannotEdit(f"There already is an entry {'.'.join(path[: known + 1])}.")
     member = {path[known]: _nested(path[known + 1 :], value)}
@@ -166,10 +170,9 @@ def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -
 
 def remove_entry(text: str, dialect: Dialect, path: Sequence[str]) -> str:
     """The text without the entry at the path, which is there; comments around it stay."""
-    node = _read(text, dialect)
-    assert node is not None
-    for key in path[:-1]:
-        node = _only(node, key)[0].value
+    root = _read(text, dialect)
+    assert root is not None
+    node, _ = _walk(root, path[:-1])
     member = _only(node, path[-1])[0]
     number = list(node.members).index(member)
     begin = _line_start(text, member.start)
@@ -223,12 +226,6 @@ def _only(node: Node, key: str) -> list[Member]:
     if len(found) > 1:
         raise CannotEdit(f"The key {key!r} is there {len(found)} times, and clients may read either one.")
     return found
-
-
-def _check_object(node: Node, path: Sequence[str]) -> None:
-    if node.kind != "object":
-        what = ".".join(path) if path else "the document"
-        raise CannotEdit(f"Entries belong into an object, and {what} is of kind {node.kind}.")
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from typing import Final
 
 from attrs import frozen
@@ -168,15 +168,16 @@ class Diff:
     is_truncated: bool
 
 
-@frozen
-class _Hunk:
-    """A change with its context: line ranges in both texts, and the equal blocks within them."""
+class _Matched(SequenceMatcher[str]):
+    """Two texts whose equal lines are known, so that `difflib` only groups the changes."""
 
-    i: int
-    i_end: int
-    j: int
-    j_end: int
-    equal: Sequence[Block]
+    def __init__(self, first: Sequence[str], second: Sequence[str], blocks: Sequence[Block]) -> None:
+        super().__init__(autojunk=False)
+        self._blocks = [*(Match(*block) for block in blocks), Match(len(first), len(second), 0)]
+
+    def get_matching_blocks(self) -> list[Match]:
+        """The equal lines, and the ends."""
+        return self._blocks
 
 
 def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
@@ -189,10 +190,10 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
     first, second = _lines_of(old), _lines_of(new)
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
-    hunks = _hunks_of(match_lines(one, other)[0], len(first), len(second))
+    matched = _Matched(first, second, match_lines(one, other)[0])
     parts, room = [f"--- {old_name}\n", f"+++ {new_name}\n"], LONGEST_DIFF
     room -= sum(map(len, parts))
-    for line in _render(hunks, first, second):
+    for line in _render(matched, first, second):
         if len(line) > room:
             parts.append(line[: max(0, room)])
             return Diff("".join(parts)[:LONGEST_DIFF], is_truncated=True)
@@ -208,36 +209,17 @@ def _lines_of(data: bytes) -> list[str]:
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
-def _hunks_of(blocks: Sequence[Block], i_end: int, j_end: int) -> Iterator[_Hunk]:
-    """Changes whose contexts touch are in one hunk."""
-    i = j = start_i = start_j = 0
-    equal: list[Block] = []
-    is_changed = False
-    for at, to, size in (*blocks, (i_end, j_end, 0)):
-        is_changed |= at > i or to > j
-        is_last = not size
-        if is_changed and (is_last or size > 2 * CONTEXT):
-            after = min(CONTEXT, size)
-            yield _Hunk(start_i, at + after, start_j, to + after, [*equal, (at, to, after)])
-            equal, is_changed = [], False
-        elif is_changed:
-            equal.append((at, to, size))
-        if not is_changed:  # the next hunk begins with the end of this block
-            before = min(CONTEXT, size)
-            start_i, start_j = at + size - before, to + size - before
-            equal = [(start_i, start_j, before)]
-        i, j = at + size, to + size
-
-
-def _render(hunks: Iterator[_Hunk], first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
-    for hunk in hunks:
-        yield f"@@ -{_range(hunk.i, hunk.i_end)} +{_range(hunk.j, hunk.j_end)} @@\n"
-        i, j = hunk.i, hunk.j
-        for at, to, size in (*hunk.equal, (hunk.i_end, hunk.j_end, 0)):
-            yield from (_mark("-", line) for line in first[i:at])
-            yield from (_mark("+", line) for line in second[j:to])
-            yield from (_mark(" ", line) for line in first[at : at + size])
-            i, j = at + size, to + size
+def _render(matched: _Matched, first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
+    for group in matched.get_grouped_opcodes(CONTEXT):
+        _, i, _, j, _ = group[0]
+        _, _, i_end, _, j_end = group[-1]
+        yield f"@@ -{_range(i, i_end)} +{_range(j, j_end)} @@\n"
+        for tag, i, i_end, j, j_end in group:
+            if tag == "equal":
+                yield from (_mark(" ", line) for line in first[i:i_end])
+                continue
+            yield from (_mark("-", line) for line in first[i:i_end])
+            yield from (_mark("+", line) for line in second[j:j_end])
 
 
 def _range(start: int, end: int) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 from attrs import define, field
 
 from lithos.core.notes.links import scan_links
+from lithos.core.text.markdown import code_fences
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -204,7 +205,6 @@ LABEL_WORDS: Final = 3
 #: Words of a link's text that may be a name.
 LINK_WORDS: Final = 4
 
-_FENCE: Final = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)")
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+(.*))?")
 _UNDERLINE: Final = re.compile(r"(?:=+|-+)[ \t]*")
 _ITEM: Final = re.compile(r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)+")
@@ -271,7 +271,7 @@ def _without_references(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int
 def _blocks(body: str) -> Iterator[tuple[int, str]]:
     """Yield (heading level, text) of headings, and (0, text) of paragraphs and list items, in order."""
     paragraph: list[str] = []
-    for level, line in _plain_lines(body.split("\n")):
+    for level, line in _plain_lines(_without_code(body).split("\n")):
         is_underline = bool(level and paragraph and not line)
         heading = paragraph.pop() if is_underline else line
         item = None if level else _ITEM.match(line)
@@ -293,7 +293,7 @@ def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
     """
     in_table = False
     previous = ""
-    for number, line in _outside_fences(lines):
+    for number, line in enumerate(lines):
         text = line.strip().lstrip("> \t")
         following = lines[number + 1] if number + 1 < len(lines) else ""
         in_table = (in_table and "|" in text) or text.startswith("|") or _begins_table(text, following)
@@ -316,19 +316,13 @@ def _begins_table(text: str, following: str) -> bool:
     return "|" in text and "|" in row and "-" in row and _DELIMITER_ROW.issuperset(row)
 
 
-def _outside_fences(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines outside fenced code, numbered; a fence is an empty line."""
-    fence = ""
-    for number, line in enumerate(lines):
-        mark = _FENCE.match(line)
-        if fence:
-            closes = mark is not None and mark[1].startswith(fence) and not mark[2].strip()
-            fence = "" if closes else fence
-        elif mark is not None and not (mark[1][0] == "`" and "`" in mark[2]):
-            fence = mark[1]
-            yield number, ""
-        else:
-            yield number, line
+def _without_code(body: str) -> str:
+    """The text with an empty line for each fenced code block."""
+    parts, position = [], 0
+    for start, end in code_fences(body):
+        parts.append(body[position:start])
+        position = end
+    return "".join([*parts, body[position:]])
 
 
 def _is_reference_heading(heading: str) -> bool:
