@@ -211,6 +211,9 @@ def _lines_of(data: bytes) -> list[str]:
 
 def _render(matched: _Matched, first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
     for group in matched.get_grouped_opcodes(CONTEXT):
+        if len(first) - group[-1][2] <= CONTEXT:  # the few lines that are left are shown as well
+            tag, i, _, j, _ = group[-1]
+            group[-1] = tag, i, len(first), j, len(second)
         _, i, _, j, _ = group[0]
         _, _, i_end, _, j_end = group[-1]
         yield f"@@ -{_range(i, i_end)} +{_range(j, j_end)} @@\n"
