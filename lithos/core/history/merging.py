@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, frozen
 
 from lithos.core.history.differences import Block, match_lines
 from lithos.core.notes.model import OWNED_KEYS, Document
-from lithos.core.text.pieces import PIECE
 
 T = TypeVar("T")
 
@@ -139,19 +139,12 @@ class _Lines:
     @classmethod
     def of(cls, text: str, numbers: dict[str, int]) -> _Lines:
         """`numbers` has those given to lines so far."""
-        texts: list[str] = []
-        breaks: list[str] = []
-        start = 0
-        while start < len(text):
-            end = text.find(_LF, start)
-            if end < 0:
-                texts.append(text[start:])
-                breaks.append("")
-                break
-            is_crlf = end > start and text[end - 1] == "\r"
-            texts.append(text[start : end - is_crlf])
-            breaks.append(_CRLF if is_crlf else _LF)
-            start = end + 1
+        *whole, last = text.split(_LF)
+        texts = [line.removesuffix("\r") for line in whole]
+        breaks = [_CRLF if line.endswith("\r") else _LF for line in whole]
+        if last:
+            texts.append(last)
+            breaks.append("")
         return cls([numbers.setdefault(line, len(numbers)) for line in texts], texts, breaks)
 
     @property
@@ -162,24 +155,13 @@ class _Lines:
     @property
     def kind(self) -> str | None:
         """The kind of all line breaks; None where there are several, or none."""
-        found = ""
-        for each in self.breaks:
-            if each != found and each:
-                if found:
-                    return None
-                found = each
-        return found or None
+        found = set(self.breaks) - {""}
+        return found.pop() if len(found) == 1 else None
 
     def beginning(self, start: int, end: int) -> str:
         """The text of some lines, as far as a conflict shows it."""
-        parts: list[str] = []
-        room = TEXT_CUT
-        for at in range(start, end):
-            parts.append(self.texts[at][:room] + self.breaks[at])
-            room -= len(parts[-1])
-            if room <= 0:
-                break
-        return "".join(parts)[:TEXT_CUT]
+        shown = range(start, min(end, start + TEXT_CUT))
+        return "".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown)[:TEXT_CUT]
 
 
 class _LineMerge:
@@ -259,20 +241,12 @@ class _LineMerge:
         base, mine, theirs = self._base, self._mine, self._theirs
         kinds = base.kind, mine.kind, theirs.kind
         one_kind = None if None in kinds else _merge_break(*(kind or "" for kind in kinds))
-        otherwise = one_kind or theirs.kind or next((mark for mark in theirs.breaks if mark), _LF)
-        last = len(self._texts) - 1
+        otherwise = one_kind or theirs.kind or next(filter(None, theirs.breaks), _LF)
         opens = base.ends_open, mine.ends_open, theirs.ends_open
-        ends_open = opens[1] if opens[1] != opens[0] else opens[2]
-        parts: list[str] = []
-        for first in range(0, last + 1, PIECE):
-            pairs = zip(self._texts[first : first + PIECE], self._breaks[first : first + PIECE], strict=True)
-            parts.append(
-                "".join(
-                    text + ("" if ends_open and number == last else one_kind or mark or otherwise)
-                    for number, (text, mark) in enumerate(pairs, first)
-                )
-            )
-        return "".join(parts)
+        breaks = [one_kind or mark or otherwise for mark in self._breaks]
+        if breaks and (opens[1] if opens[1] != opens[0] else opens[2]):
+            breaks[-1] = ""
+        return "".join(chain.from_iterable(zip(self._texts, breaks, strict=True)))
 
 
 def _merge_break(base: str, mine: str, theirs: str) -> str:

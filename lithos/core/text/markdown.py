@@ -23,7 +23,6 @@ _FENCE: Final = re.compile(
 )
 #: Backticks, and what no inline code goes beyond: the end of a paragraph.
 _TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
-_IS_BREAK: Final = "\n"
 #: Inline code of one backtick on each side.
 _SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
 
@@ -89,47 +88,33 @@ def _inline(text: str, start: int, end: int) -> Iterator[str]:
         yield from _inline_of_many(text, start, end)
         return
     for begin, stop in line_pieces(text, start, end, keeps=""):
-        yield _SINGLE.sub(_mask, text[begin:stop])
-
-
-def _mask(found: re.Match[str]) -> str:
-    return CODE_MARK * len(found[0])
+        yield _SINGLE.sub(lambda found: CODE_MARK * len(found[0]), text[begin:stop])
 
 
 def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
     """The same where some code has several backticks on each side."""
     runs = [
-        (match.start(), match.end())
+        match.span()
         for begin, stop in line_pieces(text, start, end, keeps=CODE_MARK)
         for match in _TICKS.finditer(text, begin, stop)
     ]
-    partners = _partners(text, runs)
-    number, done = 0, start
-    while number < len(runs):
-        partner = partners[number]
-        if partner is None:
-            number += 1
-            continue
-        begin, stop = runs[number][0], runs[partner][1]
-        yield text[done:begin]
-        yield CODE_MARK * (stop - begin)
-        number, done = partner + 1, stop
-    yield text[done:end]
-
-
-def _partners(text: str, runs: list[tuple[int, int]]) -> list[int | None]:
-    """For each run of backticks the next one of its length in the paragraph."""
-    partners: list[int | None] = [None] * len(runs)
+    # For each run of backticks the end of the next one of its length in the paragraph.
+    ends: dict[int, int] = {}
     following: dict[int, int] = {}
-    for number in range(len(runs) - 1, -1, -1):
-        start, end = runs[number]
-        if text[start] == _IS_BREAK:
+    for begin, stop in reversed(runs):
+        if text[begin] == "\n":
             following.clear()
             continue
-        is_escaped = start > 0 and text[start - 1] == "\\"
-        partners[number] = None if is_escaped else following.get(end - start)
-        following[end - start] = number
-    return partners
+        if stop - begin in following and not (begin and text[begin - 1] == "\\"):
+            ends[begin] = following[stop - begin]
+        following[stop - begin] = stop
+    done = start
+    for begin, _ in runs:
+        if begin >= done and begin in ends:
+            yield text[done:begin]
+            yield CODE_MARK * (ends[begin] - begin)
+            done = ends[begin]
+    yield text[done:end]
 
 
 def scan_tags(content: str) -> tuple[str, ...]:
