@@ -509,7 +509,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "document.parse_document as a text": lambda t: _read(f"---\nx: |\n  {t}\n---\n"),
     "document.parse_document quoted": lambda t: _read(f'---\nx: "{t}"\n---\n'),
     "document.parse_identified": lambda t: document.parse_identified(_bytes(t), "a.md", _NOW),
-    "document.is_identified": lambda t: document.is_identified(_bytes(t)),
+    "document.given_keys of a text": lambda t: document.given_keys(_bytes(t)),
     "document.given_keys": lambda t: document.given_keys(_bytes(f"---\n{t}\n---\n")),
     "document.render_document": lambda t: _render(_NOTE, t),
     "document.render_document as values": lambda t: _render(

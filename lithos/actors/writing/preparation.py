@@ -38,7 +38,6 @@ from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import (
-    is_identified,
     parse_document,
     parse_signed,
     place_heading,
@@ -126,7 +125,7 @@ class Preparation:
         document, heading = place_heading(decision.document, self._style)
         decision = attrs.evolve(decision, document=document)
         data = _render(document, decision.path, self._style, heading=heading)
-        entry = self._entry(decision, data, self._catalogue.take_serial(), identified=True)
+        entry = self._entry(decision, data, self._catalogue.take_serial())
         put = Put(decision.path, data, None)
         return _prepared(put, entry, decision, request.agent, self.clock(), created=True)
 
@@ -154,7 +153,7 @@ class Preparation:
         if isinstance(source, Exception):
             raise explain_unreadable(entry, source)
         decision, data = self._rewrite(request, entry, source, rebased)
-        new = self._entry(decision, data, entry.serial, identified=is_identified(data))
+        new = self._entry(decision, data, entry.serial)
         modified = from_nanoseconds(source.state.mtime_ns)
         new = attrs.evolve(new, note=self._catalogue.with_creation(new.note, modified))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
@@ -205,7 +204,7 @@ class Preparation:
             raise cannot_update(entry.path, problem) from problem
         return decision, data
 
-    def _entry(self, decision: Decision, data: bytes, serial: int, *, identified: bool) -> Entry:
+    def _entry(self, decision: Decision, data: bytes, serial: int) -> Entry:
         document = decision.document
         tags = scan_tags(document.content) if self._catalogue.style.inline_tags else ()
         return Entry(
@@ -214,7 +213,7 @@ class Preparation:
             note=attrs.evolve(normalise_note(document.note), inline_tags=tags),
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
-            identified=identified,
+            identified=True,  # every write names the id
             links=scan_targets(document.content, decision.path),
         )
 

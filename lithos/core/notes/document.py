@@ -148,7 +148,7 @@ def parse_document(
 def parse_identified(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
 ) -> tuple[Document, bool]:
-    """The same, and what `is_identified` says of the file, for the price of one."""
+    """The same, and whether the file itself names its id."""
     reading = _read(data, path, modified_at, stand_in, style)
     return reading.document, reading.is_identified
 
@@ -162,11 +162,6 @@ def parse_signed(
     """
     reading = _read(data, path, modified_at, stand_in, style)
     return reading.document, reading.is_signed
-
-
-def is_identified(data: bytes) -> bool:
-    """Whether the file itself names its id; raises `UnreadableNote` as `parse_document` does."""
-    return "id" in given_keys(data)
 
 
 def given_keys(data: bytes) -> frozenset[str]:
@@ -251,7 +246,7 @@ def edit_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> tuple[bytes, Document, bool]:
-    """`data` with another body, character by character; what it reads as, and what `is_identified` says.
+    """`data` with another body, character by character; what it reads as, and whether it names its id.
 
     `decide` makes the values of the new note of what `parse_signed` gives. Raises `UnreadableNote` when
     `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that begins
@@ -306,8 +301,8 @@ def adopt_document(
     """`data` of somebody else with further values in its frontmatter; every other byte stays.
 
     `decide` gets what the file says and the owned keys of which it gives a usable value; it returns the note
-    as it shall be, and the owned keys to write. Returns the bytes, what they read as, and what
-    `is_identified` says of them. Raises `UnreadableNote` when `data` is unreadable or no edit would read
+    as it shall be, and the owned keys to write. Returns the bytes, what they read as, and whether
+    they name the id. Raises `UnreadableNote` when `data` is unreadable or no edit would read
     back right.
     """
     old = _read(data, path, modified_at, None, evolve(style, serves_broken=False))
