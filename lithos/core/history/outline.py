@@ -216,9 +216,12 @@ def scan_outline(body: str) -> Outline:
 
     It is the same outline where no heading is underlined and no `#` stands in a comment or a list.
     """
+    found = (
+        (start, body.find("\n", start), level, _plain(text)) for start, level, text in scan_headings(body)
+    )
     headings = tuple(
-        Heading(start, _line_end(body, start), level, _plain(text) or UNTITLED)
-        for start, level, text in scan_headings(body)
+        Heading(start, len(body) if end < 0 else end, level, name or UNTITLED)
+        for start, end, level, name in found
     )
     return Outline(body, None, Blocks(headings, ()))
 
@@ -257,11 +260,6 @@ def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: 
         ),
     )
     return Outline(body, title, blocks)
-
-
-def _line_end(body: str, start: int) -> int:
-    end = body.find("\n", start)
-    return len(body) if end < 0 else end
 
 
 def begins_with_heading(text: str, level: int) -> bool:

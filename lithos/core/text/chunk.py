@@ -141,16 +141,13 @@ def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterato
 
 def _parts(text: str, span: Span, level: int) -> Iterator[Span]:
     position, end = span
-    for start, stop in _sentence_ends(text, span) if level == _SENTENCES else _blank_lines(text, span):
+    blank_lines = (found.span() for found in matches_of_space(_BLANK_LINES, text, *span))
+    for start, stop in _sentence_ends(text, span) if level == _SENTENCES else blank_lines:
         if start > position:
             yield position, start
         position = stop
     if position < end:
         yield position, end
-
-
-def _blank_lines(text: str, span: Span) -> Iterator[Span]:
-    return (found.span() for found in matches_of_space(_BLANK_LINES, text, *span))
 
 
 def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
@@ -223,11 +220,8 @@ def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
         elif mark:
             fence = "" if mark[0] == "`" and "`" in info else mark
         else:
-            yield match.start(), len(match["marks"]), _heading_text(match["heading"] or "")
-
-
-def _heading_text(source: str) -> str:
-    """Drop surrounding space and a closing run of `#`."""
-    text = source.strip()
-    bare = text.rstrip("#")
-    return (text if bare and not bare[-1].isspace() else bare.strip())[:CONTEXT_MAX]
+            # Without surrounding space and a closing run of `#`.
+            name = (match["heading"] or "").strip()
+            bare = name.rstrip("#")
+            name = name if bare and not bare[-1].isspace() else bare.strip()
+            yield match.start(), len(match["marks"]), name[:CONTEXT_MAX]

@@ -140,8 +140,8 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
             if _PRODUCT.fullmatch(word):
                 mentions.products[word] += 1
         starts = run[0].starts
-        if starts and len(words) > 1 and _is_cased_by_place(words[0], mentions):
-            words, starts = words[1:], False
+        if starts and len(words) > 1 and (is_opener(words[0]) or mentions.lower[words[0].casefold()]):
+            words, starts = words[1:], False  # its capital is that of the place
         words = _trimmed(words)
         if not words or len(words) > _LONGEST_RUN:
             continue
@@ -151,10 +151,6 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
         mentions.seen[name] += 1
         if not starts and not is_title:
             mentions.inside[name] += 1
-
-
-def _is_cased_by_place(word: str, mentions: Mentions) -> bool:
-    return is_opener(word) or mentions.lower[word.casefold()] > 0
 
 
 def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
@@ -271,7 +267,10 @@ def extract_entities(body: str, limit: int) -> tuple[str, ...]:
     found |= _one_spelling(_named(text.code, mentions), {name.casefold() for name in links})
     contained = _contained(found)
     kept = {name: count for name, count in found.items() if name in links or name.casefold() not in contained}
-    return tuple(sorted(_most_frequent(kept, links, limit)))
+    if limit and len(kept) > limit:  # among equals link targets first, then in order
+        most_frequent = sorted(kept, key=lambda name: (-kept[name], name not in links, name))
+        return tuple(sorted(most_frequent[:limit]))
+    return tuple(sorted(kept))
 
 
 def _page(target: str) -> str:
@@ -327,10 +326,3 @@ def _contained(names: Iterable[str]) -> set[str]:
             if end - begin < len(words)
         )
     return inner
-
-
-def _most_frequent(counts: Mapping[str, int], links: Mapping[str, int], limit: int) -> Iterable[str]:
-    """The names with the highest counts; among equals link targets first, then in order."""
-    if not limit or len(counts) <= limit:
-        return counts
-    return sorted(counts, key=lambda name: (-counts[name], name not in links, name))[:limit]

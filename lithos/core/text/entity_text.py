@@ -181,22 +181,16 @@ def is_entity(text: str) -> bool:
 
 def is_code_name(text: str) -> bool:
     """True for the content of a code span that is a name, not a command or plain words."""
-    return (
-        is_entity(text)
-        and not any(word.startswith("-") for word in text.split())
-        and not _is_phrase_or_command(text)
-    )
+    words = text.split()
+    if not is_entity(text) or any(word.startswith("-") for word in words):
+        return False
+    return not (text.islower() and (words[0] in COMMANDS or any(map(is_filler, words))))
 
 
 def is_link_name(target: str) -> bool:
     """True for a link target that names something; a trailing ` (qualifier)` is part of the name."""
     bare = _QUALIFIER.sub("", target)
     return bool(bare) and not _LINK_CODE.search(bare) and not is_file_name(bare)
-
-
-def _is_phrase_or_command(text: str) -> bool:
-    words = text.split()
-    return text.islower() and (words[0] in COMMANDS or any(map(is_filler, words)))
 
 
 #: Stands in cleaned text where a name must end: at the edges of links, code and removed markup.
@@ -295,8 +289,9 @@ def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
     previous = ""
     for number, line in enumerate(lines):
         text = line.strip().lstrip("> \t")
-        following = lines[number + 1] if number + 1 < len(lines) else ""
-        in_table = (in_table and "|" in text) or text.startswith("|") or _begins_table(text, following)
+        following = lines[number + 1].strip() if "|" in text and number + 1 < len(lines) else ""
+        begins_table = "|" in following and "-" in following and _DELIMITER_ROW.issuperset(following)
+        in_table = (in_table and "|" in text) or text.startswith("|") or begins_table
         if in_table or _DEFINITION.match(text):
             previous = ""
             yield 0, ""
@@ -309,11 +304,6 @@ def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
         else:
             yield 0, text
         previous = "" if heading or _ITEM.match(text) else text
-
-
-def _begins_table(text: str, following: str) -> bool:
-    row = following.strip()
-    return "|" in text and "|" in row and "-" in row and _DELIMITER_ROW.issuperset(row)
 
 
 def _without_code(body: str) -> str:

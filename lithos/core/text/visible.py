@@ -43,7 +43,9 @@ def visible_text(content: str) -> str:
     for opening, closing in _COMMENTS:
         if opening in content:
             content = "".join(_without(content, opening, closing))
-    content = _drop_frontmatter(content)
+    if content.startswith(_FRONTMATTER + "\n"):  # frontmatter that could not be read
+        end = content.find("\n" + _FRONTMATTER + "\n", len(_FRONTMATTER), PIECE)
+        content = content if end < 0 else content[end + len(_FRONTMATTER) + 2 :]
     title = _TITLE.match(content, 0, PIECE)
     if title is not None:
         content = content[title.end() :]
@@ -62,11 +64,3 @@ def _without(text: str, opening: str, closing: str) -> Iterator[str]:
         yield text[position:start]
         position = end + len(closing)
     yield text[position:]
-
-
-def _drop_frontmatter(content: str) -> str:
-    """A body may begin with frontmatter that could not be read."""
-    if not content.startswith(_FRONTMATTER + "\n"):
-        return content
-    end = content.find("\n" + _FRONTMATTER + "\n", len(_FRONTMATTER), PIECE)
-    return content if end < 0 else content[end + len(_FRONTMATTER) + 2 :]
