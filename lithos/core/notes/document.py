@@ -427,7 +427,7 @@ def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> s
     if content == old.document.content and (heading or found is None):
         return _kept_body(old, title)
     layout, top = old.layout, ""
-    newline, rest = layout.newline, old.layout.body
+    newline, rest = layout.newline, layout.body
     if found is not None:
         if layout.text[layout.body_start : found.line_start].strip():
             return _body(said, content, newline)
@@ -445,7 +445,7 @@ def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> s
 def _kept_body(old: _Reading, title: str) -> str:
     layout, heading = old.layout, old.title_heading
     if heading is None or title == old.document.note.title:
-        return old.layout.body
+        return layout.body
     return layout.text[layout.body_start : heading.start] + title + layout.text[heading.end :]
 
 

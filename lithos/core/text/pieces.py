@@ -24,8 +24,8 @@ def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) 
     What matches nothing where a piece ends is found there once more.
     """
     while start < end:
-        stop = start + PIECE
-        stop = end if stop >= end else _end_of_space(text, stop, end)
+        space = _SPACE.match(text, start + PIECE, end)
+        stop = space.end() if space else end
         yield from pattern.finditer(text, start, stop)
         start = stop
 
@@ -104,9 +104,3 @@ def cut_at_spaces(text: str) -> Iterator[str]:
         yield text[start:stop]
         start = stop
     yield text[start:]
-
-
-def _end_of_space(text: str, position: int, end: int) -> int:
-    """Where the white space that stands at `position` ends; `position` where none does."""
-    match = _SPACE.match(text, position, end)
-    return match.end() if match else position

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from itertools import pairwise
 from typing import Final, NamedTuple, Self, TypeAlias
@@ -38,6 +38,7 @@ _REPEATED: Final = 0.02
 _SUFFIXES: Final = (1, 4, 6)
 #: A prose paragraph, not a heading with nothing under it.
 _LEAST_PROSE: Final = 40
+_PARAGRAPH: Final = re.compile(r"\S(?s:.*?)(?=\n\n|\Z)")
 _ELLIPSIS: Final = "..."
 
 #: Endings the full-text index stems away: a hit for `indexes` may only have `index` or `indexing` in it.
@@ -163,25 +164,14 @@ def first_prose(visible: str) -> str:
     """Return the first paragraph of visible text that is no heading, where no passage is the nearest."""
     shown = ""
     for piece in pieces_of_lines(visible):
-        for start in _paragraph_starts(piece):
-            end = piece.find("\n\n", start)
-            paragraph = piece[start : end if end >= 0 else len(piece)].strip()
+        for found in _PARAGRAPH.finditer(piece):
+            paragraph = found[0].strip()
             if paragraph.startswith("#") and "\n" not in paragraph:
                 continue
             if len(paragraph) >= _LEAST_PROSE:
-                return _tidy(_cut_at_word(piece[start:], WINDOW))
+                return _tidy(_cut_at_word(piece[found.start() :], WINDOW))
             shown = shown or paragraph
     return _tidy(shown)
-
-
-def _paragraph_starts(text: str) -> Iterator[int]:
-    start = 0
-    while start >= 0 and start < len(text):
-        while start < len(text) and text[start].isspace():
-            start += 1
-        if start < len(text):
-            yield start
-        start = text.find("\n\n", start)
 
 
 def _best_window(piece: str, terms: Terms) -> _Window | None:
