@@ -60,7 +60,6 @@ from lithos.core.text import (
     pieces,
     query,
     snippet,
-    visible,
 )
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
@@ -642,7 +641,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "snippet.plain_passage": lambda t: snippet.plain_passage(t, "A title"),
     "snippet.first_prose": snippet.first_prose,
     "snippet.cut": lambda t: [snippet.cut(t, len(t) * share // 5) for share in (1, 3, 4)] if t else None,
-    "visible.visible_text": visible.visible_text,
+    "markdown.visible_text": markdown.visible_text,
     "query.words_of": lambda t: query.words_of(query.plain_words(t)),
     "analysis.normalise": lambda t: analysis.normalise("NFC", t),
     "analysis.separate_marks": analysis.separate_marks,

@@ -16,8 +16,8 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
+from lithos.core.text.markdown import visible_text
 from lithos.core.text.pieces import pieces_of_lines
-from lithos.core.text.visible import visible_text
 
 #: Characters of a snippet.
 WINDOW: Final = 300
