@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
+from itertools import chain
 from typing import Final
 
 from attrs import frozen
@@ -191,14 +192,13 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
     matched = _Matched(first, second, match_lines(one, other)[0])
-    parts, room = [f"--- {old_name}\n", f"+++ {new_name}\n"], LONGEST_DIFF
-    room -= sum(map(len, parts))
-    for line in _render(matched, first, second):
-        if len(line) > room:
-            parts.append(line[: max(0, room)])
-            return Diff("".join(parts)[:LONGEST_DIFF], is_truncated=True)
-        room -= len(line)
+    parts: list[str] = []
+    size = 0
+    for line in chain((f"--- {old_name}\n", f"+++ {new_name}\n"), _render(matched, first, second)):
         parts.append(line)
+        size += len(line)
+        if size > LONGEST_DIFF:
+            return Diff("".join(parts)[:LONGEST_DIFF], is_truncated=True)
     return Diff("".join(parts), is_truncated=False)
 
 
