@@ -198,14 +198,13 @@ def _prepared(
 
 
 def _conflict(refused: OtherHash, version: int) -> VersionConflict:
-    place = refused.place
     extras: dict[str, Any] = {
         "current_version": version,
-        "current_hash": place.hash,
-        "current_text": place.text[:SHOWN].replace("\r\n", "\n"),
+        "current_hash": refused.hash,
+        "current_text": refused.text[:SHOWN].replace("\r\n", "\n"),
         "warnings": [],
     }
-    name = "The body" if place.path is None else f"The section {place.path[:200]!r}"
+    name = "The body" if refused.path is None else f"The section {refused.path[:200]!r}"
     return VersionConflict(
         f"{name} has changed since it was read: see current_text. Make your change again on it and "
         "retry with expected_hash = current_hash.",

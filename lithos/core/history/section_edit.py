@@ -36,8 +36,6 @@ OPERATIONS: Final = (
 APPEND, PREPEND, REPLACE, INSERT_BEFORE, INSERT_AFTER, REMOVE, FIND_REPLACE, CHECK, UNCHECK = OPERATIONS
 #: Those that take the whole body where no section is given.
 WHOLE: Final = frozenset({APPEND, PREPEND, FIND_REPLACE, CHECK, UNCHECK})
-#: Those that take no text.
-TEXTLESS: Final = frozenset({REMOVE, CHECK, UNCHECK})
 #: Those that look for something.
 FINDING: Final = frozenset({FIND_REPLACE, CHECK, UNCHECK})
 #: Characters in which task-list items are looked for, by a parser in the way of other writes: some 0.2 s.
@@ -61,21 +59,14 @@ class SectionEdit:
     expected_hash: str | None = None
 
 
-@frozen
-class Place:
-    """A section as an edit found it: its path (None: the whole body), hash and text."""
-
-    path: str | None
-    hash: str
-    text: str
-
-
 class OtherHash(VersionConflict):
-    """The section has not the hash that was expected; `place` is what it is."""
+    """The section has not the hash that was expected: its path (None: the whole body), hash and text."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, path: str | None, found: str, text: str) -> None:
         super().__init__("The section has changed since it was read.")
-        self.place = place
+        self.path = path
+        self.hash = found
+        self.text = text
 
 
 @frozen
@@ -120,7 +111,7 @@ def check_edit(edit: SectionEdit) -> None:
         )
     if edit.op == FIND_REPLACE and edit.text is None:
         raise InvalidInput('op find_replace needs text, which may be "" to take find away.')
-    if edit.op not in TEXTLESS and edit.op != FIND_REPLACE and not (edit.text or "").strip():
+    if edit.op not in FINDING and edit.op != REMOVE and not (edit.text or "").strip():
         raise InvalidInput(
             f"op {edit.op} needs text that is not blank. To take a section away use op remove."
         )
@@ -171,9 +162,9 @@ def _compared(edit: SectionEdit, body: str, section: Section) -> Section:
     """The section; raises `OtherHash` when it is not the expected one."""
     if edit.expected_hash is not None:
         text = _text_of(body, section)
-        place = Place(section.path or None, hash_text(text), text)
-        if edit.expected_hash.strip().lower() != place.hash:
-            raise OtherHash(place)
+        found = hash_text(text)
+        if edit.expected_hash.strip().lower() != found:
+            raise OtherHash(section.path or None, found, text)
     return section
 
 

@@ -198,7 +198,7 @@ def test_the_expected_hash_is_that_of_the_section_alone() -> None:
     longer = edit(NOTE, op="append", section="A1", text="x").body
     with pytest.raises(OtherHash) as refused:
         edit(longer, op="append", section="A", text="y", expected_hash=known)
-    place = refused.value.place
+    place = refused.value
     assert place.path == "A"
     assert place.text == "## A\n\nOne.\n\n### A1\n\nInner.\n\nx"
     assert place.hash == hash_text(place.text)
