@@ -93,7 +93,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     "history.meta": _FIXED,
     "history.notes": Bound("one per note, gone ones `history.keep_deleted_days`", _IDS),
     "history.versions": Bound(
-        "`history.keep_versions`, `history.keep_days`, `core.history.retention.MOST_VERSIONS` per note",
+        "`history.keep_versions`, `history.keep_days`, `core.history.versions.MOST_VERSIONS` per note",
         "what `core.limits` keeps of a path and a title",
     ),
     "leads.leads": Bound("one per note", "`core.learning.lead.MOST_STEMS` numbers"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithos.actors.actors import Actors, settings_of
 from lithos.actors.blocking import Threads
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.history.retention import VersionLimits
+from lithos.core.history.versions import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.core.learning.salience import UsageSettings
 from lithos.services.context.context import Context

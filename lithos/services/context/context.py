@@ -19,7 +19,7 @@ from lithos.core.context.passages import LEAST_TEXT, affordable
 from lithos.core.context.relevance import Source
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NoteWarning
 from lithos.services.context.candidates import Candidate, Candidates, Found
 from lithos.services.context.changes import Changed, JournalChanges, tell_activity
 from lithos.services.context.splits import Splits, remember_counts

@@ -20,10 +20,10 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import Blocking, Threads, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.file_names import same_name
+from lithos.core.notes.links import same_name
 from lithos.core.notes.matching import has_tags
+from lithos.core.notes.model import NoteWarning
 from lithos.core.notes.paths import folder_of
-from lithos.core.notes.trust import NoteWarning
 from lithos.stores.notes.attachments import Attachment, open_attachment
 from lithos.stores.notes.files import NoteFiles
 

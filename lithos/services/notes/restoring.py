@@ -278,7 +278,7 @@ def _merge(
         if _says(before) == _says(theirs):
             return _Merged(kept.data)
         merged = merge_documents(before, mine, theirs)
-        if merged.document is None:
+        if merged.result is None:
             raise VersionConflict(
                 f"Others changed the same places since version {base.row.version}. Nothing was restored; "
                 "edit the note with its history at hand.",
@@ -286,9 +286,9 @@ def _merge(
                 warnings=[],
                 conflicts=[conflict.to_row() for conflict in merged.conflicts],
             )
-        if _says(merged.document) == _says(theirs):
+        if _says(merged.result) == _says(theirs):
             return _Merged(None)
-        document, heading = merged.document, True
+        document, heading = merged.result, True
         replace = document.content != theirs.content
         if replace:
             document, heading = place_heading(document, style)
@@ -318,7 +318,7 @@ def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str
         )
     except UnreadableNote:
         return False
-    merged = merge_documents(before, mine, theirs).document
+    merged = merge_documents(before, mine, theirs).result
     return merged is not None and _says(merged) == _says(theirs)
 
 

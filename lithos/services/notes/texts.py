@@ -21,8 +21,8 @@ from lithos.core.notes.layout import read_layout, unify_breaks
 from lithos.core.notes.links import WikiLink
 from lithos.core.notes.model import Document, Standing, with_creation
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.markdown import visible_text
 from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
-from lithos.core.text.visible import visible_text
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
