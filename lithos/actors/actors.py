@@ -43,9 +43,8 @@ from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.config.catalogue import Config
-from lithos.config.sections import LcmaConfig
 from lithos.core.events import Event
-from lithos.core.learning.salience import LearningSettings, UsageSettings
+from lithos.core.learning.salience import LearningSettings
 from lithos.core.notes.style import VaultStyle
 from lithos.core.plan import Place
 from lithos.core.tasks.model import ClaimTimes
@@ -71,7 +70,7 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.start")
 
-S = TypeVar("S", LearningSettings, UsageSettings)
+S = TypeVar("S", bound=attrs.AttrsInstance)
 
 
 @frozen
@@ -130,7 +129,7 @@ class SettledClock:
         return settled
 
 
-def settings_of(kind: type[S], config: LcmaConfig) -> S:
+def settings_of(kind: type[S], config: object) -> S:
     """The settings that have the names of the fields of a class."""
     return kind(**{each.name: getattr(config, each.name) for each in attrs.fields(kind)})
 
