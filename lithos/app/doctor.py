@@ -23,9 +23,12 @@ from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachab
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.services.upkeep import checks_notes, checks_storage
-from lithos.services.upkeep.checks_notes import Look, look_aside, run_check
-from lithos.services.upkeep.checks_tokens import are_asked_for, check_tokens
-from lithos.services.upkeep.checks_upstream import check_upstream, find_upstream
+from lithos.services.upkeep.checks_notes import (
+    Look,
+    look_aside,
+    run_check,
+)
+from lithos.services.upkeep.checks_storage import are_asked_for, check_tokens, check_upstream, find_upstream
 from lithos.services.upkeep.reconcile_indices import IndexSettings
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder

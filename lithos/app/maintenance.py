@@ -33,10 +33,15 @@ from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
 from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.upkeep.forgetting import count_questions, forget_stored_questions
 from lithos.services.upkeep.reconcile import reconcile_graph, reconcile_provenance, run_scope
 from lithos.services.upkeep.reconcile_indices import IndexSettings, Progress, reconcile_indices
-from lithos.services.upkeep.salience_floor import Recalibration, preview_recalibration, recalibrate
+from lithos.services.upkeep.salience_floor import (
+    Recalibration,
+    count_questions,
+    forget_stored_questions,
+    preview_recalibration,
+    recalibrate,
+)
 from lithos.services.upkeep.validation import Survey, read_note_rows
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.learning.forget_orders import ForgetOrders

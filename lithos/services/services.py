@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lithos.actors.actors import Actors, settings_of
 from lithos.actors.blocking import Threads
-from lithos.core.history.retention import VersionLimits
+from lithos.core.history.versions import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.core.learning.salience import UsageSettings
 from lithos.services.context.context import Context
@@ -18,36 +18,31 @@ from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
 from lithos.services.importing.importing import Importing
 from lithos.services.keyring import TokenRing
-from lithos.services.notes.browsing import Browsing
+from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.relations import Graph, no_edges
-from lithos.services.notes.resource_changes import Changes
-from lithos.services.notes.resources import Library, Resources
+from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.restoring import Restoring
 from lithos.services.notes.texts import NoteTexts, Snippets
-from lithos.services.notes.vault_files import VaultFiles
 from lithos.services.retrieve.candidates import Ranking
-from lithos.services.retrieve.evidence import EvidencePipeline
+from lithos.services.retrieve.evidence import EvidencePipeline, WeighingPipeline
 from lithos.services.retrieve.feedback import Feedback, Learning
 from lithos.services.retrieve.questions import QuestionMemory
 from lithos.services.retrieve.retrieve import Pipeline, Retrieve
-from lithos.services.retrieve.scout_relations import RelationScouts
 from lithos.services.retrieve.scout_team import NameScouts, SearchScouts, make_team
-from lithos.services.retrieve.scouts import Dispatcher
-from lithos.services.retrieve.weighing import WeighingPipeline
+from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
 from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
-from lithos.services.tasks.activity import Activity
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.dossier import Dossiers
-from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.impact import Impact
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
@@ -126,7 +121,7 @@ class Services:
             texts,
             config.lcma.entity_max_per_doc,
             self.learning,
-            patch=self.knowledge.patch if config.lcma.write_entities else None,
+            patch=self.knowledge.write if config.lcma.write_entities else None,
             index=actors.fulltext_indexer,
         )
         self.questions = QuestionUpkeep(actors, self.learning, remembered, texts)

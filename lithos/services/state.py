@@ -430,7 +430,7 @@ class Gauges:
             Sample("lcma_salience_mean", known.mean),
             Sample("lcma_salience_below_floor_ratio", known.below / known.notes if known.notes else 0.0),
             Sample("lcma_coactivation_pairs", known.pairs),
-            Sample("lcma_enrich_queue_depth", await learning.queue_length()),
+            Sample("lcma_enrich_queue_depth", await learning.read(lambda tables: tables.queue.length())),
             Sample("lcma_working_memory_tasks", len(await learning.working_tasks())),
         ]
 

@@ -131,7 +131,9 @@ class NodeStatsTool:
             )
         stored = await using.learning.stats([self.node_id])
         stats = stored.get(self.node_id) or NodeStats(node_id=self.node_id)
-        questions = await using.learning.questions_of(self.node_id, MOST_QUESTIONS)
+        questions = await using.learning.read(
+            lambda tables: tables.questions.of_note(self.node_id, MOST_QUESTIONS)
+        )
         if not questions:
             return stats_row(stats)
         entry = using.catalogue.get(self.node_id)

@@ -23,8 +23,8 @@ from lithos.actors.writing.write_rules import (
 )
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import LithosError, VersionConflict
-from lithos.core.history.outline import Outline, body_of, read_outline, title_of
-from lithos.core.history.section_edit import Edited, OtherHash, apply_edit, needs_outline
+from lithos.core.history.outline import Outline, read_outline, title_of
+from lithos.core.history.section_edit import Edited, OtherHash, apply_edit
 from lithos.core.notes.document import edit_document
 from lithos.core.notes.layout import Layout, read_layout
 from lithos.core.notes.links import scan_targets
@@ -61,7 +61,7 @@ class Outlines:
 
     def read(self, layout: Layout) -> Outline:
         """The outline of a file's body, which is kept. Raises `InvalidInput` for too many lines. Blocks."""
-        body, title = body_of(layout), title_of(layout)
+        body, title = layout.body, title_of(layout)
         outline = self.known(body, title) or read_outline(body, title)
         self.keep(outline)
         return outline
@@ -94,10 +94,11 @@ def edit_source(
         layout = read_layout(data, keeps_heading=keeps_heading)
     except UnreadableNote:
         return None
-    body, title = body_of(layout), title_of(layout)
-    outline = outlines.known(body, title) if needs_outline(request.edit) else None
+    body, title = layout.body, title_of(layout)
+    has_section = request.edit.section is not None
+    outline = outlines.known(body, title) if has_section else None
     try:
-        if outline is None and needs_outline(request.edit):
+        if outline is None and has_section:
             if request.is_patient and len(body) > PARSED_BY_WRITER:
                 return OutlineNeeded("The outline of the note is not known yet.")
             outline = outlines.read(layout)
@@ -174,14 +175,13 @@ class EditPreparation:
 
 
 def _conflict(refused: OtherHash, version: int) -> VersionConflict:
-    place = refused.place
     extras: dict[str, Any] = {
         "current_version": version,
-        "current_hash": place.hash,
-        "current_text": place.text[:SHOWN].replace("\r\n", "\n"),
+        "current_hash": refused.hash,
+        "current_text": refused.text[:SHOWN].replace("\r\n", "\n"),
         "warnings": [],
     }
-    name = "The body" if place.path is None else f"The section {place.path[:200]!r}"
+    name = "The body" if refused.path is None else f"The section {refused.path[:200]!r}"
     return VersionConflict(
         f"{name} has changed since it was read: see current_text. Make your change again on it and "
         "retry with expected_hash = current_hash.",

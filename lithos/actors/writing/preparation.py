@@ -40,18 +40,17 @@ from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import (
-    is_identified,
     parse_document,
     parse_signed,
     place_heading,
     render_document,
     rewrite_document,
 )
+from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
@@ -122,7 +121,7 @@ class Preparation:
         document, heading = place_heading(decision.document, self._style)
         decision = attrs.evolve(decision, document=document)
         data = _render(document, decision.path, self._style, heading=heading)
-        entry = self._entry(decision, data, self.catalogue.take_serial(), identified=True)
+        entry = self._entry(decision, data, self.catalogue.take_serial())
         put = Put(decision.path, data, None)
         return self._prepared(put, entry, decision, request.agent, created=True)
 
@@ -146,7 +145,7 @@ class Preparation:
             check_values(request, self.content_limit)
         entry, source = find_note(self.catalogue, request, source)
         decision, data = self._rewrite(request, entry, source, rebased)
-        new = self._entry(decision, data, entry.serial, identified=is_identified(data))
+        new = self._entry(decision, data, entry.serial)
         modified = from_nanoseconds(source.state.mtime_ns)
         new = attrs.evolve(new, note=self.catalogue.with_creation(new.note, modified))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
@@ -210,7 +209,7 @@ class Preparation:
             **more,
         )
 
-    def _entry(self, decision: Decision, data: bytes, serial: int, *, identified: bool) -> Entry:
+    def _entry(self, decision: Decision, data: bytes, serial: int) -> Entry:
         document = decision.document
         tags = scan_tags(document.content) if self.catalogue.style.inline_tags else ()
         return Entry(
@@ -219,7 +218,7 @@ class Preparation:
             note=attrs.evolve(normalise_note(document.note), inline_tags=tags),
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
-            identified=identified,
+            identified=True,  # every write names the id
             links=scan_targets(document.content, decision.path),
         )
 

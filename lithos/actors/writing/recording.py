@@ -17,8 +17,7 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.writing.preparation import Prepared
 from lithos.catalogue.catalogue import Entry
 from lithos.core.events import NOTE_CREATED, TAKING_BACK, origin_source
-from lithos.core.history.changes import PATH, changed_properties
-from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
+from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, PATH, RENAMED, UPDATED, changed_properties
 from lithos.core.notes.model import Standing
 from lithos.core.principals import WATCHER_AGENT
 from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion

@@ -19,10 +19,9 @@ from lithos.core.context.passages import LEAST_TEXT, affordable
 from lithos.core.context.relevance import Source
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.trust import NoteWarning
-from lithos.services.context.activity import tell_activity
+from lithos.core.notes.model import NoteWarning
 from lithos.services.context.candidates import Candidate, Candidates, Found
-from lithos.services.context.changes import Changed, JournalChanges
+from lithos.services.context.changes import Changed, JournalChanges, tell_activity
 from lithos.services.context.splits import Splits, remember_counts
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.candidates import Gate

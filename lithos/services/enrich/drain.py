@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 from attrs import frozen
 
 from lithos.actors.actors import Actors
-from lithos.core.commands import R
 from lithos.core.learning.memory import (
     ClaimJobs,
     Consolidate,
@@ -23,12 +22,13 @@ from lithos.core.learning.memory import (
     EnrichJob,
     EnrichTrigger,
     FinishJobs,
-    LearningCommand,
-    WorkingNode,
 )
+from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.feed import INFERENCE_DUE, OF_CONTENT, OF_EXISTENCE, Feed, survive
 from lithos.services.enrich.inference import EdgeInference
 from lithos.services.enrich.projection import Projection
+from lithos.services.enrich.questions import QuestionUpkeep
+from lithos.services.retrieve.feedback import Learning
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.enrichment")
@@ -37,30 +37,6 @@ log = get_logger("lithos.enrichment")
 WINDOW: Final = 50
 #: Jobs done together: their writes then share the syncs of the disk, and agents' writes still come between.
 AT_ONCE: Final = 8
-
-
-class Memory(Protocol):
-    """The part of `Learning` that the queue needs."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def working_memory(self, task_id: str) -> Sequence[WorkingNode]: ...
-
-
-class Entities(Protocol):
-    """Keeps the extracted entities of notes current, and forgets those of notes that are gone."""
-
-    async def refresh(self, note_id: str) -> bool: ...
-
-    async def refresh_stale(self) -> int: ...
-
-
-class Questions(Protocol):
-    """Has the memory of questions follow the notes."""
-
-    async def follow(self, note_ids: Sequence[str]) -> None: ...
-
-    async def tidy(self) -> None: ...
 
 
 @frozen(kw_only=True)
@@ -72,10 +48,10 @@ class Drain:
 
     actors: Actors
     feed: Feed
-    memory: Memory
+    memory: Learning
     projection: Projection
-    entities: Entities
-    questions: Questions
+    entities: EntityExtraction
+    questions: QuestionUpkeep
     inference: EdgeInference | None
 
     async def run(self) -> frozenset[str]:
@@ -178,12 +154,12 @@ class Drain:
             await self.entities.refresh(job.node_id)
 
     async def _consolidate(self, job: EnrichJob) -> None:
-        if job.task_id is None:
+        if (task_id := job.task_id) is None:
             return
-        working = await self.memory.working_memory(job.task_id)
+        working = await self.memory.read(lambda tables: tables.receipts.working_memory(task_id))
         entries = [self.actors.catalogue.get(node.node_id) for node in working]
         namespaces = {entry.note.id: entry.namespace for entry in entries if entry is not None}
-        await self.memory.submit(Consolidate(job.task_id, namespaces))
+        await self.memory.submit(Consolidate(task_id, namespaces))
 
     # -- the language model --------------------------------------------------------------------
 

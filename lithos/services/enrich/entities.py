@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from attrs import frozen
 
@@ -29,6 +29,7 @@ from lithos.core.text.entities import (
     may_extract,
 )
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.feedback import Learning
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
@@ -36,14 +37,6 @@ log = get_logger("lithos.entities")
 
 #: Changes a note's frontmatter; raises what the writer refuses.
 Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
-
-
-class Ledger(Protocol):
-    """The part of `Learning` that keeps what was found."""
-
-    async def submit(self, command: RecordEntities) -> None: ...
-
-    async def entities_digest(self, node_id: str) -> str | None: ...
 
 
 @frozen
@@ -71,7 +64,7 @@ class EntityExtraction:
         catalogue: Catalogue,
         texts: NoteTexts,
         limit: int,
-        ledger: Ledger | None = None,
+        ledger: Learning | None = None,
         *,
         patch: Patch | None = None,
         index: Indexer | None = None,
@@ -133,7 +126,11 @@ class EntityExtraction:
         Entities that are as a machine has written them last are not curated, whatever their marker.
         """
         entry, force = self._catalogue.get(note_id), force and self._patch is not None
-        made = None if self._ledger is None else await self._ledger.entities_digest(note_id)
+        made = (
+            None
+            if self._ledger is None
+            else await self._ledger.read(lambda tables: tables.ledgers.entities_digest(note_id))
+        )
         if entry is None or not may_extract(entry.note, force=force or is_machine_made(entry.note, made)):
             return None
         loaded = await self._texts.load(entry)

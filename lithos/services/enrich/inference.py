@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC
-from typing import Final, Protocol
+from typing import Final
 
 from attrs import frozen
 
@@ -16,7 +16,6 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticState, SemanticUnavailable
 from lithos.catalogue.catalogue import Entry
-from lithos.core.commands import R
 from lithos.core.learning.inference import (
     POLICY_VERSION,
     Message,
@@ -27,9 +26,10 @@ from lithos.core.learning.inference import (
     make_edges,
     read_judgements,
 )
-from lithos.core.learning.memory import InferredEdge, LearningCommand, RecordInference, SpendTokens
+from lithos.core.learning.memory import InferredEdge, RecordInference, SpendTokens
 from lithos.services.enrich.chat_client import Chat, ChatFailed, Completion
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.graph_search import Nearest
 from lithos.stores.indexes import IndexFailed
 from lithos.telemetry import get_logger
@@ -44,16 +44,6 @@ CHANGED: Final = "changed"
 UNUSABLE: Final = "unusable_answer"
 ALONE: Final = "no_candidates"
 NO_VECTORS: Final = "no_vectors"
-
-
-class Ledger(Protocol):
-    """The part of `Learning` that stores inferred versions and the token budget spent."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool: ...
-
-    async def spent(self, day: str) -> tuple[int, int]: ...
 
 
 class _Later(Exception):
@@ -76,7 +66,7 @@ class _Question:
 class EdgeInference:
     """Infers the edges of one note at a time, within the budgets per drain and per day."""
 
-    def __init__(self, actors: Actors, chat: Chat, texts: NoteTexts, ledger: Ledger) -> None:
+    def __init__(self, actors: Actors, chat: Chat, texts: NoteTexts, ledger: Learning) -> None:
         self._settings = actors.config.lcma.llm
         self._chat = chat
         self._catalogue = actors.catalogue
@@ -108,7 +98,9 @@ class EdgeInference:
             return False
         if self._semantic.state is SemanticState.DEGRADED:
             return False  # nothing in this process can find its neighbours any more
-        return not await self._ledger.is_inferred(note_id, entry.note.version, POLICY_VERSION)
+        return not await self._ledger.read(
+            lambda tables: tables.ledgers.is_inferred(note_id, entry.note.version, POLICY_VERSION)
+        )
 
     async def infer(self, note_id: str) -> bool:
         """Infer the edges of a note; False when it is to stay in the queue."""
@@ -200,7 +192,7 @@ class EdgeInference:
         if not self._calls_left:
             self._stopped = CALLS
             raise _Later(CALLS)
-        spent, _ = await self._ledger.spent(day)
+        spent, _ = await self._ledger.read(lambda tables: tables.ledgers.spent(day))
         if spent + most > self._settings.daily_token_budget:
             self._stopped = BUDGET
             log.warning("token budget of the day is spent", day=day, spent=spent, a_call_may_cost=most)

@@ -88,7 +88,7 @@ class QuestionUpkeep:
                 await self._compare(entry)
 
     async def _compare(self, entry: Entry) -> None:
-        old = await self._learning.question_sketch(entry.note.id)
+        old = await self._learning.read(lambda tables: tables.questions.sketch(entry.note.id))
         if old is None:
             return
 
@@ -104,7 +104,7 @@ class QuestionUpkeep:
 
     async def tidy(self) -> None:
         """Forget what deletions that nobody told of have left, and what is beyond the limit."""
-        noted = await self._learning.questioned_notes()
+        noted = await self._learning.read(lambda tables: tables.questions.notes())
         gone = [note_id for note_id in noted if note_id not in self._catalogue]
         for begin in range(0, len(gone), SOME):
             some = tuple(gone[begin : begin + SOME])

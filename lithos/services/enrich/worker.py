@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 from attrs import frozen
 
 from lithos.actors.actors import Actors
 from lithos.config.sections import LcmaConfig
-from lithos.core.commands import R
 from lithos.core.learning.memory import (
     Decay,
     ForgetLedgers,
@@ -28,14 +27,13 @@ from lithos.core.learning.memory import (
     ForgetPairs,
     ForgetReceipts,
     ForgetWorkingMemory,
-    LearningCommand,
     Pair,
 )
 from lithos.core.tasks.model import Task
 from lithos.services.enrich.drain import Drain
-from lithos.services.enrich.feed import Queue, survive
+from lithos.services.enrich.feed import survive
 from lithos.services.enrich.projection import IncompleteScan
-from lithos.stores.learning.receipts import OldReceipt
+from lithos.services.retrieve.feedback import Learning
 from lithos.telemetry import get_logger
 
 
@@ -87,24 +85,12 @@ GONE_NOTES: Final = 10_000
 PAGE: Final = 1_000
 
 
-class Memory(Protocol):
-    """The part of `Learning` that retention needs."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def receipt_count(self) -> int: ...
-
-    async def oldest_receipts(self, after: int, most: int) -> Sequence[OldReceipt]: ...
-
-    async def noted(self, after: str, most: int) -> Sequence[str]: ...
-
-
 class Retention:
     """Retention of `stats.db`: deletes what is too old or too much, one command after the other."""
 
     def __init__(
         self,
-        memory: Memory,
+        memory: Learning,
         unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]],
         clock: Callable[[], datetime],
         *,
@@ -211,7 +197,7 @@ class Enrichment:
     def __init__(
         self,
         drain: Drain,
-        queue: Queue,
+        queue: Learning,
         closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
         retention: Retention,
         teach: Callable[[], Awaitable[None]],

@@ -45,11 +45,13 @@ from lithos.services.importing.records import (
     Begun,
     Options,
     Outcome,
+    Remembered,
     SourceEdge,
+    Tables,
     excess_of,
+    own_rows,
 )
 from lithos.services.importing.rendering import Rendered, Target, hash_of, read_mark, render
-from lithos.services.importing.tables import Remembered, Tables, own_rows
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
@@ -428,7 +430,7 @@ class Importing:
 
     async def _write(self, session: _Session, step: _Step, made: Rendered) -> Outcome:
         note_id = made.document.note.id
-        outcome = await self._knowledge.take_in(
+        outcome = await self._knowledge.write(
             ImportNote(
                 id=note_id,
                 agent=session.options.agent,

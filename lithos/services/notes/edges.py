@@ -68,7 +68,7 @@ class Edges:
         if winner not in self._catalogue:
             return (missing,)
         try:
-            await self._knowledge.patch(PatchNote(id=winner, agent=resolver, supersedes=loser))
+            await self._knowledge.write(PatchNote(id=winner, agent=resolver, supersedes=loser))
         except NoteNotFound:
             return (missing,)
         except LithosError as refusal:

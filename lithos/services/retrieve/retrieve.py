@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -32,6 +32,8 @@ from lithos.core.learning.ranking import Traits
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.candidates import Chosen, Gate, Ranking, Selection
+from lithos.services.retrieve.evidence import EvidencePipeline, WeighingPipeline
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.search import Hit
@@ -46,20 +48,7 @@ RECEIPT_DEADLINE: Final = 5.0
 COLD: Final = 0.5
 
 
-class Recorder(Protocol):
-    """Keeps receipts."""
-
-    async def submit(self, command: RecordRetrieval) -> Mapping[str, NodeStats]:
-        """The statistics before, once it is durable. Raises `LithosError`."""
-        ...
-
-
-class Pipeline(Protocol):
-    """Finds candidates and chooses the best."""
-
-    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
-        """The notes of the answer; `context`: from how many of the best its scouts look further."""
-        ...
+Pipeline: TypeAlias = EvidencePipeline | WeighingPipeline
 
 
 @frozen(kw_only=True)
@@ -81,6 +70,18 @@ class RetrieveRequest:
     among: frozenset[str] | None = None
     with_quarantined: bool = False
     most: int | None = None
+
+    @property
+    def gate(self) -> Gate:
+        """What the asker may see, and wants to."""
+        return Gate(
+            namespaces=None if self.namespaces is None else frozenset(self.namespaces),
+            task_id=self.task_id,
+            agent_id=self.agent_id,
+            filters=self.filters,
+            among=self.among,
+            shows_quarantined=self.with_quarantined,
+        )
 
 
 @define
@@ -145,7 +146,7 @@ class Retrieve:
         pipeline: Pipeline,
         ranking: Ranking,
         snippets: Snippets,
-        recorder: Recorder,
+        recorder: Learning,
     ) -> None:
         self._settings = actors.config.lcma
         self._max_results = actors.config.search.max_results
@@ -279,14 +280,7 @@ class Retrieve:
         )
 
     async def _ask(self, request: RetrieveRequest, now: datetime) -> Ask:
-        gate = Gate(
-            namespaces=None if request.namespaces is None else frozenset(request.namespaces),
-            task_id=request.task_id,
-            agent_id=request.agent_id,
-            filters=request.filters,
-            among=request.among,
-            shows_quarantined=request.with_quarantined,
-        )
+        gate = request.gate
         admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
         return Ask(query=request.query, limit=request.limit, gate=gate, now=now, admitted=admitted)
 

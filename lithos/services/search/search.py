@@ -5,7 +5,7 @@ Also the candidates of a cache lookup with the probability that they answer (sec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 
@@ -95,11 +95,10 @@ class SearchAnswer:
 
 @frozen
 class _Ranked:
-    """A ranking: notes by descending score, iterable once; `lexical` are the full-text matches."""
+    """A ranking: notes by descending score, iterable once."""
 
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
-    lexical: Collection[int]
     terms: Terms = Terms()
     failed: tuple[str, ...] = ()
     message: str = ""
@@ -108,7 +107,7 @@ class _Ranked:
 
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
-_NOTHING = _Ranked((), (), frozenset())
+_NOTHING = _Ranked((), ())
 
 
 class Search:
@@ -165,7 +164,7 @@ class Search:
         threshold = self._threshold(request.threshold)
         limit = max(1, min(request.limit, self._settings.max_results))
         await self._visibility.reach()
-        ranking = await self._explained_ranking(request, limit, threshold)
+        ranking = await self._rank_pages(request, limit, threshold)
         terms = ranking.terms
         told = self._explainer.tell_hybrid(request.query, request.filters, ranking, wanted)
         if request.mode == "graph":
@@ -191,8 +190,8 @@ class Search:
             told = meaning_alone(told)
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
 
-    async def _explained_ranking(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
-        """The hybrid ranking with legs of the size that `search` gives them."""
+    async def _rank_pages(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
+        """The hybrid ranking of which pages are shown, as far as it goes: other legs score otherwise."""
         if not request.query.strip():
             return NOTHING_RANKED
         last = request.offset + limit
@@ -273,13 +272,13 @@ class Search:
     def _rank_fulltext(self, request: SearchRequest, limit: int) -> _Ranked:
         node, message = _parse(request.query)
         if node is None:
-            return _Ranked((), (), frozenset(), message=message)
+            return _Ranked((), (), message=message)
         try:
             found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
         except IndexFailed as failure:
             raise backend_failure(str(failure)) from failure
         terms, matches = self.hybrid.judge_words(words_of(node), found)
-        return _Ranked(found, (), dict(found), terms, matches=matches)
+        return _Ranked(found, (), terms, matches=matches)
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         await self._wait_for_meaning()
@@ -292,7 +291,7 @@ class Search:
             except (SemanticUnavailable, IndexFailed) as failure:
                 raise backend_failure(str(failure)) from failure
         scores = list(map(_serial_and_similarity, found))
-        return _Ranked(scores, found, frozenset(), judged.terms, matches=self.strengths(judged))
+        return _Ranked(scores, found, judged.terms, matches=self.strengths(judged))
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
         """The hybrid ranking, which tells how well a note answers, whatever mode found it."""
@@ -312,18 +311,10 @@ class Search:
             raise backend_failure(str(failure)) from failure
 
     async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
-        # Pages of one ranking, as far as it goes: legs of another size have other scores.
-        last = request.offset + limit
-        wanted = limit if last <= LEG_NOTES else last
-        ranking = await self.hybrid.rank(request.query, request.filters, wanted, threshold)
+        ranking = await self._rank_pages(request, limit, threshold)
+        matches = self.strengths(ranking)
         return _Ranked(
-            ranking.scores,
-            ranking.chunks,
-            ranking.lexical,
-            ranking.terms,
-            ranking.failed,
-            ranking.message,
-            self.strengths(ranking),
+            ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches
         )
 
     def strengths(self, ranking: HybridRanking) -> Mapping[int, Strength] | None:
@@ -344,12 +335,11 @@ class Search:
             request.query, seeds, request.graph_depth, request.filters, threshold
         )
         terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
-        found = frozenset(serial for serial, _ in scores)
         matches, chunks = start.matches, start.chunks
         if request.seed_ids and scores:
             judged = await self._judge(request.query, request.filters, threshold)
             matches, chunks = self.strengths(judged), judged.chunks
-        return _Ranked(scores, chunks, found, terms, start.failed, start.message, matches)
+        return _Ranked(scores, chunks, terms, start.failed, start.message, matches)
 
     def _ids(self, scores: Iterable[tuple[int, float]]) -> Iterator[str]:
         """The notes of a ranking that still exist."""

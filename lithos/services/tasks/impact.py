@@ -97,7 +97,7 @@ class Impact:
 
     async def _patch(self, request: PatchNote) -> None:
         try:
-            await self._knowledge.patch(request)
+            await self._knowledge.write(request)
         except NoteNotFound:
             raise _no_such_note(request.id) from None
 

@@ -154,7 +154,7 @@ class Timelines:
         return _Source(reads, horizon), _Source(searches, horizon)
 
     async def _receipts(self, agent: str, until: datetime) -> _Source:
-        rows = await self._learning.receipts_of_agent(agent, until, MOST_ROWS)
+        rows = await self._learning.read(lambda tables: tables.receipts.of_agent(agent, until, MOST_ROWS))
         return _Source(
             [TimelineEntry(at=row.ts, kind=SEARCHES, receipt=row, count=row.results) for row in rows],
             rows[-1].ts if len(rows) == MOST_ROWS else None,

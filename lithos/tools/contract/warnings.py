@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NoteWarning
 from lithos.tools.contract.declaring import Services
 from lithos.tools.contract.rows import warning_row
 

@@ -194,7 +194,7 @@ class DeleteTool:
 
     async def answer(self, using: Services) -> Answer:
         linked = await using.knowledge.linked_from(self.id, MOST_LINKED)
-        await using.knowledge.delete(as_command(DeleteNote, self, source=source_of(self.undo)))
+        await using.knowledge.write(as_command(DeleteNote, self, source=source_of(self.undo)))
         if not linked.total or using.is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.
@@ -260,4 +260,4 @@ class NoteUpdateTool:
         check_metadata(self.metadata)
         title = None if self.title is None else read_title(self.title)
         request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
-        return outcome_row(await using.knowledge.patch(request))
+        return outcome_row(await using.knowledge.write(request))

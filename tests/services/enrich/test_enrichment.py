@@ -106,7 +106,7 @@ async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_as
         assert await entities(lithos, curated) == ["Mine"]
         assert [kind for kind, _ in lithos.events()].count("note.updated") == int(writes)
         await drain(lithos)
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
         assert (await lithos.read(note))["metadata"]["version"] == 1 + int(writes)
 
 
@@ -127,7 +127,7 @@ async def test_only_creation_and_update_ask_for_extraction(tmp_path: Path) -> No
         await lithos.write("Note", PROSE + " More.", id=note)
         await job.run()
         assert asked == [note, note]
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 class _Entities:
@@ -182,11 +182,11 @@ async def test_a_failure_that_passes_costs_nothing(tmp_path: Path) -> None:
         entities = _Entities(asked, {note})
         job = _drain_with(lithos, entities)
         await job.run()
-        assert await lithos.server.learning.queue_length() == 1
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 1
         entities.failing.clear()
         await job.run()
         assert asked == [note, note]
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 async def test_many_triggers_of_one_note_are_one_job_and_windows_do_not_lose_any(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ async def test_many_triggers_of_one_note_are_one_job_and_windows_do_not_lose_any
         asked: list[str] = []
         await _drain_with(lithos, _Entities(asked)).run()
         assert sorted(asked) == sorted(notes)
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 # -- consolidation ---------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ async def test_without_events_the_worker_is_fed_directly(tmp_path: Path) -> None
         assert await entities(lithos, one) == ["Ada Lovelace", "Charles Babbage"]
         assert await salience(lithos, one, two) == [0.51, 0.51]
         await drain(lithos)
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
         assert lithos.events() == []
 
 

@@ -142,7 +142,7 @@ async def test_what_is_kept_goes_with_its_note_and_older_rules_are_applied_anew(
         await lithos.call("lithos_delete", id=note_id, agent="tester")
         await lithos.server.enrichment.drain()
         assert kept.get(note_id) is None
-        assert set(await learning._read(lambda tables: tables.ledgers.entities())) == {other}
+        assert set(await learning.read(lambda tables: tables.ledgers.entities())) == {other}
         await learning.submit(ForgetNotes((other,)))
         assert kept.get(other) is None
 

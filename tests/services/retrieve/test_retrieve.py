@@ -22,6 +22,7 @@ from lithos.core.learning.salience import UsageSettings
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.candidates import Ranking
+from lithos.services.retrieve.evidence import WeighingPipeline
 from lithos.services.retrieve.retrieve import (
     Retrieve,
     RetrieveAnswer,
@@ -29,7 +30,6 @@ from lithos.services.retrieve.retrieve import (
 )
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
-from lithos.services.retrieve.weighing import WeighingPipeline
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import Clock, make_entry
 

@@ -10,7 +10,7 @@ from quart import Blueprint, Response, redirect
 from quart.wrappers.response import ResponseBody
 
 from lithos.front.console.console import Console, Refused
-from lithos.services.notes.vault_files import VaultFiles
+from lithos.services.notes.browsing import VaultFiles
 from lithos.stores.notes.attachments import Attachment
 
 #: Pictures that browsers show, and that hold no script (SVG does).
