@@ -24,6 +24,7 @@ from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.values import ReadFile
 
@@ -113,7 +114,8 @@ def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Docu
     content = base.content
     if isinstance(request, WriteNote) and request.content is not None:
         content = request.content.strip()
-    changes = intended_changes(request, note, content, style)
+    inline = scan_tags(content) if style.inline_tags and request.tags is not None else ()
+    changes = intended_changes(request, note, (*inline, *note.inline_tags))
     normal = normalise_note(attrs.evolve(note, **changes))
     changed = attrs.evolve(note, **{name: getattr(normal, name) for name in changes})
     document = Document(note=changed, content=content)

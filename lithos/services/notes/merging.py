@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import attrs
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.writing.messages import MERGE, PatchNote, WriteNote, WriteOutcome
+from lithos.actors.writing.messages import MERGE, UpdateRequest, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import VersionConflict
 from lithos.stores.history.reading import HistoryReading
@@ -16,7 +16,7 @@ from lithos.stores.history.reading import HistoryReading
 #: The largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1
 
-R = TypeVar("R", WriteNote, PatchNote)
+R = TypeVar("R", bound=UpdateRequest)
 
 
 class Merging:

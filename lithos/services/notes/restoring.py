@@ -153,7 +153,7 @@ class Restoring:
             is_back = entry is None
             version = newest.version + 1
             return _told(WriteOutcome("created" if is_back else "updated", request.id, path, version))
-        return _told(await self._knowledge.restore(made))
+        return _told(await self._knowledge.write(made))
 
     async def _restore_merged(
         self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion
@@ -191,7 +191,7 @@ class Restoring:
         )
         if request.dry_run:
             return _told(WriteOutcome("updated", request.id, entry.path, current + 1), merged_with)
-        return _told(await self._knowledge.restore(made), merged_with)
+        return _told(await self._knowledge.write(made), merged_with)
 
     async def _is_done(
         self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion, path: str
