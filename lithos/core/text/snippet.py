@@ -38,7 +38,7 @@ _REPEATED: Final = 0.02
 _SUFFIXES: Final = (1, 4, 6)
 #: A prose paragraph, not a heading with nothing under it.
 _LEAST_PROSE: Final = 40
-_PARAGRAPH: Final = re.compile(r"\S(?s:.*?)(?=\n\n|\Z)")
+_PARAGRAPH: Final = re.compile(r"\S[^\n]*+(?:\n(?!\n)[^\n]*+)*+")
 _ELLIPSIS: Final = "..."
 
 #: Endings the full-text index stems away: a hit for `indexes` may only have `index` or `indexing` in it.
@@ -119,8 +119,11 @@ def find_passage(visible: str, terms: Terms) -> Passage:
     `visible` is what `visible_text` makes of a note. A term matches where a word begins with its stem, one of
     unsegmented script anywhere. Without any match the text is empty.
     """
-    windows = (_best_window(piece, terms) for piece in pieces_of_lines(visible))
-    best = max(filter(None, windows), key=lambda window: window.worth, default=None)
+    best: _Window | None = None
+    for piece in pieces_of_lines(visible):
+        window = _best_window(piece, terms)
+        if window is not None and (best is None or window.worth > best.worth):
+            best = window
     if best is None:
         return Passage("", 0.0)
     start, end = best.start, best.end
