@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
@@ -27,6 +29,7 @@ _SETTINGS = {
     "vault": "storage.vault",
     "telemetry_console": "telemetry.console_fallback",
 }
+_NO_VAULT = "There is no folder {}. Name the folder of your notes with --vault."
 
 
 class CommandFailed(Exception):
@@ -47,16 +50,32 @@ class Session:
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
 
+    @property
+    def typed(self) -> dict[str, Any]:
+        """The options that were given explicitly."""
+        return self.invocation.typed
 
-def missing_notes(config: Config, way_out: str) -> str:
-    """The message that the folder of the notes is not there."""
-    storage = config.storage
-    if storage.vault is not None:
-        return f"There is no folder {storage.vault}. Name the folder of your notes with --vault."
-    return (
-        f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
-        f"Name the folder of your notes with --vault or the data directory with --data-dir, {way_out}"
-    )
+    @property
+    def as_json(self) -> bool:
+        """Whether the answer is a JSON document."""
+        return self.invocation.as_json
+
+    @property
+    def private(self) -> Path:
+        """The folder of what Lithos keeps beside the notes."""
+        return self.config.storage.data_dir / ".lithos"
+
+    def require_notes(self, way_out: str) -> None:
+        """Raises `CommandFailed` unless the folder of the notes is there; `way_out` ends the message."""
+        storage = self.config.storage
+        if storage.notes_folder.is_dir():
+            return
+        if storage.vault is not None:
+            raise CommandFailed(_NO_VAULT.format(storage.vault))
+        raise CommandFailed(
+            f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
+            f"Name the folder of your notes with --vault or the data directory with --data-dir, {way_out}"
+        )
 
 
 def check_places(storage: StorageConfig, command: str) -> str | None:
@@ -75,7 +94,7 @@ def check_places(storage: StorageConfig, command: str) -> str | None:
             "anew beside them, name another --data-dir."
         )
     if not vault.is_dir() and command != "restore":
-        return f"There is no folder {vault}. Name the folder of your notes with --vault."
+        return _NO_VAULT.format(vault)
     real = os.path.realpath(data)
     if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
         return (

@@ -13,6 +13,16 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+
+def make_printable(text: str) -> str:
+    """The text with what could steer a terminal written as an escape sequence."""
+    return "".join(char if char.isprintable() or char == "\t" else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode()
+
+
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 #: Who started this process, noted at once: one that dies during the start leaves another in its place.

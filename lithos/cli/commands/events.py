@@ -64,7 +64,7 @@ class Feed:
 
     async def _follow_once(self, take: Take) -> bool:
         """Follow one server as long as it is there; True when `take` has enough."""
-        lock = self.session.config.storage.data_dir / ".lithos" / "lock"
+        lock = self.session.private / "lock"
         owner = read_owner(lock)
         if owner is None or owner.url is None:
             return False
@@ -146,8 +146,8 @@ def run_wait(session: Session) -> int:
 
 def run_events(session: Session) -> int:
     """Print events, one a line, until there are enough or no more; returns 0."""
-    follows = session.invocation.typed.get("follow", True)
-    if follows and is_owned(_private(session) / "lock"):
+    follows = session.typed.get("follow", True)
+    if follows and is_owned(session.private / "lock"):
         return _run(partial(_follow, session))
     return _print_journal(session)
 
@@ -163,7 +163,7 @@ def _run(command: Any) -> int:
 
 
 async def _wait(session: Session) -> int:
-    typed = session.invocation.typed
+    typed = session.typed
     task = typed.get("task")
 
     def take(record: Record) -> bool:
@@ -177,8 +177,9 @@ async def _wait(session: Session) -> int:
     return TIMED_OUT if patience.cancelled_caught else 0
 
 
-async def _follow(session: Session) -> int:
-    left = session.invocation.typed.get("limit")
+def _printing(most: int | None) -> Take:
+    """Prints records, until there were so many events."""
+    left = most
 
     def take(record: Record) -> bool:
         nonlocal left
@@ -187,28 +188,26 @@ async def _follow(session: Session) -> int:
             left -= 1
         return left == 0
 
-    await _feed(session).follow(take)
+    return take
+
+
+async def _follow(session: Session) -> int:
+    await _feed(session).follow(_printing(session.typed.get("limit")))
     return 0
 
 
 def _feed(session: Session) -> Feed:
-    typed = session.invocation.typed
+    typed = session.typed
     return Feed(
         session, typed.get("types", ""), typed.get("tags", ""), typed.get("since"), typed.get("cursor")
     )
 
 
 def _print_journal(session: Session) -> int:
-    typed = session.invocation.typed
-    path = _private(session) / "coordination.db"
+    typed = session.typed
+    path = session.private / "coordination.db"
     wanted = EventFilter.of(typed.get("types", "").split(","), typed.get("tags", "").split(","))
-    left = typed.get("limit")
-    for record in _read_journal(path, typed.get("since"), wanted):
-        print_json(record)
-        if left is not None and record["type"] != RESYNC:
-            left -= 1
-            if left == 0:
-                break
+    any(map(_printing(typed.get("limit")), _read_journal(path, typed.get("since"), wanted)))
     return 0
 
 
@@ -230,7 +229,3 @@ def _read_journal(path: Path, since: str | None, wanted: EventFilter) -> Iterato
             yield from (event_record(event) for event in page if wanted.passes(event))
     finally:
         store.close()
-
-
-def _private(session: Session) -> Path:
-    return session.config.storage.data_dir / ".lithos"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import trio
 
-from lithos.cli.commands.asking import Asker, ask_rows, ask_tool
-from lithos.cli.output import print_json, print_line, print_pairs
+from lithos.cli.commands.asking import Asker, ask_rows, ask_tool, asking
+from lithos.cli.commands.queries import shorten
+from lithos.cli.output import list_pairs, tell
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.principals import CLI_AGENT
 
@@ -25,35 +26,31 @@ FINDING_LENGTH: Final = 100
 async def inspect(session: Session, asker: Asker) -> int:
     """Print the subject; the exit code."""
     subjects = {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}
-    return await subjects[session.invocation.typed["subject"]](session, asker)
+    return await subjects[session.typed["subject"]](session, asker)
+
+
+run_inspect = asking(inspect)
 
 
 async def _health(session: Session, asker: Asker) -> int:
     body = await asker.health()
-    if session.invocation.as_json:
-        print_json(body)
-    else:
-        lines = {
-            name: part["status"] + (f" - {part['error']}" if "error" in part else "")
-            for name, part in body["components"].items()
-        }
-        print_pairs(f"Health: {body['status']}", lines)
+    lines = {
+        name: part["status"] + (f" - {part['error']}" if "error" in part else "")
+        for name, part in body["components"].items()
+    }
+    tell(session, body, list_pairs(f"Health: {body['status']}", lines))
     return 0 if body["status"] == "ok" else 1
 
 
 async def _agents(session: Session, asker: Asker) -> int:
     agents = await ask_rows(asker, "lithos_agent_list", {}, "agents")
-    if session.invocation.as_json:
-        print_json({"agents": agents})
-    elif agents:
-        print_pairs("Agents", {row["id"]: f"last seen {row['last_seen_at']}" for row in agents})
-    else:
-        print_line("No agents yet.")
+    seen = {row["id"]: f"last seen {row['last_seen_at']}" for row in agents}
+    tell(session, {"agents": agents}, list_pairs("Agents", seen) if agents else "No agents yet.")
     return 0
 
 
 async def _tasks(session: Session, asker: Asker) -> int:
-    wanted = {} if session.invocation.typed.get("closed") else {"status": "open"}
+    wanted = {} if session.typed.get("closed") else {"status": "open"}
     listed = await ask_rows(asker, "lithos_task_list", {**wanted, "with_claims": True}, "tasks")
     blocked = await ask_rows(asker, "lithos_task_blocked", {"limit": MOST_LISTED}, "tasks")
     blockers = {row["id"]: row["blockers"] for row in blocked}
@@ -63,16 +60,8 @@ async def _tasks(session: Session, asker: Asker) -> int:
         {**row, "blockers": blockers.get(row["id"], []), "findings": findings.get(row["id"])}
         for row in listed
     ]
-    if session.invocation.as_json:
-        print_json({"tasks": tasks})
-        return 0
-    if not tasks:
-        print_line("No tasks." if not wanted else "No open tasks.")
-    titles = {row["id"]: row["title"] for row in tasks}
-    for row in tasks:
-        _print_task(row, titles)
-    if len(tasks) > MOST_TASKS:
-        print_line(f"Findings are shown for the newest {MOST_TASKS} of {len(tasks)} tasks.")
+    none = "No tasks." if not wanted else "No open tasks."
+    tell(session, {"tasks": tasks}, _list_tasks(tasks) if tasks else none)
     return 0
 
 
@@ -91,35 +80,30 @@ async def _findings(asker: Asker, task_ids: list[str]) -> dict[str, list[dict[st
     return found
 
 
-def _print_task(row: Mapping[str, Any], titles: Mapping[str, str]) -> None:
-    claims = ", ".join(f"{claim['agent']} on {claim['aspect']}" for claim in row["claims"])
-    held = f" - {claims}" if claims else ""
-    print_line(f"{row['id']}  {row['status']:<9}  {row['title']}{held}")
-    for blocker in row["blockers"]:
-        other = titles.get(blocker["task_id"] or "")
-        print_line(f"    waits: {blocker['message']}" + (f' ("{other}")' if other else ""))
-    if row["findings"]:
-        last = row["findings"][-1]
-        summary = " ".join(last["summary"].split())
-        if len(summary) > FINDING_LENGTH:
-            summary = summary[:FINDING_LENGTH].rstrip() + "..."
-        print_line(f"    findings: {len(row['findings'])}, the last by {last['agent']}: {summary}")
+def _list_tasks(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    titles = {row["id"]: row["title"] for row in tasks}
+    for row in tasks:
+        claims = ", ".join(f"{claim['agent']} on {claim['aspect']}" for claim in row["claims"])
+        held = f" - {claims}" if claims else ""
+        yield f"{row['id']}  {row['status']:<9}  {row['title']}{held}"
+        for blocker in row["blockers"]:
+            other = titles.get(blocker["task_id"] or "")
+            yield f"    waits: {blocker['message']}" + (f' ("{other}")' if other else "")
+        if row["findings"]:
+            last = row["findings"][-1]
+            summary = shorten(last["summary"], FINDING_LENGTH)
+            yield f"    findings: {len(row['findings'])}, the last by {last['agent']}: {summary}"
+    if len(tasks) > MOST_TASKS:
+        yield f"Findings are shown for the newest {MOST_TASKS} of {len(tasks)} tasks."
 
 
 async def _document(session: Session, asker: Asker) -> int:
-    wanted = session.invocation.typed["document"]
-    shown = await _read_on(asker, await _find_note(asker, wanted))
-    if not session.invocation.typed.get("content"):
+    shown = await _read_on(asker, await _find_note(asker, session.typed["document"]))
+    if not session.typed.get("content"):
         del shown["content"]
-    if session.invocation.as_json:
-        print_json(shown)
-        return 0
     pairs = {key: value for key, value in shown["metadata"].items() if value not in (None, [], {})}
-    print_pairs(shown["path"], pairs)
-    if "content" in shown:
-        print_line("")
-        for line in shown["content"].split("\n"):
-            print_line(line)
+    content = ["", *shown["content"].split("\n")] if "content" in shown else []
+    tell(session, shown, [*list_pairs(shown["path"], pairs), *content])
     return 0
 
 

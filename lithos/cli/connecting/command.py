@@ -12,9 +12,8 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from lithos.cli.connecting.clients import CLIENTS, Client, Scope, Surroundings
+from lithos.cli.connecting.clients import CLIENTS, Client, Recipe, Scope, Surroundings, make_recipes
 from lithos.cli.connecting.files import CannotUse, read_config
-from lithos.cli.connecting.recipes import Recipe, make_recipes
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
 from lithos.cli.output import print_json, print_line

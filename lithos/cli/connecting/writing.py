@@ -18,6 +18,9 @@ from lithos.cli.connecting.files import (
     CannotUse,
     ChangedMeanwhile,
     ConfigFile,
+    Keeper,
+    Record,
+    digest_of,
     make_folders,
     read_config,
     remove_config,
@@ -25,7 +28,6 @@ from lithos.cli.connecting.files import (
     replace_config,
 )
 from lithos.cli.connecting.formats import Format
-from lithos.cli.connecting.keeping import Keeper, Record, digest_of
 from lithos.cli.connecting.target import Link, Target, Transport
 from lithos.core.editing.json_edit import CannotEdit, Insertion
 from lithos.core.editing.json_text import InvalidText

@@ -22,8 +22,8 @@ from textual.markup import escape
 from textual.widgets import DataTable, Footer, RichLog, Static
 
 from lithos.cli.commands.events import RESYNC, Record
-from lithos.cli.printable import make_printable
 from lithos.cli.session import Session
+from lithos.cli.streams import make_printable
 from lithos.cli.top.view import View
 from lithos.cli.top.watch import Audience, watch
 

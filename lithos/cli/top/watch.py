@@ -6,8 +6,8 @@ from typing import Protocol
 
 import trio
 
+from lithos.cli.commands.asking import how_to_serve, owner_now
 from lithos.cli.commands.events import Feed, Record
-from lithos.cli.commands.queries import owner_now
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.top.view import Poll, View, compare, read_scrape
 from lithos.front.bridge.client import OwnerClient, OwnerUnreachable
@@ -49,7 +49,7 @@ async def _poll_forever(session: Session, interval: float, audience: Audience) -
     earlier: Poll | None = None
     while True:
         due = trio.current_time() + interval
-        client = find_owner(session)
+        client = owner_now(session, PATIENCE)
         try:
             if client is None:
                 audience.miss(_no_server(session))
@@ -67,7 +67,7 @@ async def sample(session: Session, interval: float, audience: Audience) -> None:
 
     Raises `CommandFailed` when there is no server and `OwnerUnreachable` when it does not answer.
     """
-    client = find_owner(session)
+    client = owner_now(session, PATIENCE)
     if client is None:
         raise CommandFailed(_no_server(session))
     earlier = await poll(client)
@@ -115,15 +115,9 @@ async def poll(client: OwnerClient) -> Poll:
     return Poll(trio.current_time(), client.url, scrape, health, tasks)
 
 
-def find_owner(session: Session) -> OwnerClient | None:
-    """The server that owns the data directory, None when there is none that says its address."""
-    return owner_now(session, PATIENCE)
-
-
 def _no_server(session: Session) -> str:
     data = session.config.storage.data_dir
-    vault = session.config.storage.vault
-    start = f"lithos -d {data} {'' if vault is None else f'--vault {vault} '}serve -t http"
+    start = how_to_serve(session)
     return f"No server owns {data} now, or it is still starting. Start one with: {start}"
 
 

@@ -16,8 +16,7 @@ import pytest
 from lithos import __version__
 from lithos.cli import main
 from lithos.cli.options import parse_arguments
-from lithos.cli.plugin.skill import make_skill
-from lithos.cli.plugin.writing import PluginTarget, write_plugin, write_portable_plugin
+from lithos.cli.plugin.writing import PluginTarget, make_skill, write_plugin, write_portable_plugin
 
 #: Events and matchers of the hooks reference that the plugin uses.
 EVENTS = {

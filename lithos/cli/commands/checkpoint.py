@@ -10,11 +10,18 @@ from typing import Any
 
 import trio
 
-from lithos.cli.checkpoint.giving import LARGEST_FILE, checkpoint_of, read_file
-from lithos.cli.checkpoint.storing import LONGEST_TEXT, Checkpoint, NotStored, Stored, storing
-from lithos.cli.commands.asking import Asker
-from lithos.cli.commands.queries import find_owner
-from lithos.cli.output import print_json, print_line
+from lithos.cli.commands.asking import require_owner
+from lithos.cli.hooks.storing import (
+    LARGEST_FILE,
+    LONGEST_TEXT,
+    Checkpoint,
+    NotStored,
+    Stored,
+    checkpoint_of,
+    read_file,
+    storing,
+)
+from lithos.cli.output import tell
 from lithos.cli.session import CommandFailed, Session
 
 _LONGEST_SESSION = 1_000
@@ -22,18 +29,16 @@ _LONGEST_SESSION = 1_000
 
 def run_checkpoint(session: Session) -> int:
     """Store the text and say where. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     name = typed.get("session")
     if name is not None and not 0 < len(name) <= _LONGEST_SESSION:
         raise CommandFailed(f"A session's id has 1 to {_LONGEST_SESSION:,} characters.", 2)
     checkpoint = checkpoint_of(_read_text(typed), typed, name, None)
     stored = trio.run(partial(_store, session, checkpoint))
-    if session.invocation.as_json:
-        print_json(stored._asdict())
-    elif stored.status == "stored":
-        print_line(f"Stored in {stored.path} (version {stored.version}).")
-    else:
-        print_line(f"It is in {stored.path} already; nothing was changed.")
+    line = f"It is in {stored.path} already; nothing was changed."
+    if stored.status == "stored":
+        line = f"Stored in {stored.path} (version {stored.version})."
+    tell(session, stored._asdict(), line)
     return 0
 
 
@@ -66,18 +71,7 @@ def _read_text(typed: dict[str, Any]) -> str:
 
 
 async def _store(session: Session, checkpoint: Checkpoint) -> Stored:
-    owner = await find_owner(session)
-    if owner is None:
-        storage = session.config.storage
-        vault = "" if storage.vault is None else f"--vault {storage.vault} "
-        raise CommandFailed(
-            f"No server owns {storage.data_dir} now, and a running one keeps checkpoints. Start it with: "
-            f"lithos -d {storage.data_dir} {vault}serve -t http"
-        )
-    return await _drive(owner, checkpoint)
-
-
-async def _drive(owner: Asker, checkpoint: Checkpoint) -> Stored:
+    owner = await require_owner(session, "a running one keeps checkpoints")
     calls = storing(checkpoint)
     tool, arguments = next(calls)
     while True:

@@ -11,11 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lithos.cli.checkpoint.giving import checkpoint_of, read_file
-from lithos.cli.checkpoint.storing import LONGEST_TEXT, Checkpoint, NotStored, storing
 from lithos.cli.hooks.owner import HookOwner, find_hook_owner
 from lithos.cli.hooks.payload import Payload, read_payload
 from lithos.cli.hooks.silence import DEADLINE, FAILURES, print_text, printable
+from lithos.cli.hooks.storing import LONGEST_TEXT, Checkpoint, NotStored, checkpoint_of, read_file, storing
 
 _BEFORE: Final = """\
 Keep in the summary, under the heading "To store in Lithos", what this session learned and has not stored in

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import trio
 from attrs import frozen
@@ -19,6 +18,9 @@ from lithos.app.evaluation.asking import (
     DEFAULT_K,
     AskingFailed,
     Evaluation,
+    Judged,
+    Named,
+    Note,
     Progress,
     ToolAsker,
     evaluate,
@@ -28,11 +30,10 @@ from lithos.app.evaluation.asking import (
 from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
 from lithos.app.stores import utc_now
+from lithos.cli.commands.asking import NO_NOTES, find_owner
 from lithos.cli.commands.maintenance import progress_bars
-from lithos.cli.commands.queries import find_owner
-from lithos.cli.evaluating.printing import as_json, print_report
-from lithos.cli.output import print_json, print_line
-from lithos.cli.session import CommandFailed, Session, missing_notes
+from lithos.cli.output import tell, warn
+from lithos.cli.session import CommandFailed, Session
 from lithos.core.evaluation.baseline import (
     LARGEST_BASELINE,
     Baseline,
@@ -45,23 +46,140 @@ from lithos.core.evaluation.questions import Question, UnusableTests, write_ques
 from lithos.core.times import format_time
 from lithos.services.upkeep.checks_notes import look_aside
 
-FAILED, USAGE = 1, 2
+#: Characters of a question in the table.
+_QUESTION: Final = 60
+#: Questions listed that only one side has.
+_LISTED: Final = 5
 
 
 @frozen
-class _Here:
-    """The server inside this process."""
+class Report:
+    """What a run found; `against` is the older baseline with the differences, `saved` the new one."""
 
-    tools: Any
+    found: Evaluation
+    against: tuple[Baseline, Comparison] | None
+    saved: Path | None
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        answer: Mapping[str, Any] | None = await self.tools.call(tool, arguments)
-        return answer
+    def lines(self) -> Iterator[str]:
+        """Every question with its rank, the measures, what changed, and what was saved."""
+        found, scores = self.found, self.found.scores
+        yield f"{'rank':>4}  {'within':>6}  result  question"
+        for each in found.judged:
+            rank = str(each.rank) if each.rank is not None else "-"
+            result = "pass" if each.passed else "FAIL"
+            own = f" [{each.mode}]" if each.mode != found.mode else ""
+            question = _shorten(each.question.question)
+            yield f"{rank:>4}  {each.question.within:>6}  {result:<6}  {question}{own}"
+            yield from (f"{'':22}{line}" for line in (*each.reasons, *each.remarks))
+        passed = f"{found.passed} of {len(found.judged)} passed"
+        yield f"{passed} (mode {found.mode}, {found.depth} rows looked at)"
+        yield (
+            f"hit@{found.k} {scores.hit:.3f}  recall@{found.k} {scores.recall:.3f}  MRR {scores.mrr:.3f}  "
+            f"nDCG@10 {scores.ndcg:.3f}"
+        )
+        if self.against is not None:
+            yield from _list_changes(*self.against)
+        if self.saved is not None:
+            yield f"Baseline saved to {self.saved}"
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        found, scores = self.found, self.found.scores
+        return {
+            "mode": found.mode,
+            "k": found.k,
+            "depth": found.depth,
+            "total": len(found.judged),
+            "passed": found.passed,
+            "failed": len(found.judged) - found.passed,
+            "scores": {
+                "hit_at_k": round(scores.hit, 6),
+                "recall_at_k": round(scores.recall, 6),
+                "mrr": round(scores.mrr, 6),
+                "ndcg_at_10": round(scores.ndcg, 6),
+            },
+            "degraded": list(found.degraded),
+            "questions": [_question_as_json(each) for each in found.judged],
+            "against": None if self.against is None else _comparison_as_json(*self.against),
+            "saved": None if self.saved is None else str(self.saved),
+        }
+
+
+def _list_changes(before: Baseline, comparison: Comparison) -> Iterator[str]:
+    better, worse = comparison.of_kind("better"), comparison.of_kind("worse")
+    yield (
+        f"Against the baseline of {before.saved_at} (mode {before.mode}, lithos {before.version}): "
+        f"{len(worse)} worse, {len(better)} better, {comparison.same} the same"
+    )
+    for change in (*worse, *better):
+        yield f"  {change.kind}: {_shorten(change.now.question)}: {change.what}"
+    for what, questions in (
+        ("asked otherwise now, not compared", comparison.changed),
+        ("not in the baseline", comparison.only_now),
+        ("only in the baseline", comparison.only_before),
+    ):
+        if questions:
+            yield f"  {what}: {len(questions)}"
+            yield from (f"    {_shorten(question)}" for question in questions[:_LISTED])
+
+
+def _shorten(question: str) -> str:
+    words = " ".join(question.split())
+    return words if len(words) <= _QUESTION else words[: _QUESTION - 1] + "…"
+
+
+def _question_as_json(each: Judged) -> dict[str, Any]:
+    return {
+        "question": each.question.question,
+        "line": each.question.line,
+        "mode": each.mode,
+        "within": each.question.within,
+        "rank": each.rank,
+        "passed": each.passed,
+        "reasons": list(each.reasons),
+        "remarks": list(each.remarks),
+        "expect": [_named_as_json(named) for named in each.expected],
+        "forbidden": [_named_as_json(named) for named in each.forbidden],
+    }
+
+
+def _named_as_json(each: Named) -> dict[str, Any]:
+    note = each.note or Note("", "", "")
+    told = {"id": each.note and note.id, "path": note.path or None, "title": note.title or None}
+    return {"asked": each.asked, **told, "rank": each.rank}
+
+
+def _comparison_as_json(before: Baseline, comparison: Comparison) -> dict[str, Any]:
+    changes: dict[str, list[dict[str, Any]]] = {"worse": [], "better": []}
+    for change in comparison.changes:
+        changes[change.kind].append(
+            {
+                "question": change.now.question,
+                "mode": change.now.mode or None,
+                "before": change.before.rank,
+                "now": change.now.rank,
+                "what": change.what,
+            }
+        )
+    return {
+        "mode": before.mode,
+        "k": before.k,
+        "version": before.version,
+        "saved_at": before.saved_at,
+        **changes,
+        "same": comparison.same,
+        "changed": list(comparison.changed),
+        "only_now": list(comparison.only_now),
+        "only_before": list(comparison.only_before),
+    }
+
+
+FAILED, USAGE = 1, 2
 
 
 def run_evaluate(session: Session) -> int:
     """Run the tests in a file; 1 when one fails or became worse. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     file = Path(typed["file"])
     if typed.get("from_receipts"):
         beside = [f"--{name}" for name in ("mode", "k", "save", "against") if name in typed]
@@ -82,10 +200,12 @@ def run_evaluate(session: Session) -> int:
         except AskingFailed as failure:
             raise CommandFailed(f"The tests could not be run: {failure}") from failure
     outcomes = [each.outcome for each in found.judged]
-    comparison = None if before is None else compare(before, outcomes, found.depth)
-    saved = _save(found, target)
-    _tell(session, found, before, comparison, saved)
-    is_worse = comparison is not None and bool(comparison.of_kind("worse"))
+    against = None if before is None else (before, compare(before, outcomes, found.depth))
+    report = Report(found, against, _save(found, target))
+    if found.degraded and not session.as_json:
+        warn(f"the search went without {', '.join(found.degraded)}")
+    tell(session, report.as_json(), report.lines())
+    is_worse = against is not None and bool(against[1].of_kind("worse"))
     return FAILED if found.passed < len(found.judged) or is_worse else 0
 
 
@@ -118,7 +238,7 @@ def _load_baseline(name: str | None) -> Baseline | None:
 
 
 async def _ask(session: Session, questions: tuple[Question, ...], told: Progress) -> Evaluation:
-    typed = session.invocation.typed
+    typed = session.typed
 
     async def run(asker: ToolAsker) -> Evaluation:
         mode, k = typed.get("mode"), typed.get("k", DEFAULT_K)
@@ -127,9 +247,8 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
     owner = await find_owner(session)
     if owner is not None:
         return await run(owner)
-    if not session.config.storage.notes_folder.is_dir():
-        raise CommandFailed(missing_notes(session.config, "or start a server there first."))
-    return await rehearse(session.config, lambda tools: run(_Here(tools)))
+    session.require_notes(NO_NOTES)
+    return await rehearse(session.config, run)
 
 
 def _target_of(name: str | None) -> Path | None:
@@ -149,10 +268,9 @@ def _save(found: Evaluation, path: Path | None) -> Path | None:
     if path is None:
         return None
     if found.degraded:
-        print(
-            f"lithos: no baseline was saved: the search went without {', '.join(found.degraded)}, so the "
-            "ranks mean little. Run it again when `lithos inspect health` is well.",
-            file=sys.stderr,
+        warn(
+            f"no baseline was saved: the search went without {', '.join(found.degraded)}, so the "
+            "ranks mean little. Run it again when `lithos inspect health` is well."
         )
         return None
     baseline = Baseline(
@@ -171,8 +289,7 @@ def _write_file(session: Session, file: Path) -> int:
     """Write the file of what was cited; one that is there stays."""
     if file.is_symlink() or file.exists():
         raise CommandFailed(f"{file} is there already and was not changed. Name a new file.", USAGE)
-    if not session.config.storage.notes_folder.is_dir():
-        raise CommandFailed(missing_notes(session.config, "or start a server there first."))
+    session.require_notes(NO_NOTES)
 
     async def collect() -> list[tuple[Question, str]]:
         return await look_aside(lambda: cited_questions(session.config))
@@ -190,10 +307,8 @@ def _write_file(session: Session, file: Path) -> int:
             f"# What agents asked and cited, newest first. Written by lithos {__version__}.\n\n{content}"
         )
     _write_atomically(file, content, _link_new)
-    if session.invocation.as_json:
-        print_json({"file": str(file), "questions": len(found)})
-    else:
-        print_line(f"Wrote {len(found)} questions to {file}. Run them: lithos evaluate {file}")
+    line = f"Wrote {len(found)} questions to {file}. Run them: lithos evaluate {file}"
+    tell(session, {"file": str(file), "questions": len(found)}, line)
     return 0
 
 
@@ -225,18 +340,3 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-def _tell(
-    session: Session,
-    found: Evaluation,
-    before: Baseline | None,
-    comparison: Comparison | None,
-    saved: Path | None,
-) -> None:
-    if found.degraded and not session.invocation.as_json:
-        print(f"lithos: the search went without {', '.join(found.degraded)}", file=sys.stderr)
-    if session.invocation.as_json:
-        print_json(as_json(found, before, comparison, saved))
-    else:
-        print_report(found, before, comparison, saved)

@@ -7,10 +7,37 @@ by the command within one.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import time
 from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from lithos.cli.hooks.payload import agent_of, folder_of, name_of, repository_of
+
+#: Bytes that are read of a file or stdin; more is not a checkpoint.
+LARGEST_FILE: Final = 1_000_000
+
+
+def read_file(path: Path) -> str:
+    """The text of a file, at most `LARGEST_FILE` bytes of it. Raises `OSError`."""
+    with path.open("rb") as file:
+        return file.read(LARGEST_FILE).decode("utf-8", "replace").strip()
+
+
+def checkpoint_of(
+    text: str, typed: Mapping[str, Any], session: str | None, folder: Path | None
+) -> Checkpoint:
+    """The checkpoint of a text; what was typed goes before what the client told."""
+    return Checkpoint(
+        text=text,
+        agent=agent_of(typed, os.environ),
+        session=typed.get("session") or session,
+        project=name_of(repository_of(folder_of(folder)).name),
+        at=time.gmtime(),
+    )
+
 
 FOLDER: Final = "checkpoints"
 #: Characters of one text.

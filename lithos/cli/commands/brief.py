@@ -10,10 +10,9 @@ from typing import Any
 
 import trio
 
-from lithos.cli.briefing.asking import TOOL, arguments_of
-from lithos.cli.commands.asking import ask_tool
-from lithos.cli.commands.queries import find_owner
-from lithos.cli.output import print_json, print_line
+from lithos.cli.commands.asking import ask_tool, require_owner
+from lithos.cli.hooks.briefing import TOOL, arguments_of
+from lithos.cli.output import tell
 from lithos.cli.session import CommandFailed, Session
 from lithos.stores.told import SessionBusy, ToldSession, sessions_folder, told_session
 
@@ -23,13 +22,14 @@ _SESSION_WAIT = 10.0
 
 def run_brief(session: Session) -> int:
     """Print the briefing; 0 also when there is nothing new. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     if not typed.get("query") and not typed.get("task"):
         raise CommandFailed("Say what the briefing is about: a QUERY, --task ID, or both.", 2)
     with _told(session) as told:
         since = None if told is None else told.cursor
         answer = trio.run(partial(_ask, session, arguments_of(typed, since)))
-        _print(session, answer)
+        lines = str(answer["text"]).rstrip("\n").split("\n") if answer["text"] else ()
+        tell(session, answer, lines)
         if told is not None and answer.get("cursor"):
             told.store(str(answer["cursor"]))
     return 0
@@ -38,7 +38,7 @@ def run_brief(session: Session) -> int:
 @contextmanager
 def _told(session: Session) -> Iterator[ToldSession | None]:
     """What the session was told, if one is named."""
-    name = session.invocation.typed.get("session")
+    name = session.typed.get("session")
     if name is None:
         yield None
         return
@@ -51,20 +51,5 @@ def _told(session: Session) -> Iterator[ToldSession | None]:
 
 
 async def _ask(session: Session, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    owner = await find_owner(session)
-    if owner is None:
-        storage = session.config.storage
-        vault = "" if storage.vault is None else f"--vault {storage.vault} "
-        raise CommandFailed(
-            f"No server owns {storage.data_dir} now, and a briefing is made by a running one. Start it with: "
-            f"lithos -d {storage.data_dir} {vault}serve -t http"
-        )
+    owner = await require_owner(session, "a briefing is made by a running one")
     return await ask_tool(owner, TOOL, arguments)
-
-
-def _print(session: Session, answer: Mapping[str, Any]) -> None:
-    if session.invocation.as_json:
-        print_json(answer)
-        return
-    for line in str(answer["text"]).rstrip("\n").split("\n") if answer["text"] else ():
-        print_line(line)
