@@ -311,7 +311,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             then="Run MCP: List Servers from the command palette and start lithos there.",
         ),
         Client(
-            "codex", "Codex", TomlFormat(("mcp_servers",)),
+            "codex", "Codex", TomlFormat("", ("mcp_servers",)),
             lambda around: {
                 "user": (around.variable("CODEX_HOME") or around.home / ".codex") / "config.toml",
                 "project": around.folder / ".codex" / "config.toml",
@@ -348,7 +348,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             then="The settings of its agent panel show a green dot beside lithos at once.",
         ),
         Client(
-            "opencode", "opencode", OpencodeFormat(), _opencode_files,
+            "opencode", "opencode", OpencodeFormat("jsonc", ("mcp",)), _opencode_files,
             ("opencode",), lambda around: (around.config / "opencode",),
             _opencode_stdio, _opencode_http,
             then="Restart it; opencode mcp list shows it.",
