@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -72,22 +72,7 @@ def load_config(
     directory, if there is one.
     Raises `ConfigError` with one line for every wrong value.
     """
-    typed = dict(overrides or {})
-    if data_dir is not None:
-        typed["storage.data_dir"] = data_dir
-    outer = (read_environment(environment), read_options(typed))
-    path = config_path if config_path is not None else _find_file(outer, environment)
-    file = Layer() if path is None else read_file(path, in_data_dir=config_path is None)
-    layers = (file, *outer)
-    found_in = path.parent if path is not None and config_path is None else None
-    chosen = _choose([given for layer in layers for given in layer.given])
-    config = _with_state_of_vault(chosen, environment, found_in)
-    return LoadedConfig(
-        config=config,
-        warnings=tuple(warning for layer in layers for warning in layer.warnings),
-        source=path,
-        sources={key: each.source for key, each in chosen.items()},
-    )
+    return _load(_refuse, config_path, data_dir, environment, overrides)
 
 
 def load_usable_config(
@@ -101,29 +86,50 @@ def load_usable_config(
 
     For looking at an installation whose configuration may be what is wrong with it.
     """
+    problems: list[str] = []
+    loaded = _load(problems.extend, config_path, data_dir, environment, overrides)
+    return loaded, tuple(problems)
+
+
+def _refuse(problems: Sequence[str]) -> None:
+    if problems:
+        raise ConfigError(*problems)
+
+
+def _load(
+    report: Callable[[Sequence[str]], None],
+    config_path: Path | None,
+    data_dir: Path | None,
+    environment: Mapping[str, str],
+    overrides: Mapping[str, Any] | None,
+) -> LoadedConfig:
+    """Read all sources; problems are reported step by step, and unless that raises, left out."""
     typed = dict(overrides or {})
     if data_dir is not None:
         typed["storage.data_dir"] = data_dir
     outer = (read_environment(environment), read_options(typed))
-    problems: list[str] = []
     path, file = config_path, Layer()
     try:
         path = config_path if config_path is not None else _find_file(outer, environment)
         file = file if path is None else read_file(path, in_data_dir=config_path is None)
     except ConfigError as error:
-        problems += error.problems
+        report(error.problems)
     layers = (file, *outer)
     found_in = path.parent if path is not None and config_path is None else None
     chosen, wrong = _judge([given for layer in layers for given in layer.given])
-    problems += wrong
+    report(wrong)
     try:
         config = _with_state_of_vault(chosen, environment, found_in)
     except ConfigError as error:
-        problems += error.problems
+        report(error.problems)
         storage = {key: each for key, each in chosen.items() if key.startswith("storage.")}
         config = _with_state_of_vault(storage, environment, found_in)
-    warnings = tuple(warning for layer in layers for warning in layer.warnings)
-    return LoadedConfig(config=config, warnings=warnings, source=path), tuple(problems)
+    return LoadedConfig(
+        config=config,
+        warnings=tuple(warning for layer in layers for warning in layer.warnings),
+        source=path,
+        sources={key: each.source for key, each in chosen.items()},
+    )
 
 
 def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
@@ -198,14 +204,6 @@ def _find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path 
         raise ConfigError(f"file {path} cannot be read: {error.strerror or error}") from error
 
 
-def _choose(given: Iterable[Given]) -> dict[str, _Chosen]:
-    """The last value of each key; raises `ConfigError` with every wrong value."""
-    chosen, problems = _judge(given)
-    if problems:
-        raise ConfigError(*problems)
-    return chosen
-
-
 def _judge(given: Iterable[Given]) -> tuple[dict[str, _Chosen], list[str]]:
     """The last usable value of each key, and what is wrong with the others."""
     chosen: dict[str, _Chosen] = {}
@@ -246,12 +244,9 @@ def _build(chosen: Mapping[str, _Chosen]) -> Config:
 
 def _construct(section: type[T], tree: Mapping[str, Any]) -> T:
     kinds = {name: attribute.type for name, attribute in attrs.fields_dict(section).items()}
-    values = {name: _construct_part(kinds[name], value) for name, value in tree.items()}
+    parts = {name: kind for name, kind in kinds.items() if kind is not None and attrs.has(kind)}
+    values = {name: _construct(parts[name], each) if name in parts else each for name, each in tree.items()}
     return section(**values)
-
-
-def _construct_part(kind: Any, value: Any) -> Any:
-    return _construct(kind, value) if attrs.has(kind) else value
 
 
 def _source_of(chosen: Mapping[str, _Chosen], key: str) -> str:

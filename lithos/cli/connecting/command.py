@@ -6,7 +6,8 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -16,7 +17,7 @@ from lithos.cli.connecting.clients import CLIENTS, Client, Recipe, Scope, Surrou
 from lithos.cli.connecting.files import CannotUse, read_config
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
-from lithos.cli.output import print_json, print_line
+from lithos.cli.output import print_json, tell
 from lithos.cli.plugin.writing import ForeignFolder, PluginTarget, write_plugin
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.editing.json_edit import CannotEdit
@@ -58,38 +59,33 @@ def list_clients(target: Target, around: Surroundings, name: str) -> Iterator[En
     for client in CLIENTS.values():
         is_installed = _is_installed(client, around)
         for scope, path in client.files(around).items():
-            for state, found, link, trouble in _look(client, path, target, name):
-                yield Entry(client, is_installed, scope, path, state, found, link, trouble)
+            yield from _look(partial(Entry, client, is_installed, scope, path), client, path, target, name)
 
 
 def _look(
-    client: Client, path: Path | None, target: Target, name: str
-) -> Iterator[tuple[State, str | None, Link | None, str | None]]:
+    make: Callable[..., Entry], client: Client, path: Path | None, target: Target, name: str
+) -> Iterator[Entry]:
     if path is None:
-        yield "no file", None, None, None
+        yield make("no file")
         return
     try:
         file = read_config(path)
         entries = client.format.entries(file.text)
     except (CannotUse, CannotEdit, InvalidText) as error:
-        yield "unreadable", None, None, str(error)
+        yield make("unreadable", trouble=str(error))
         return
-    links = {found: Link.of(entry) for found, entry in entries.items()}
-    shown = {
-        found: link
-        for found, link in links.items()
-        if found == name or (link is not None and (link.is_lithos or link.points_to(target)))
-    }
-    if not shown:
-        yield "no file" if file.data is None else "not connected", None, None, None
-    for found, link in shown.items():
-        yield _state_of(link, target), found, link, None
-
-
-def _state_of(link: Link | None, target: Target) -> State:
-    if link is None or not link.points_to(target):
-        return "another server"
-    return "off" if link.is_off else "connected"
+    is_alone = True
+    for found, entry in entries.items():
+        link = Link.of(entry)
+        is_here = link is not None and link.points_to(target)
+        if found != name and (link is None or not (link.is_lithos or is_here)):
+            continue
+        is_alone, state = False, "another server"
+        if link is not None and is_here:
+            state = "off" if link.is_off else "connected"
+        yield make(state, found, link)
+    if is_alone:
+        yield make("no file" if file.data is None else "not connected")
 
 
 def _is_installed(client: Client, around: Surroundings) -> bool:
@@ -101,7 +97,7 @@ def _is_installed(client: Client, around: Surroundings) -> bool:
 
 def run_plugin(session: Session) -> int:
     """Write the plugin of Claude Code and say how to try it. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     if typed.get("client") != "claude-code":
         raise CommandFailed("--plugin is for claude-code; print what others need without it.", 2)
     directory = Path(typed["plugin"]).absolute()
@@ -110,15 +106,13 @@ def run_plugin(session: Session) -> int:
         files = write_plugin(directory, target)
     except ForeignFolder as foreign:
         raise CommandFailed(str(foreign), 2) from foreign
-    if session.invocation.as_json:
-        print_json(
-            {"client": "claude-code", "plugin": str(directory), "files": [str(file) for file in files]}
-        )
-        return 0
-    for file in files:
-        print_line(f"  {file.relative_to(directory)}")
-    print_line(f"The plugin is in {directory}. Start Claude Code with it:")
-    print_line(f"  claude --plugin-dir {shlex.quote(str(directory))}")
+    document = {"client": "claude-code", "plugin": str(directory), "files": [str(file) for file in files]}
+    lines = [
+        *(f"  {file.relative_to(directory)}" for file in files),
+        f"The plugin is in {directory}. Start Claude Code with it:",
+        f"  claude --plugin-dir {shlex.quote(str(directory))}",
+    ]
+    tell(session, document, lines)
     return 0
 
 
@@ -129,7 +123,7 @@ _DEFAULT_NAME: Final = "lithos"
 
 def run_connect(session: Session) -> int:
     """Print both ways for a client, edit its file, write a plugin, or list all. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     if "plugin" in typed:
         return run_plugin(session)
     target, around = find_target(session), Surroundings.here()
@@ -151,23 +145,19 @@ def run_connect(session: Session) -> int:
             return _report(session, place, remove_entry(place, target, around.environment), ())
     except Refused as refusal:
         raise CommandFailed(str(refusal)) from refusal
-    _refuse_unused(typed)
-    return _print(session, client, target, around)
-
-
-def _refuse_unused(typed: dict[str, Any]) -> None:
     unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
     if unused:
         raise CommandFailed(f"{', '.join(unused)} is for --write and --remove.", 2)
+    return _print(session, client, target, around)
 
 
 def _print(session: Session, client: Client, target: Target, around: Surroundings) -> int:
-    wanted = session.invocation.typed.get("transport")
+    wanted = session.typed.get("transport")
     recipes = make_recipes(client, target, around)
     if wanted is not None and wanted not in recipes:
         raise CommandFailed(f"{client.title} reaches servers on this machine only over {', '.join(recipes)}.")
     shown = {way: recipe for way, recipe in recipes.items() if wanted in (None, way)}
-    if session.invocation.as_json:
+    if session.as_json:
         print_json({
             "client": client.name,
             "token_variable": TOKEN_VARIABLE if target.needs_token else None,
@@ -191,14 +181,14 @@ def _present(way: str, recipe: Recipe) -> str:
 
 def _write(session: Session, client: Client, target: Target, around: Surroundings) -> int:
     place = _place_of(session, client, around)
-    transport = session.invocation.typed.get("transport") or client.default_transport(place.scope)
+    transport = session.typed.get("transport") or client.default_transport(place.scope)
     entry = wanted_entry(client, target, transport)
     outcome = write_entry(place, entry, target, around.environment)
     return _report(session, place, outcome, _advice(session, place, target, transport))
 
 
 def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
-    typed = session.invocation.typed
+    typed = session.typed
     files = client.files(around)
     scope: Scope = typed.get("scope", "user")
     path = typed["file"].expanduser().absolute() if "file" in typed else files.get(scope)
@@ -214,7 +204,7 @@ def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
 
 
 def _advice(session: Session, place: Place, target: Target, transport: str) -> Iterable[str]:
-    agent = session.invocation.typed.get("agent") or f"{place.client.name}@{_host()}"
+    agent = session.typed.get("agent") or f"{place.client.name}@{_host()}"
     if transport == "http":
         yield "Over HTTP it finds the server while that runs: lithos serve --transport http"
         if target.needs_token:
@@ -233,48 +223,46 @@ def _host() -> str:
 
 def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[str]) -> int:
     lines = [*outcome.notes, *advice]
-    if session.invocation.as_json:
-        print_json({
-            "client": place.client.name,
-            "action": outcome.action,
-            "scope": place.scope,
-            "path": str(outcome.path),
-            "name": place.name,
-            "transport": None if outcome.link is None else outcome.link.transport,
-            "backup": outcome.backup,
-            "notes": lines,
-        })  # fmt: skip
-        return 0
+    document = {
+        "client": place.client.name,
+        "action": outcome.action,
+        "scope": place.scope,
+        "path": str(outcome.path),
+        "name": place.name,
+        "transport": None if outcome.link is None else outcome.link.transport,
+        "backup": outcome.backup,
+        "notes": lines,
+    }
     is_there = outcome.link is not None and outcome.action != "removed"
     how = f" over {outcome.link.transport}" if is_there and outcome.link is not None else ""
-    print_line(f"{place.client.title}: {outcome.action}{how} ({place.name} in {outcome.path}).")
+    done = [f"{place.client.title}: {outcome.action}{how} ({place.name} in {outcome.path})."]
     if outcome.backup is not None and outcome.action in ("connected", "updated"):
-        print_line(f"What was there before is in {outcome.backup}; undo with --remove.")
-    for line in lines:
-        print_line(line)
+        done.append(f"What was there before is in {outcome.backup}; undo with --remove.")
+    tell(session, document, [*done, *lines])
     return 0
 
 
 def _list(session: Session, found: Iterable[Entry]) -> int:
     rows = list(found)
-    if session.invocation.as_json:
-        print_json({"clients": [row.to_row() for row in rows]})
-        return 0
+    tell(session, {"clients": [row.to_row() for row in rows]}, _describe(rows))
+    return 0
+
+
+def _describe(rows: Sequence[Entry]) -> Iterator[str]:
     for row in rows:
         if not row.is_installed and row.state == "no file":
             continue
         named = "" if row.name in (None, _DEFAULT_NAME) else f" as {row.name}"
         leads = "" if row.link is None else f" over {row.link.transport}{named}"
         where = f" ({row.link.place})" if row.link is not None and row.state == "another server" else ""
-        print_line(f"{row.client.name:<15} {row.scope:<8} {row.state}{leads}{where}")
+        yield f"{row.client.name:<15} {row.scope:<8} {row.state}{leads}{where}"
         if row.path is not None and row.state != "no file":
-            print_line(f"{'':<24} {_short(row.path)}")
+            yield f"{'':<24} {_short(row.path)}"
         if row.trouble is not None:
-            print_line(f"{'':<24} {row.trouble}")
+            yield f"{'':<24} {row.trouble}"
     absent = sorted({row.client.name for row in rows if not row.is_installed})
     if absent:
-        print_line(f"Not found here: {', '.join(absent)}.")
-    return 0
+        yield f"Not found here: {', '.join(absent)}."
 
 
 def _short(path: Path) -> str:

@@ -45,8 +45,8 @@ class Edits(NamedTuple):
 class Format(ABC):
     """Reads and edits the text of one client: entries under a path of keys.
 
-    `kind` is the dialect of JSON, or the key whose string holds it; "" where there is nothing to say. All raise
-    `InvalidText` and `CannotEdit`.
+    `kind` is the dialect of JSON, or the key whose string holds it; "" where there is nothing to say.
+    All raise `InvalidText` and `CannotEdit`.
     """
 
     edits: ClassVar[Edits]

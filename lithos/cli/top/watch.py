@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import trio
 
@@ -41,7 +42,7 @@ class Audience(Protocol):
 async def watch(session: Session, interval: float, audience: Audience) -> None:
     """Tell the audience every `interval` seconds, and each event when it comes, until cancelled."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(follow_events, Feed(session), audience)
+        nursery.start_soon(follow_events, Feed(session), audience.tell, audience.lack_events)
         await _poll_forever(session, interval, audience)
 
 
@@ -62,8 +63,8 @@ async def _poll_forever(session: Session, interval: float, audience: Audience) -
         await trio.sleep_until(due)
 
 
-async def sample(session: Session, interval: float, audience: Audience) -> None:
-    """Tell the audience once, of two polls, and the events between them.
+async def sample(session: Session, interval: float) -> dict[str, Any]:
+    """A view of two polls with the events between them, None when the server does not tell them.
 
     Raises `CommandFailed` when there is no server and `OwnerUnreachable` when it does not answer.
     """
@@ -71,27 +72,31 @@ async def sample(session: Session, interval: float, audience: Audience) -> None:
     if client is None:
         raise CommandFailed(_no_server(session))
     earlier = await poll(client)
+    events: list[Record] = []
+    refusals: list[str] = []
     async with trio.open_nursery() as nursery:
-        head = int(earlier.scrape.value("lithos_event_head_seq"))
-        nursery.start_soon(follow_events, Feed(session, since=str(head)), audience)
+        feed = Feed(session, since=str(int(earlier.scrape.value("lithos_event_head_seq"))))
+        nursery.start_soon(follow_events, feed, events.append, refusals.append)
         await trio.sleep(interval)
         later = await poll(client)
         nursery.cancel_scope.cancel()
-    audience.show(compare(earlier, later))
+    return {**compare(earlier, later).as_json(), "events": None if refusals else events}
 
 
-async def follow_events(feed: Feed, audience: Audience) -> None:
-    """Hand over events for ever, across restarts of the server."""
+async def follow_events(
+    feed: Feed, tell: Callable[[Record], object], refuse: Callable[[str], object]
+) -> None:
+    """Hand over events for ever, across restarts of the server, or why it tells none."""
 
     def take(event: Record) -> bool:
-        audience.tell(event)
+        tell(event)
         return False
 
     while True:
         try:
             await feed.follow(take)
         except* CommandFailed as refusals:
-            audience.lack_events(_first_of(refusals))
+            refuse(_first_of(refusals))
         await trio.sleep(REFUSED_PAUSE)
 
 
