@@ -18,7 +18,7 @@ import trio
 from lithos.app.backup import Restored, back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.app.maintenance import ReindexResult, reindex
-from lithos.cli.commands.maintenance import progress_bars
+from lithos.cli.commands.maintenance import counted, progress_bars
 from lithos.cli.output import tell, warn
 from lithos.cli.session import CommandFailed, Session, load_session
 from lithos.core.findings import name_some
@@ -31,7 +31,7 @@ STDOUT = "-"
 def run_backup(session: Session) -> int:
     """Back up to a directory; prints what it holds."""
     target = Path(session.typed["directory"])
-    with _refusals(), _files(session, "files copied") as told:
+    with _refusals(), counted(session, "files copied", "files") as told:
         index = back_up(session.config, target, told=told)
     _tell_backup(session, target, index)
     return 0
@@ -48,7 +48,7 @@ def run_export(session: Session) -> int:
             )
         if file == STDOUT:
             return _write_tar(session)
-        with _refusals(), _files(session, "files copied") as told:
+        with _refusals(), counted(session, "files copied", "files") as told:
             index = back_up_to_tar(session.config, Path(file), told=told)
         _tell_backup(session, Path(file), index)
         return 0
@@ -67,7 +67,7 @@ def _write_tar(session: Session) -> int:
         raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
         archive = Path(folder) / "export.tar"
-        with _refusals(), _files(session, "files copied") as told:
+        with _refusals(), counted(session, "files copied", "files") as told:
             index = back_up_to_tar(session.config, archive, told=told)
         with archive.open("rb") as made:
             shutil.copyfileobj(made, sys.stdout.buffer)
@@ -93,7 +93,7 @@ def run_restore(session: Session) -> int:
     typed = session.typed
     source, force = Path(typed["source"]), typed.get("force", False)
     with _refusals():
-        with _files(session, "files verified") as told:
+        with counted(session, "files verified", "files") as told:
             restored = restore(session.config, source, force=force, told=told)
         with progress_bars(session, "notes") as progress:
             config = load_session(session.invocation).config  # the backup may have brought another
@@ -146,14 +146,3 @@ def _refusals() -> Iterator[None]:
         yield
     except BackupRefused as refusal:
         raise CommandFailed(str(refusal)) from refusal
-
-
-@contextmanager
-def _files(session: Session, name: str) -> Iterator[Callable[[int, int], None]]:
-    with progress_bars(session, "files") as progress:
-
-        def tell(done: int, total: int) -> None:
-            if progress is not None:
-                progress(name, done, total)
-
-        yield tell

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -23,7 +23,7 @@ from lithos.config.sources import ConfigError
 from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
 from lithos.services.upkeep.validation import (
     Fixing,
-    Survey,
+    Progress,
     Validation,
     fix_notes,
     plan_fixes,
@@ -31,6 +31,8 @@ from lithos.services.upkeep.validation import (
 )
 from lithos.stores.notes.files import NoteFiles
 from lithos.telemetry import configure_logging
+
+T = TypeVar("T")
 
 
 def run_doctor(invocation: Invocation) -> int:
@@ -86,14 +88,12 @@ def run_validate(session: Session) -> int:
     `explained_failures` explains.
     """
     storage, typed = session.config.storage, session.typed
-    style = style_of(storage)
     session.require_notes("or put the folder back.")
     files = open_notes(storage)
     wanted = typed.get("fix", False)
     if not wanted:
         with progress_bars(session, "files") as progress:
-            survey = _survey(session)
-            before = validate_notes(files, progress, survey.nameless, style, survey.doubled)
+            before = _look(session, files, progress)
         tell(session, _document(before), _list_issues(before, everything=typed.get("everything", False)))
         return _code(before, session)
     return _run_fix(session, files, ids=wanted == "ids")
@@ -102,7 +102,7 @@ def run_validate(session: Session) -> int:
 def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
     """Show what would be written, ask, and write it. Raises `AlreadyOwned`."""
     typed, as_json = session.typed, session.as_json
-    before = trio.run(partial(_look, session, files))
+    before = trio.run(_owning, session, partial(_look, session, files))
     amendments = plan_fixes(before, lambda: str(uuid.uuid4()), ids=ids)
     planned = [{"path": each.path, "values": dict(each.values)} for each in amendments]
     document = _document(before) | {"planned": planned}
@@ -118,7 +118,8 @@ def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
         tell(session, document | _fixed(Fixing(0, before, ())), ())
         warn("nothing was changed; add --yes to write this")
         return 1
-    fixing = trio.run(partial(_fix, session, files, before, amendments))
+    # A file that changed since it was looked at stays.
+    fixing = trio.run(_owning, session, partial(fix_notes, files, before, amendments))
     left = f"Issues that remain: {fixing.left.total}"
     lines = [f"Fixed {fixing.fixed} issues", *([left] if fixing.left.total else [])]
     tell(session, document | _fixed(fixing), lines)
@@ -140,39 +141,25 @@ def _ask(files: int) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _survey(session: Session) -> Survey:
-    """What a server's scan finds: the ids of files that name none, and who has those that several name."""
+def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
+    """Validate what a server's scan finds: ids of files that name none, and who has those of several."""
     from lithos.app.stores import utc_now
-    from lithos.services.upkeep.validation import survey_notes  # loads slowly, as `_fix` does
+    from lithos.services.upkeep.validation import survey_notes  # loads slowly, as `owned` does
 
     storage, fraction = session.config.storage, session.config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, open_notes(storage), fraction, utc_now(), style_of(storage))
+    style = style_of(storage)
+    survey = survey_notes(storage.data_dir, open_notes(storage), fraction, utc_now(), style)
+    return validate_notes(files, progress, survey.nameless, style, survey.doubled)
 
 
-async def _look(session: Session, files: NoteFiles) -> Validation:
-    """Validate as the owner. Raises `AlreadyOwned`."""
+async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
+    """Do the work in a thread, as the owner of the data directory. Raises `AlreadyOwned`."""
     from lithos.actors.blocking import Threads
     from lithos.app.maintenance import owned  # loads slowly, and only the owner needs it
 
-    blocking, style = Threads(), style_of(session.config.storage)
     async with owned(session.config.storage):
         with progress_bars(session, "files") as progress:
-            survey = await blocking.run(partial(_survey, session))
-            ids, doubled = survey.nameless, survey.doubled
-            return await blocking.run(partial(validate_notes, files, progress, ids, style, doubled))
-
-
-async def _fix(
-    session: Session, files: NoteFiles, before: Validation, amendments: Sequence[Amendment]
-) -> Fixing:
-    """Write what was planned; a file that changed since it was looked at stays. Raises `AlreadyOwned`."""
-    from lithos.actors.blocking import Threads
-    from lithos.app.maintenance import owned
-
-    blocking = Threads()
-    async with owned(session.config.storage):
-        with progress_bars(session, "files") as progress:
-            return await blocking.run(partial(fix_notes, files, before, amendments, progress))
+            return await Threads().run(partial(work, progress))
 
 
 def _list_issues(before: Validation, *, everything: bool) -> Iterator[str]:

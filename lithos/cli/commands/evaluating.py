@@ -31,7 +31,7 @@ from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
 from lithos.app.stores import utc_now
 from lithos.cli.commands.asking import NO_NOTES, find_owner
-from lithos.cli.commands.maintenance import progress_bars
+from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell, warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.evaluation.baseline import (
@@ -193,8 +193,7 @@ def run_evaluate(session: Session) -> int:
     questions = _load(file)
     before = _load_baseline(typed.get("against"))
     target = _target_of(typed.get("save"))
-    with progress_bars(session, "questions") as progress:
-        told: Progress = (lambda _done, _total: None) if progress is None else partial(progress, "questions")
+    with counted(session, "questions", "questions") as told:
         try:
             found = trio.run(partial(_ask, session, questions, told))
         except AskingFailed as failure:
@@ -291,10 +290,7 @@ def _write_file(session: Session, file: Path) -> int:
         raise CommandFailed(f"{file} is there already and was not changed. Name a new file.", USAGE)
     session.require_notes(NO_NOTES)
 
-    async def collect() -> list[tuple[Question, str]]:
-        return await look_aside(lambda: cited_questions(session.config))
-
-    found = trio.run(collect)
+    found = trio.run(look_aside, lambda: cited_questions(session.config))
     if not found:
         raise CommandFailed(
             "No agent has cited a note for a question yet, so there is nothing to write. Questions are kept "

@@ -40,7 +40,7 @@ metrics_log = get_logger("lithos.otlp")
 async def exported_metrics(session: Session, server: Server) -> AsyncIterator[None]:
     """Export during the block, where the settings say so; leaving it takes a second at most."""
     telemetry = session.config.telemetry
-    if not telemetry.enabled and not session.invocation.typed.get("telemetry_console"):
+    if not telemetry.enabled and not session.typed.get("telemetry_console"):
         yield
         return
     if telemetry.endpoint is None and not telemetry.console_fallback:
@@ -108,7 +108,7 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
 async def _show_start(session: Session, server: Server) -> None:
     """Draw how far the first scan is, on a terminal."""
     opening = server.opening
-    if opening.complete.is_set() or session.invocation.as_json or not sys.stderr.isatty():
+    if opening.complete.is_set() or session.as_json or not sys.stderr.isatty():
         return
     from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
 

@@ -15,7 +15,7 @@ import trio
 from attrs import field, frozen
 
 from lithos.cli.commands.asking import READY_WAIT, find_owner, owner_now
-from lithos.cli.commands.maintenance import progress_bars
+from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
@@ -198,14 +198,9 @@ def run_import(session: Session) -> int:
         dry_run=typed.get("dry_run", False),
         recreate=typed.get("recreate", False),
     )
-    with progress_bars(session, " items") as progress:
-
-        def told(done: int) -> None:
-            if progress is not None:
-                progress(source.kind, done, 0)
-
+    with counted(session, source.kind, " items") as count:
         try:
-            report = trio.run(partial(_import, session, source, path, options, told))
+            report = trio.run(partial(_import, session, source, path, options, lambda done: count(done, 0)))
         except (LithosError, ImportRefused) as refusal:
             raise _explain(refusal) from None
         except BaseExceptionGroup as failures:

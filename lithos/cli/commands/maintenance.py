@@ -7,7 +7,7 @@ and `--forget-questions`, which has the memory of questions forget.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -49,6 +49,13 @@ def progress_bars(session: Session, unit: str) -> Iterator[Progress | None]:
     finally:
         for bar in bars.values():
             bar.close()
+
+
+@contextmanager
+def counted(session: Session, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """The same for one bar: a callback that takes what is done, and of how much (0: not known)."""
+    with progress_bars(session, unit) as progress:
+        yield (lambda done, total: None) if progress is None else partial(progress, name)
 
 
 def _accept_vanished(session: Session) -> int:

@@ -106,7 +106,7 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
 
     gc.freeze()
     gc.enable()
-    path, token = _lock_path(session), session.config.server.auth_token
+    path, token = session.private / "lock", session.config.server.auth_token
 
     seen: OwnerRecord | None = None
 
@@ -147,10 +147,6 @@ def _take(lock: OwnerLock) -> None:
 def _make_lock(session: Session) -> OwnerLock:
     storage = session.config.storage
     return lock_of(storage.data_dir, storage.vault)
-
-
-def _lock_path(session: Session) -> Path:
-    return session.config.storage.data_dir / ".lithos" / "lock"
 
 
 async def _watch_parent(shutdown: trio.Event) -> None:

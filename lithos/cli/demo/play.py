@@ -73,7 +73,7 @@ def run_demo(session: Session) -> int:
     """Play the demo, or serve the scripted day; the folder is gone afterwards."""
     data = Path(tempfile.mkdtemp(prefix="lithos-demo-"))
     config = attrs.evolve(session.config, storage=attrs.evolve(session.config.storage, data_dir=data))
-    stays = session.invocation.typed.get("stay", False)
+    stays = session.typed.get("stay", False)
     try:
         trio.run(_stay if stays else _play, attrs.evolve(session, config=config))
     finally:
@@ -103,7 +103,7 @@ async def _stay(session: Session) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with running_server(config, clock=clock) as server, trio.open_nursery() as nursery:
             shutdown = trio.Event()
-            settings = front_settings(config, "127.0.0.1", session.invocation.typed.get("port", 0), None)
+            settings = front_settings(config, "127.0.0.1", session.typed.get("port", 0), None)
             address = await nursery.start(serve_front, settings, server, config.events, shutdown)
             await Day(server, clock, folder).play()
             url = url_of(*address)
@@ -119,7 +119,7 @@ async def _stay(session: Session) -> None:
 
 
 def _tell(session: Session, text: str, **fields: str) -> None:
-    if not session.invocation.as_json:
+    if not session.as_json:
         print_line(text)
     elif fields:
         print_json(fields)
@@ -183,7 +183,7 @@ class Stage:
 
     def say(self, text: str) -> None:
         """A line between calls."""
-        if not self.session.invocation.as_json:
+        if not self.session.as_json:
             if text[0].isdigit():
                 print_line("")
             print_line(text)
@@ -191,7 +191,7 @@ class Stage:
     async def call(self, caller: str, tool: str, /, **arguments: Any) -> Mapping[str, Any]:
         """One MCP call of an agent, shown with its answer."""
         assert self.client is not None
-        as_json = self.session.invocation.as_json
+        as_json = self.session.as_json
         if not as_json:
             print_line(f"   {caller:>6} -> {tool} {_shorten(arguments)}")
         with trio.fail_after(PATIENCE):
@@ -220,7 +220,7 @@ class Stage:
             await Feed(self.session, types=kind, since=str(head)).follow(self._show_event)
 
     def _show_event(self, event: Record) -> bool:
-        if self.session.invocation.as_json:
+        if self.session.as_json:
             print_json({"event": dict(event)})
         else:
             print_line(f"          ** {event['type']} {_shorten(event['payload'])}")
@@ -228,7 +228,7 @@ class Stage:
 
     def close(self) -> None:
         """What to try next."""
-        if self.session.invocation.as_json:
+        if self.session.as_json:
             return
         print_line("")
         print_line("That was all of it: no cloud, no other service, and the folder is gone again. Next:")
