@@ -178,7 +178,7 @@ _COMMANDS: Final = (
         _take("-n --limit", "most results (default: 5)", int),
     )),
     Command("brief", "print a briefing of the running server: what its notes say, within a budget",
-        "commands.brief:run_brief", (
+        "commands.sessions:run_brief", (
         _take("query QUERY", "what it is about (--hook without: the project's name)", nargs="?"),
         _take("--task ID", "the task that it is for"),
         _take("--budget N", "most tokens (default: 2000; --hook: 800)", _count),
@@ -190,7 +190,7 @@ _COMMANDS: Final = (
         _CLIENT,
     )),
     Command("checkpoint", "keep what a session learned as a note of the running server",
-        "commands.checkpoint:run_checkpoint", (
+        "commands.sessions:run_checkpoint", (
         _take("file FILE", "the text; - for stdin", nargs="?"),
         _take("--text TEXT", "the text, at most 16,000 characters"),
         _take("--session ID", "whose note it joins (default: the agent's of today)"),
@@ -204,7 +204,7 @@ _COMMANDS: Final = (
     ),
     Command("stats", "print numbers about the notes and their indexes", "commands.queries:run_stats"),
     Command("inspect", "look at the state of the server, its agents, tasks or one note",
-        "commands.inspecting:run_inspect",
+        "commands.queries:run_inspect",
         chosen="subject", parts=(
             Command("health", "components and their state; exit 1 when degraded"),
             Command("agents", "agents that were here"),

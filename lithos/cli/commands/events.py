@@ -96,13 +96,8 @@ class Feed:
     async def _shake_hands(
         self, nursery: trio.Nursery, stream: trio.SocketStream, owner: OwnerRecord
     ) -> WebSocketConnection:
-        asked = {
-            "types": self.types,
-            "tags": self.tags,
-            "since": self.since,
-            "subscriber": self.subscriber,
-        }
-        query = urlencode({name: value for name, value in asked.items() if value})
+        names = ("types", "tags", "since", "subscriber")
+        query = urlencode({name: value for name in names if (value := getattr(self, name))})
         token = owner.token or self.session.config.server.auth_token
         headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
         host = urlsplit(owner.url or "").netloc

@@ -1,17 +1,27 @@
-"""`lithos search`, `stats` and `audit`: what tools tell, in words."""
+"""`lithos search`, `stats`, `audit` and `inspect`: what tools tell, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from lithos.cli.commands.asking import Asker, ask_tool, asking
+import trio
+
+from lithos.cli.commands.asking import Asker, ask_rows, ask_tool, asking
 from lithos.cli.output import list_pairs, tell
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 
-SNIPPET_LENGTH = 100
+#: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
+MOST_TASKS: Final = 200
+CALLS_AT_ONCE: Final = 8
+#: Blocked tasks and notes of a title that are asked for at once.
+MOST_LISTED: Final = 10_000
+#: Notes of one title that are named.
+NAMED: Final = 5
+FINDING_LENGTH: Final = 100
+SNIPPET_LENGTH: Final = 100
 MOST_ROWS = 1000
 _STATISTICS = {
     "Documents": "documents",
@@ -84,4 +94,120 @@ def _describe_access(row: Mapping[str, Any]) -> str:
     return f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}"
 
 
-run_search, run_stats, run_audit = asking(search), asking(stats), asking(audit)
+async def inspect(session: Session, asker: Asker) -> int:
+    """Print the subject; the exit code."""
+    subjects = {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}
+    return await subjects[session.typed["subject"]](session, asker)
+
+
+async def _health(session: Session, asker: Asker) -> int:
+    body = await asker.health()
+    lines = {
+        name: part["status"] + (f" - {part['error']}" if "error" in part else "")
+        for name, part in body["components"].items()
+    }
+    tell(session, body, list_pairs(f"Health: {body['status']}", lines))
+    return 0 if body["status"] == "ok" else 1
+
+
+async def _agents(session: Session, asker: Asker) -> int:
+    agents = await ask_rows(asker, "lithos_agent_list", {}, "agents")
+    seen = {row["id"]: f"last seen {row['last_seen_at']}" for row in agents}
+    tell(session, {"agents": agents}, list_pairs("Agents", seen) if agents else "No agents yet.")
+    return 0
+
+
+async def _tasks(session: Session, asker: Asker) -> int:
+    wanted = {} if session.typed.get("closed") else {"status": "open"}
+    listed = await ask_rows(asker, "lithos_task_list", {**wanted, "with_claims": True}, "tasks")
+    blocked = await ask_rows(asker, "lithos_task_blocked", {"limit": MOST_LISTED}, "tasks")
+    blockers = {row["id"]: row["blockers"] for row in blocked}
+    findings = await _findings(asker, [row["id"] for row in listed[:MOST_TASKS]])
+    tasks = [
+        # None: not asked for.
+        {**row, "blockers": blockers.get(row["id"], []), "findings": findings.get(row["id"])}
+        for row in listed
+    ]
+    none = "No tasks." if not wanted else "No open tasks."
+    tell(session, {"tasks": tasks}, _list_tasks(tasks) if tasks else none)
+    return 0
+
+
+async def _findings(asker: Asker, task_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """The findings of each task, oldest first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    waiting = iter(task_ids)
+
+    async def work() -> None:
+        for task_id in waiting:
+            found[task_id] = await ask_rows(asker, "lithos_finding_list", {"task_id": task_id}, "findings")
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(CALLS_AT_ONCE):
+            nursery.start_soon(work)
+    return found
+
+
+def _list_tasks(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    titles = {row["id"]: row["title"] for row in tasks}
+    for row in tasks:
+        claims = ", ".join(f"{claim['agent']} on {claim['aspect']}" for claim in row["claims"])
+        held = f" - {claims}" if claims else ""
+        yield f"{row['id']}  {row['status']:<9}  {row['title']}{held}"
+        for blocker in row["blockers"]:
+            other = titles.get(blocker["task_id"] or "")
+            yield f"    waits: {blocker['message']}" + (f' ("{other}")' if other else "")
+        if row["findings"]:
+            last = row["findings"][-1]
+            summary = shorten(last["summary"], FINDING_LENGTH)
+            yield f"    findings: {len(row['findings'])}, the last by {last['agent']}: {summary}"
+    if len(tasks) > MOST_TASKS:
+        yield f"Findings are shown for the newest {MOST_TASKS} of {len(tasks)} tasks."
+
+
+async def _document(session: Session, asker: Asker) -> int:
+    shown = await _read_on(asker, await _find_note(asker, session.typed["document"]))
+    if not session.typed.get("content"):
+        del shown["content"]
+    pairs = {key: value for key, value in shown["metadata"].items() if value not in (None, [], {})}
+    content = ["", *shown["content"].split("\n")] if "content" in shown else []
+    tell(session, shown, [*list_pairs(shown["path"], pairs), *content])
+    return 0
+
+
+async def _read_on(asker: Asker, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A note with its whole content, read part by part."""
+    shown, begin, parts = dict(answer), 0, list[str]()
+    while "next_offset" in shown:
+        # Dots that mark a cut are no content.
+        parts.append(shown["content"][: shown["next_offset"] - begin])
+        begin = shown["next_offset"]
+        arguments = {"id": shown["id"], "offset": begin, "agent_id": CLI_AGENT}
+        shown = dict(await ask_tool(asker, "lithos_read", arguments))
+    return shown | {"content": "".join([*parts, shown["content"]])}
+
+
+async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
+    """The note of this id, path or title, tried in this order. Raises `CommandFailed`."""
+    refusal = ""
+    for key in ("id", "path"):
+        answer = await asker.call("lithos_read", {key: wanted, "agent_id": CLI_AGENT}) or {}
+        if answer.get("status") != "error":
+            return answer
+        refusal = str(answer["message"])
+    title = wanted.strip().casefold()
+    asked = {"title_contains": wanted.strip(), "limit": MOST_LISTED}
+    listed = await ask_rows(asker, "lithos_list", asked, "items")
+    found = [row for row in listed if row["title"].strip().casefold() == title]
+    if len(found) > 1:
+        paths = [row["path"] for row in found]
+        more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+        raise CommandFailed(
+            f"{len(found)} notes have the title {wanted!r}: {', '.join(paths[:NAMED])}{more}. Give a path."
+        )
+    if not found:
+        raise CommandFailed(f"{refusal} No note has it as its title either.")
+    return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": CLI_AGENT})
+
+
+run_search, run_stats, run_audit, run_inspect = asking(search), asking(stats), asking(audit), asking(inspect)
