@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,15 @@ class CommandFailed(Exception):
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+@contextmanager
+def refusing(*kinds: type[Exception], exit_code: int = 1) -> Iterator[None]:
+    """End the command with the words of an exception of these kinds."""
+    try:
+        yield
+    except kinds as refusal:
+        raise CommandFailed(str(refusal), exit_code) from refusal
 
 
 @frozen

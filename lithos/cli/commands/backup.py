@@ -7,7 +7,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from lithos.app.export import export_objects
 from lithos.app.maintenance import ReindexResult, reindex
 from lithos.cli.commands.maintenance import counted, progress_bars
 from lithos.cli.output import tell, warn
-from lithos.cli.session import CommandFailed, Session, load_session
+from lithos.cli.session import CommandFailed, Session, load_session, refusing
 from lithos.core.findings import name_some
 from lithos.stores.backup import BackupIndex, BackupRefused
 
@@ -31,7 +30,7 @@ STDOUT = "-"
 def run_backup(session: Session) -> int:
     """Back up to a directory; prints what it holds."""
     target = Path(session.typed["directory"])
-    with _refusals(), counted(session, "files copied", "files") as told:
+    with refusing(BackupRefused), counted(session, "files copied", "files") as told:
         index = back_up(session.config, target, told=told)
     _tell_backup(session, target, index)
     return 0
@@ -48,7 +47,7 @@ def run_export(session: Session) -> int:
             )
         if file == STDOUT:
             return _write_tar(session)
-        with _refusals(), counted(session, "files copied", "files") as told:
+        with refusing(BackupRefused), counted(session, "files copied", "files") as told:
             index = back_up_to_tar(session.config, Path(file), told=told)
         _tell_backup(session, Path(file), index)
         return 0
@@ -67,7 +66,7 @@ def _write_tar(session: Session) -> int:
         raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
         archive = Path(folder) / "export.tar"
-        with _refusals(), counted(session, "files copied", "files") as told:
+        with refusing(BackupRefused), counted(session, "files copied", "files") as told:
             index = back_up_to_tar(session.config, archive, told=told)
         with archive.open("rb") as made:
             shutil.copyfileobj(made, sys.stdout.buffer)
@@ -92,7 +91,7 @@ def run_restore(session: Session) -> int:
     """Put a backup in place and build the indexes; prints what was restored."""
     typed = session.typed
     source, force = Path(typed["source"]), typed.get("force", False)
-    with _refusals():
+    with refusing(BackupRefused):
         with counted(session, "files verified", "files") as told:
             restored = restore(session.config, source, force=force, told=told)
         with progress_bars(session, "notes") as progress:
@@ -138,11 +137,3 @@ def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult)
     tell(session, document, lines)
     for failure in () if session.as_json else indexed.failures:
         warn(failure)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    try:
-        yield
-    except BackupRefused as refusal:
-        raise CommandFailed(str(refusal)) from refusal

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lithos.cli.commands.asking import Asker, accept, ask_tool, asking
 from lithos.cli.output import print_line, tell
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.core.history.undo import Step
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import format_time
@@ -21,7 +21,7 @@ async def undo(session: Session, asker: Asker) -> int:
     agent, since = str(typed["agent"]).strip(), typed["since"]
     until, dry_run = typed.get("until") or datetime.now(UTC), typed.get("dry_run", False)
     results: list[Result] = []
-    try:
+    with refusing(UndoFailed):
         steps = await plan_undo(asker, agent, since, until)
         run = UndoRun(asker, dry_run)
         for step in steps:
@@ -29,8 +29,6 @@ async def undo(session: Session, asker: Asker) -> int:
                 results.append(result)
                 if not session.as_json:
                     _print_result(result, dry_run)
-    except UndoFailed as failure:
-        raise CommandFailed(str(failure)) from failure
     left = sum(each.result == LEFT for each in results)
     counts = {name: sum(each.result == name for each in results) for name in RESULTS}
     window = {"agent": agent, "since": format_time(since), "until": format_time(until)}

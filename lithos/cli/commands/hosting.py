@@ -9,9 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import attrs
 import trio
 
 from lithos import __version__
@@ -138,11 +137,9 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         await _serve_stdio(session, server, shutdown)
         return
     async with trio.open_nursery() as nursery:
-        settings = attrs.evolve(
-            front_settings(config, config.server.host, config.server.port, config.server.auth_token),
-            sources=session.sources,
-            warnings=session.warnings,
-        )
+        told: dict[str, Any] = {"sources": session.sources, "warnings": session.warnings}
+        listens = config.server
+        settings = front_settings(config, listens.host, listens.port, listens.auth_token, **told)
         front = partial(serve_front, settings, server, config.events, shutdown)
         host, port = await nursery.start(front)
         url, bound = url_of(host, port), address_of(host, port)
@@ -176,19 +173,17 @@ async def _serve_loopback(
     session: Session, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
-    settings = attrs.evolve(
-        front_settings(session.config, "127.0.0.1", 0, session.config.server.auth_token, console=False),
-        private=True,
-    )
+    token = session.config.server.auth_token
+    settings = front_settings(session.config, "127.0.0.1", 0, token, console=False, private=True)
     front = partial(serve_front, settings, server, session.config.events, shutdown)
     host, port = await nursery.start(front)
     server.publish_address(url_of(host, port), private=True)
 
 
 def front_settings(
-    config: Config, host: str, port: int, token: str | None, *, console: bool = True
+    config: Config, host: str, port: int, token: str | None, *, console: bool = True, **more: Any
 ) -> FrontSettings:
-    """How the front listens, by the configuration; `console` False leaves the console out."""
+    """How the front listens, by the configuration and `more`; `console` False leaves the console out."""
     return FrontSettings(
         host=host,
         port=port,
@@ -198,6 +193,7 @@ def front_settings(
         allowed_hosts=config.server.allowed_hosts,
         allowed_origins=config.server.allowed_origins,
         console=console and config.server.console,
+        **more,
     )
 
 

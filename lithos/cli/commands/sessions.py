@@ -25,7 +25,7 @@ from lithos.cli.hooks.storing import (
     storing,
 )
 from lithos.cli.output import tell
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.stores.told import SessionBusy, ToldSession, sessions_folder, told_session
 
 #: Seconds to wait for another briefing of the same session.
@@ -56,12 +56,12 @@ def _told(session: Session) -> Iterator[ToldSession | None]:
     if name is None:
         yield None
         return
-    try:
-        data = session.config.storage.data_dir
-        with told_session(sessions_folder(os.environ), data, name, _SESSION_WAIT) as told:
-            yield told
-    except (SessionBusy, ValueError) as refusal:
-        raise CommandFailed(str(refusal)) from refusal
+    data = session.config.storage.data_dir
+    with (
+        refusing(SessionBusy, ValueError),
+        told_session(sessions_folder(os.environ), data, name, _SESSION_WAIT) as told,
+    ):
+        yield told
 
 
 async def _ask(session: Session, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -42,17 +42,17 @@ def make_recipes(client: Client, target: Target, around: Surroundings) -> dict[s
 
 def _connect_by_file(client: Client, target: Target, around: Surroundings) -> dict[str, Recipe]:
     """For a client that is connected by its file alone, the file as it would be if it were new."""
-    files = [_short(path, around) for path in client.files(around).values() if path is not None]
-    place = f"{files[0]}, or {files[1]} in a project:" if len(files) > 1 else f"{files[0]}:"
+    place = client.place
+    if not place:
+        files = [_short(path, around) for path in client.files(around).values() if path is not None]
+        place = f"{files[0]}, or {files[1]} in a project:" if len(files) > 1 else f"{files[0]}:"
     http = client.http(target) if client.http is not None else None
     if http is not None and target.needs_token and not client.knows_variables:
         http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
     ways = {"http": http, "stdio": client.stdio(target)}
-    return {
-        way: Recipe(place, client.format.insert("", "lithos", entry).text)
-        for way, entry in ways.items()
-        if entry is not None
-    }
+    texts = {way: client.format.insert("", "lithos", entry).text for way, entry in ways.items() if entry}
+    # What goes into an editor of the client is no whole file.
+    return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
 
 
 def _short(path: Path, around: Surroundings) -> str:
@@ -61,12 +61,8 @@ def _short(path: Path, around: Surroundings) -> str:
     return f"~/{path.relative_to(around.home)}" if path.is_relative_to(around.home) else str(path)
 
 
-def _as_json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False)
-
-
 def _servers(entry: Mapping[str, Any]) -> str:
-    return _as_json({"mcpServers": {"lithos": entry}})
+    return json.dumps({"mcpServers": {"lithos": entry}}, indent=2, ensure_ascii=False)
 
 
 def _connect_claude_code(target: Target) -> dict[str, Recipe]:
@@ -75,21 +71,6 @@ def _connect_claude_code(target: Target) -> dict[str, Recipe]:
     return {
         "http": Recipe(shell, f"claude mcp add --transport http lithos {shlex.quote(target.url)}{header}"),
         "stdio": Recipe(shell, f"claude mcp add --transport stdio lithos -- {shlex.join(target.command)}"),
-    }
-
-
-def _connect_claude_desktop(target: Target) -> dict[str, Recipe]:
-    place = "Settings > Developer > Edit Config (claude_desktop_config.json), then restart it:"
-    # Its own connectors reach servers from the network of their maker, never this machine.
-    return {"stdio": Recipe(place, _servers(target.stdio))}
-
-
-def _connect_cursor(target: Target) -> dict[str, Recipe]:
-    place = "~/.cursor/mcp.json, or .cursor/mcp.json in a project:"
-    headers = target.headers(f"${{env:{TOKEN_VARIABLE}}}")
-    return {
-        "http": Recipe(place, _servers({"url": target.url, **headers})),
-        "stdio": Recipe(place, _servers({"type": "stdio", **target.stdio})),
     }
 
 
@@ -116,10 +97,8 @@ def _connect_agent_zero(target: Target) -> dict[str, Recipe]:
 
 _RECIPES = {
     "claude-code": _connect_claude_code,
-    "claude-desktop": _connect_claude_desktop,
     "openclaw": _connect_openclaw,
     "agent-zero": _connect_agent_zero,
-    "cursor": _connect_cursor,
 }
 
 
@@ -178,6 +157,8 @@ class Client:
     knows_variables: bool = True
     #: What to do in the client once the file is written.
     then: str = ""
+    #: How the place of the file is told, where not by its path.
+    place: str = ""
 
     def default_transport(self, scope: Scope) -> Transport:
         """Stdio for a person, since it needs neither a started server nor a token; HTTP in a project.
@@ -289,6 +270,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ("claude-desktop",), lambda around: (around.application / "Claude",),
             _stdio(), None, knows_variables=False,
             then="Quit it and start it again; Settings > Developer shows lithos as running.",
+            # Its own connectors reach servers from the network of their maker, never this machine.
+            place="Settings > Developer > Edit Config (claude_desktop_config.json), then restart it:",
         ),
         Client(
             "cursor", "Cursor", JsonFormat("jsonc", _MCP_SERVERS),
@@ -299,6 +282,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
             then="Restart it; Customize > MCPs (before: Settings > Tools & MCP) lists lithos; switch it on.",
+            place="~/.cursor/mcp.json, or .cursor/mcp.json in a project:",
         ),
         Client(
             "vscode", "VS Code", JsonFormat("jsonc", ("servers",)),

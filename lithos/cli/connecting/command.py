@@ -5,87 +5,66 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
-
-from attrs import frozen
 
 from lithos.cli.connecting.clients import CLIENTS, Client, Recipe, Scope, Surroundings, make_recipes
 from lithos.cli.connecting.files import CannotUse, read_config
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
+from lithos.cli.hooks.payload import host_name
 from lithos.cli.output import print_json, tell
 from lithos.cli.plugin.writing import ForeignFolder, PluginTarget, write_plugin
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.core.editing.json_edit import CannotEdit
 from lithos.core.editing.json_text import InvalidText
 
 State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
 
 
-@frozen
-class Entry:
-    """An entry for a server of this kind, or the state of a file that has none."""
-
-    client: Client
-    is_installed: bool
-    scope: Scope
-    path: Path | None
-    state: State
-    name: str | None = None
-    link: Link | None = None
-    trouble: str | None = None
-
-    def to_row(self) -> dict[str, Any]:
-        """As `--json` prints it."""
-        return {
-            "client": self.client.name,
-            "installed": self.is_installed,
-            "scope": self.scope,
-            "path": None if self.path is None else str(self.path),
-            "state": self.state,
-            "name": self.name,
-            "transport": None if self.link is None else self.link.transport,
-            "leads_to": None if self.link is None else self.link.place,
-            "trouble": self.trouble,
-        }
-
-
-def list_clients(target: Target, around: Surroundings, name: str) -> Iterator[Entry]:
-    """All clients in all scopes; entries called `name`, and those that lead to a Lithos."""
+def list_clients(target: Target, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
+    """Rows of all clients in all scopes: of entries called `name`, and of those that lead to a Lithos."""
     for client in CLIENTS.values():
         is_installed = _is_installed(client, around)
         for scope, path in client.files(around).items():
-            yield from _look(partial(Entry, client, is_installed, scope, path), client, path, target, name)
+            for state, found, link, trouble in _look(client, path, target, name):
+                yield {
+                    "client": client.name,
+                    "installed": is_installed,
+                    "scope": scope,
+                    "path": None if path is None else str(path),
+                    "state": state,
+                    "name": found,
+                    "transport": None if link is None else link.transport,
+                    "leads_to": None if link is None else link.place,
+                    "trouble": trouble,
+                }
 
 
 def _look(
-    make: Callable[..., Entry], client: Client, path: Path | None, target: Target, name: str
-) -> Iterator[Entry]:
+    client: Client, path: Path | None, target: Target, name: str
+) -> Iterator[tuple[State, str | None, Link | None, str | None]]:
+    """The state of a file, with the name of an entry and where it leads, or with what is wrong."""
     if path is None:
-        yield make("no file")
+        yield "no file", None, None, None
         return
     try:
         file = read_config(path)
         entries = client.format.entries(file.text)
     except (CannotUse, CannotEdit, InvalidText) as error:
-        yield make("unreadable", trouble=str(error))
+        yield "unreadable", None, None, str(error)
         return
     is_alone = True
     for found, entry in entries.items():
         link = Link.of(entry)
         is_here = link is not None and link.points_to(target)
-        if found != name and (link is None or not (link.is_lithos or is_here)):
-            continue
-        is_alone, state = False, "another server"
-        if link is not None and is_here:
-            state = "off" if link.is_off else "connected"
-        yield make(state, found, link)
+        if found == name or is_here or (link is not None and link.is_lithos):
+            is_alone = False
+            state: State = "off" if link is not None and link.is_off else "connected"
+            yield state if is_here else "another server", found, link, None
     if is_alone:
-        yield make("no file" if file.data is None else "not connected")
+        yield "no file" if file.data is None else "not connected", None, None, None
 
 
 def _is_installed(client: Client, around: Surroundings) -> bool:
@@ -102,10 +81,8 @@ def run_plugin(session: Session) -> int:
         raise CommandFailed("--plugin is for claude-code; print what others need without it.", 2)
     directory = Path(typed["plugin"]).absolute()
     target = PluginTarget(find_program(), find_options(session))
-    try:
+    with refusing(ForeignFolder, exit_code=2):
         files = write_plugin(directory, target)
-    except ForeignFolder as foreign:
-        raise CommandFailed(str(foreign), 2) from foreign
     document = {"client": "claude-code", "plugin": str(directory), "files": [str(file) for file in files]}
     lines = [
         *(f"  {file.relative_to(directory)}" for file in files),
@@ -133,18 +110,18 @@ def run_connect(session: Session) -> int:
             "A --name has 1 to 64 letters, digits, - and _, and begins with a letter or digit.", 2
         )
     if typed.get("list"):
-        return _list(session, list_clients(target, around, name))
+        rows = list(list_clients(target, around, name))
+        tell(session, {"clients": rows}, _describe(rows))
+        return 0
     if typed.get("client") is None:
         raise CommandFailed(f"Name a client ({', '.join(CLIENTS)}), or ask for all with --list.", 2)
     client = CLIENTS[typed["client"]]
-    try:
+    with refusing(Refused):
         if typed.get("write"):
             return _write(session, client, target, around)
         if typed.get("remove"):
             place = _place_of(session, client, around)
             return _report(session, place, remove_entry(place, target, around.environment), ())
-    except Refused as refusal:
-        raise CommandFailed(str(refusal)) from refusal
     unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
     if unused:
         raise CommandFailed(f"{', '.join(unused)} is for --write and --remove.", 2)
@@ -204,7 +181,7 @@ def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
 
 
 def _advice(session: Session, place: Place, target: Target, transport: str) -> Iterable[str]:
-    agent = session.typed.get("agent") or f"{place.client.name}@{_host()}"
+    agent = session.typed.get("agent") or f"{place.client.name}@{host_name()}"
     if transport == "http":
         yield "Over HTTP it finds the server while that runs: lithos serve --transport http"
         if target.needs_token:
@@ -215,10 +192,6 @@ def _advice(session: Session, place: Place, target: Target, transport: str) -> I
         yield "The entry has paths of this machine: for others who share this project take --transport http."
     yield place.client.then
     yield f'Tell its agents to use the agent id "{agent}" in every session.'
-
-
-def _host() -> str:
-    return socket.gethostname().partition(".")[0] or "localhost"
 
 
 def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[str]) -> int:
@@ -242,25 +215,19 @@ def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[s
     return 0
 
 
-def _list(session: Session, found: Iterable[Entry]) -> int:
-    rows = list(found)
-    tell(session, {"clients": [row.to_row() for row in rows]}, _describe(rows))
-    return 0
-
-
-def _describe(rows: Sequence[Entry]) -> Iterator[str]:
+def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
-        if not row.is_installed and row.state == "no file":
+        if not row["installed"] and row["state"] == "no file":
             continue
-        named = "" if row.name in (None, _DEFAULT_NAME) else f" as {row.name}"
-        leads = "" if row.link is None else f" over {row.link.transport}{named}"
-        where = f" ({row.link.place})" if row.link is not None and row.state == "another server" else ""
-        yield f"{row.client.name:<15} {row.scope:<8} {row.state}{leads}{where}"
-        if row.path is not None and row.state != "no file":
-            yield f"{'':<24} {_short(row.path)}"
-        if row.trouble is not None:
-            yield f"{'':<24} {row.trouble}"
-    absent = sorted({row.client.name for row in rows if not row.is_installed})
+        named = "" if row["name"] in (None, _DEFAULT_NAME) else f" as {row['name']}"
+        leads = "" if row["transport"] is None else f" over {row['transport']}{named}"
+        where = f" ({row['leads_to']})" if row["transport"] and row["state"] == "another server" else ""
+        yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}"
+        if row["path"] is not None and row["state"] != "no file":
+            yield f"{'':<24} {_short(Path(row['path']))}"
+        if row["trouble"] is not None:
+            yield f"{'':<24} {row['trouble']}"
+    absent = sorted({row["client"] for row in rows if not row["installed"]})
     if absent:
         yield f"Not found here: {', '.join(absent)}."
 

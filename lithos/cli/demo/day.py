@@ -194,8 +194,8 @@ class Day:
         """An agent that was let loose too early: three changes that should be taken back."""
         await self._edit(INTERN, "Timetable search", "It need not be fast.")
         await self._edit(INTERN, "Harbour names", "Langøy and Langoy are two harbours.")
-        fine = {"title": "Everything is fine", "content": "No problems were found."}
-        await self.call("lithos_write", **fine, agent=INTERN)
+        title, content = "Everything is fine", "No problems were found."
+        await self.call("lithos_write", title=title, content=content, agent=INTERN)
 
     # -- single steps --------------------------------------------------------------------------------
 

@@ -22,11 +22,13 @@ from attrs import define
 
 from lithos.app import running_server
 from lithos.app.front import serve_front
+from lithos.app.server import Server
 from lithos.cli.commands.events import Feed, Record
 from lithos.cli.commands.hosting import front_settings, url_of
 from lithos.cli.demo.day import Day, DayClock
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import Session
+from lithos.config.catalogue import Config
 from lithos.front.bridge.client import OwnerClient
 
 #: What a copy of a vault goes without: version control, and what programs keep for themselves.
@@ -82,9 +84,9 @@ def run_demo(session: Session) -> int:
 
 
 async def _play(session: Session) -> None:
-    stage = Stage(session)
-    async with _serving(session) as url:
-        stage.client = OwnerClient(url, None)
+    async with _serving(session.config) as (server, url):
+        server.publish_address(url)
+        stage = Stage(session, OwnerClient(url, None))
         stage.say(f"A server with no notes listens on {url}; two agents connect to {url}/mcp.")
         await _share_a_note(stage)
         await _divide_work(stage)
@@ -101,21 +103,13 @@ async def _stay(session: Session) -> None:
     config, clock = attrs.evolve(session.config, storage=storage), DayClock()
     _tell(session, "Playing a day of six agents ...")
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with running_server(config, clock=clock) as server, trio.open_nursery() as nursery:
-            shutdown = trio.Event()
-            settings = front_settings(config, "127.0.0.1", session.typed.get("port", 0), None)
-            address = await nursery.start(serve_front, settings, server, config.events, shutdown)
+        async with _serving(config, session.typed.get("port", 0), clock=clock) as (server, url):
             await Day(server, clock, folder).play()
-            url = url_of(*address)
             server.publish_address(url)
-            _tell(
-                session,
-                f"The console: {url}/console/ (Ctrl+C ends it, and its folder is gone)",
-                url=f"{url}/console/",
-            )
+            console = f"{url}/console/"
+            _tell(session, f"The console: {console} (Ctrl+C ends it, and its folder is gone)", url=console)
             async for _ in signals:
                 break
-            shutdown.set()
 
 
 def _tell(session: Session, text: str, **fields: str) -> None:
@@ -163,14 +157,12 @@ async def _search(stage: Stage) -> None:
 
 
 @asynccontextmanager
-async def _serving(session: Session) -> AsyncIterator[str]:
-    """A server on a port of its own for the block; its address."""
+async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[tuple[Server, str]]:
+    """A server on a port of its own for the block, and its address; `more` as `running_server` takes it."""
     shutdown = trio.Event()
-    async with running_server(session.config) as server, trio.open_nursery() as nursery:
-        settings = front_settings(session.config, "127.0.0.1", 0, None)
-        url = url_of(*await nursery.start(serve_front, settings, server, session.config.events, shutdown))
-        server.publish_address(url)
-        yield url
+    async with running_server(config, **more) as server, trio.open_nursery() as nursery:
+        settings = front_settings(config, "127.0.0.1", port, None)
+        yield server, url_of(*await nursery.start(serve_front, settings, server, config.events, shutdown))
         shutdown.set()
 
 
@@ -179,7 +171,7 @@ class Stage:
     """Where calls are made and shown: lines for a person, JSON objects with `--json`."""
 
     session: Session
-    client: OwnerClient | None = None
+    client: OwnerClient
 
     def say(self, text: str) -> None:
         """A line between calls."""
@@ -190,7 +182,6 @@ class Stage:
 
     async def call(self, caller: str, tool: str, /, **arguments: Any) -> Mapping[str, Any]:
         """One MCP call of an agent, shown with its answer."""
-        assert self.client is not None
         as_json = self.session.as_json
         if not as_json:
             print_line(f"   {caller:>6} -> {tool} {_shorten(arguments)}")
@@ -213,7 +204,6 @@ class Stage:
         self, kind: str, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Show the next event of a kind; `started` once it will not be missed."""
-        assert self.client is not None
         head = (await self.client.health())["components"]["events"]["head"]
         task_status.started()
         with trio.fail_after(PATIENCE):

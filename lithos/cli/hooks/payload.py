@@ -49,8 +49,12 @@ def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str]) -> str:
         return str(agent)
     known = (name for variable, name in _CLIENTS.items() if environment.get(variable))
     client = typed.get("client") or next(known, _UNKNOWN)
-    host = os.uname().nodename.partition(".")[0] or "localhost"
-    return f"{client}@{host}"[:_LONGEST]
+    return f"{client}@{host_name()}"[:_LONGEST]
+
+
+def host_name() -> str:
+    """The name of this machine, without its domain."""
+    return os.uname().nodename.partition(".")[0] or "localhost"
 
 
 #: Bytes that are read; a hook's JSON has a kilobyte, a summary some twenty.

@@ -29,7 +29,7 @@ from lithos.cli.plugin.writing import (
     write_files,
     write_portable_plugin,
 )
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, refusing
 
 SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 #: Its part before the slash is the account that publishes; README.md and docker/Dockerfile have the name too.
@@ -195,10 +195,8 @@ def run_bundle(session: Session) -> int:
     if not _IMAGES.fullmatch(image) or image.endswith(":latest"):
         raise CommandFailed(f"{image!r} names no image with a tag. Give one as OWNER/NAME:{__version__}.", 2)
     directory = Path(typed["directory"]).absolute()
-    try:
+    with refusing(ForeignFolder, exit_code=2):
         files = write_bundle(directory, name, image)
-    except ForeignFolder as foreign:
-        raise CommandFailed(str(foreign), 2) from foreign
     lines = [f"In {directory}:", *(f"  {file.relative_to(directory)}" for file in files)]
     tell(session, {"directory": str(directory), "files": [str(file) for file in files]}, lines)
     return 0
