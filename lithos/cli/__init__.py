@@ -41,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has gone (`lithos search … | head`); there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BaseExceptionGroup) as failure:
+        if isinstance(failure, BaseExceptionGroup) and failure.subgroup(KeyboardInterrupt) is None:
+            raise
         return 130
     return code
 

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from lithos.cli.session import CommandFailed, Session
@@ -64,11 +63,9 @@ def report_failure(failure: CommandFailed, *, serves: bool) -> None:
 def log_bugs() -> None:
     """From now on what nobody expected ends the process with a line of the log, where that is JSON."""
     if logs_json(os.environ):
-        sys.excepthook = _log_bug
-
-
-def _log_bug(_: type[BaseException], bug: BaseException, __: TracebackType | None) -> None:
-    log.error("the server failed", reason=repr(bug), exit_code=1, exc=bug)
+        sys.excepthook = lambda _, bug, __: log.error(
+            "the server failed", reason=repr(bug), exit_code=1, exc=bug
+        )
 
 
 def announce(session: Session, text: str, **fields: str) -> None:

@@ -14,7 +14,7 @@ from attrs import frozen
 from lithos.cli.options import Invocation
 from lithos.cli.streams import LossyStream
 from lithos.config.catalogue import Config
-from lithos.config.load import load_config, load_log_settings
+from lithos.config.load import LogSettings, load_config, load_log_settings
 from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
 from lithos.stores.notes.obsidian import find_own_notes
@@ -39,6 +39,13 @@ class CommandFailed(Exception):
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def first_of(failure: BaseException) -> BaseException:
+    """The first failure in a group, or the one that it is."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure
 
 
 @contextmanager
@@ -118,7 +125,8 @@ def load_session(invocation: Invocation) -> Session:
     """Read the configuration and start logging on stderr; raises `CommandFailed` with exit code 2."""
     typed = {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
     try:
-        logs = load_log_settings(os.environ)
+        # A question at a terminal is not a server: only what is wrong is worth a line there.
+        logs = read_log_settings("info" if invocation.command == "serve" else "error")
         loaded = load_config(
             config_path=invocation.config,
             data_dir=invocation.data_dir,
@@ -132,13 +140,20 @@ def load_session(invocation: Invocation) -> Session:
     )
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
-    secrets = [loaded.config.server.auth_token, loaded.config.lcma.llm.api_key]
-    # A question at a terminal is not a server: only what is wrong is worth a line there.
-    serves = invocation.command == "serve"
-    level = logs.level if serves or "LITHOS_LOG_LEVEL" in os.environ else "error"
-    if serves:
+    if invocation.command == "serve":
         sys.stderr = LossyStream(2)
-    configure_logging(level, logs.format, sys.stderr, secrets=[text for text in secrets if text])
+    start_logging(loaded.config, logs)
     for warning in loaded.warnings:
         get_logger("lithos.config").warning("setting ignored", reason=warning)
     return Session(invocation, loaded.config, loaded.sources, loaded.warnings)
+
+
+def read_log_settings(level: str) -> LogSettings:
+    """Those of the environment, with a level unless it names one. Raises `ConfigError`."""
+    return load_log_settings({"LITHOS_LOG_LEVEL": level, **os.environ})
+
+
+def start_logging(config: Config, logs: LogSettings) -> None:
+    """Log on stderr from now on, without the secrets of the configuration."""
+    secrets = (config.server.auth_token, config.lcma.llm.api_key)
+    configure_logging(logs.level, logs.format, sys.stderr, secrets=[text for text in secrets if text])

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin
 
 import yaml
@@ -61,17 +62,17 @@ _TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
 
 def _structure(value: Any, kind: Any) -> Any:
     """A value of a YAML file as a setting has it; raises `ValueError` for one of another kind."""
-    plain = without_none(kind)
-    if value is None and plain is not kind:
-        return None
-    origin = get_origin(plain)
-    if plain in _TAKEN:
-        fits = isinstance(value, _TAKEN[plain]) and (plain is bool or not isinstance(value, bool))
-        if fits and plain is Path:
+    if NoneType in get_args(kind):
+        (inner,) = (each for each in get_args(kind) if each is not NoneType)
+        return None if value is None else _structure(value, inner)
+    origin = get_origin(kind)
+    if kind in _TAKEN:
+        fits = isinstance(value, _TAKEN[kind]) and (kind is bool or not isinstance(value, bool))
+        if fits and kind is Path:
             return Path(value).expanduser() if str(value).strip() else _refuse()
-        return plain(value) if fits else _refuse()
+        return kind(value) if fits else _refuse()
     if origin is Literal:
-        return value if isinstance(value, str) and value in get_args(plain) else _refuse()
+        return value if isinstance(value, str) and value in get_args(kind) else _refuse()
     if origin is tuple:
         fits = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
         return tuple(value) if fits else _refuse()

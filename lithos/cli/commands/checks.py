@@ -17,8 +17,8 @@ from lithos.app.vault import open_notes
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_json, print_line, tell, warn
-from lithos.cli.session import Session, check_places
-from lithos.config.load import LogSettings, load_log_settings, load_usable_config
+from lithos.cli.session import Session, check_places, read_log_settings, start_logging
+from lithos.config.load import LogSettings, load_usable_config
 from lithos.config.sources import ConfigError
 from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
 from lithos.services.upkeep.validation import (
@@ -30,7 +30,6 @@ from lithos.services.upkeep.validation import (
     validate_notes,
 )
 from lithos.stores.notes.files import NoteFiles
-from lithos.telemetry import configure_logging
 
 T = TypeVar("T")
 
@@ -64,16 +63,11 @@ def _load_patient(invocation: Invocation) -> Patient:
     places = check_places(loaded.config.storage, "doctor")
     problems += (places.removesuffix("."),) if places else ()
     logs = LogSettings(level="error")
-    if "LITHOS_LOG_LEVEL" in os.environ or "LITHOS_LOG_FORMAT" in os.environ:
-        try:
-            given = load_log_settings(os.environ)
-            logs = LogSettings(
-                level=given.level if "LITHOS_LOG_LEVEL" in os.environ else logs.level, format=given.format
-            )
-        except ConfigError as error:
-            problems += error.problems
-    secrets = [loaded.config.server.auth_token, loaded.config.lcma.llm.api_key]
-    configure_logging(logs.level, logs.format, sys.stderr, secrets=[text for text in secrets if text])
+    try:
+        logs = read_log_settings(logs.level)
+    except ConfigError as error:
+        problems += error.problems
+    start_logging(loaded.config, logs)
     return Patient(config=loaded.config, problems=problems, warnings=loaded.warnings)
 
 

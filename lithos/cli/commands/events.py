@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -136,25 +135,15 @@ TIMED_OUT = 3
 
 def run_wait(session: Session) -> int:
     """Print the first matching event and return 0, or 3 after the timeout."""
-    return _run(partial(_wait, session))
+    return trio.run(_wait, session)
 
 
 def run_events(session: Session) -> int:
     """Print events, one a line, until there are enough or no more; returns 0."""
     follows = session.typed.get("follow", True)
     if follows and is_owned(session.private / "lock"):
-        return _run(partial(_follow, session))
+        return trio.run(_follow, session)
     return _print_journal(session)
-
-
-def _run(command: Any) -> int:
-    try:
-        code: int = trio.run(command)
-    except BaseExceptionGroup as group:
-        if group.subgroup(KeyboardInterrupt) is not None:
-            raise KeyboardInterrupt from None
-        raise
-    return code
 
 
 async def _wait(session: Session) -> int:

@@ -17,7 +17,7 @@ from attrs import field, frozen
 from lithos.cli.commands.asking import READY_WAIT, find_owner, owner_now
 from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, first_of
 from lithos.config.catalogue import Config
 from lithos.core.carrying import Carried, KeptRow, RowBatch
 from lithos.core.errors import LithosError
@@ -139,14 +139,8 @@ class RemoteWriter:
     _turn: trio.Lock = field(factory=trio.Lock)
 
     async def begin(self, options: Options) -> Begun:
-        answer = await self._ask(
-            "begin",
-            kind=options.kind,
-            agent=options.agent,
-            into=options.into,
-            dry_run=options.dry_run,
-            recreate=options.recreate,
-        )
+        told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server knows that
+        answer = await self._ask("begin", **told)
         return Begun(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 
     async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
@@ -201,26 +195,18 @@ def run_import(session: Session) -> int:
     with counted(session, source.kind, " items") as count:
         try:
             report = trio.run(partial(_import, session, source, path, options, lambda done: count(done, 0)))
-        except (LithosError, ImportRefused) as refusal:
-            raise _explain(refusal) from None
-        except BaseExceptionGroup as failures:
-            if failures.subgroup(KeyboardInterrupt) is not None:
-                raise KeyboardInterrupt from None
-            refused = failures.subgroup((LithosError, ImportRefused))
-            if refused is None:
-                raise
-            raise _explain(refused) from None
+        except (LithosError, ImportRefused, BaseExceptionGroup) as failure:
+            refused: BaseException = failure
+            if isinstance(failure, BaseExceptionGroup):
+                ours = failure.subgroup((LithosError, ImportRefused))
+                if ours is None or failure.subgroup(KeyboardInterrupt) is not None:
+                    raise
+                refused = first_of(ours)
+            if isinstance(refused, LithosError):
+                raise CommandFailed(refused.message, USAGE) from None
+            raise CommandFailed(str(refused)) from None
     tell(session, report.to_json(), _describe_report(report))
     return 1 if report.has_failures else 0
-
-
-def _explain(failure: BaseException) -> CommandFailed:
-    """The first refusal in a group: of what was typed, or of the source."""
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    if isinstance(failure, LithosError):
-        return CommandFailed(failure.message, USAGE)
-    return CommandFailed(str(failure))
 
 
 def _find_source(path: Path, kind: str | None, most: int) -> Source:

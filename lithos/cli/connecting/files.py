@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from attrs import asdict, field, frozen
 
+from lithos.stores import sync_folder
 from lithos.stores.notes.system_calls import KernelCalls
 from lithos.stores.told import sessions_folder
 
@@ -254,7 +255,8 @@ def _replace(file: ConfigFile, data: bytes, before: os.stat_result | None) -> No
     finally:
         with suppress(FileNotFoundError):
             os.unlink(swap)
-        _sync_folder(file.real.parent)
+        with suppress(OSError):  # not every file system can
+            sync_folder(file.real.parent)
 
 
 def _place_new(swap: Path, real: Path) -> None:
@@ -327,12 +329,3 @@ def _read(path: Path) -> bytes | None:
 
 def _beside(real: Path) -> Path:
     return real.with_name(f".{real.name[:100]}.lithos-{secrets.token_hex(4)}")
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # not every file system can
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -9,7 +9,7 @@ import trio
 
 from lithos.cli.commands.asking import how_to_serve, owner_now
 from lithos.cli.commands.events import Feed, Record
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, first_of
 from lithos.cli.top.view import Poll, View, compare, read_scrape
 from lithos.front.bridge.client import OwnerClient, OwnerUnreachable
 
@@ -96,7 +96,7 @@ async def follow_events(
         try:
             await feed.follow(take)
         except* CommandFailed as refusals:
-            refuse(_first_of(refusals))
+            refuse(str(first_of(refusals)))
         await trio.sleep(REFUSED_PAUSE)
 
 
@@ -124,11 +124,3 @@ def _no_server(session: Session) -> str:
     data = session.config.storage.data_dir
     start = how_to_serve(session)
     return f"No server owns {data} now, or it is still starting. Start one with: {start}"
-
-
-def _first_of(group: BaseExceptionGroup[BaseException]) -> str:
-    """The words of the first failure in a group."""
-    failure: BaseException = group
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    return str(failure)
