@@ -27,15 +27,12 @@ class Asker(Protocol):
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The answer of a tool."""
-        ...
 
     async def health(self) -> Mapping[str, Any]:
         """The body of `/health`."""
-        ...
 
     async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """The body of `/audit`, asked with its parameters."""
-        ...
 
 
 @frozen

@@ -9,28 +9,27 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import trio
 
 from lithos import __version__
+from lithos.actors.blocking import Threads
+from lithos.app import running_server
+from lithos.app.front import serve_front
 from lithos.app.server import Server
+from lithos.cli.output import announce
 from lithos.cli.session import Session
+from lithos.config.catalogue import Config
 from lithos.config.sections import TelemetryConfig
+from lithos.front.server.ports import FrontSettings
+from lithos.stores.lock import OwnerLock
 from lithos.telemetry import get_logger
 
 if TYPE_CHECKING:
     from lithos.otlp import Export
-from functools import partial
-from urllib.parse import urlsplit
-
-from lithos.actors.blocking import Threads
-from lithos.app import running_server
-from lithos.app.front import serve_front
-from lithos.cli.output import announce
-from lithos.config.catalogue import Config
-from lithos.front.server.ports import FrontSettings
-from lithos.stores.lock import OwnerLock
 
 metrics_log = get_logger("lithos.otlp")
 

@@ -15,7 +15,7 @@ from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_opti
 from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
 from lithos.cli.hooks.payload import host_name
 from lithos.cli.output import print_json, tell
-from lithos.cli.plugin.writing import ForeignFolder, PluginTarget, write_plugin
+from lithos.cli.plugin.writing import ForeignFolder, write_plugin
 from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.core.editing.json_edit import CannotEdit
 from lithos.core.editing.json_text import InvalidText
@@ -80,9 +80,8 @@ def run_plugin(session: Session) -> int:
     if typed.get("client") != "claude-code":
         raise CommandFailed("--plugin is for claude-code; print what others need without it.", 2)
     directory = Path(typed["plugin"]).absolute()
-    target = PluginTarget(find_program(), find_options(session))
     with refusing(ForeignFolder, exit_code=2):
-        files = write_plugin(directory, target)
+        files = write_plugin(directory, find_program(), find_options(session))
     document = {"client": "claude-code", "plugin": str(directory), "files": [str(file) for file in files]}
     lines = [
         *(f"  {file.relative_to(directory)}" for file in files),

@@ -15,8 +15,6 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from attrs import frozen
-
 from lithos import __version__
 from lithos.cli.options import Invocation
 
@@ -100,19 +98,14 @@ class ForeignFolder(Exception):
     """The folder holds what is not ours; the message says what to do."""
 
 
-@frozen
-class PluginTarget:
-    """How the plugin starts Lithos: `program` and global `options` of this installation."""
+def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]) -> list[Path]:
+    """Write the plugin for an installation: a program and its global options; the files.
 
-    program: Sequence[str]
-    options: Sequence[str]
-
-
-def write_plugin(directory: Path, target: PluginTarget) -> list[Path]:
-    """Write the plugin for this installation; the files. Raises `ForeignFolder`, `OSError`."""
-    command = [*target.program, *target.options, "serve", "--transport", "stdio"]
+    Raises `ForeignFolder`, `OSError`.
+    """
+    command = [*program, *options, "serve", "--transport", "stdio"]
     entry = {"type": "stdio", "command": command[0], "args": command[1:]}
-    return _write(directory, entry, make_hooks(target.program, target.options))
+    return _write(directory, entry, make_hooks(program, options))
 
 
 def write_portable_plugin(directory: Path) -> list[Path]:

@@ -24,19 +24,15 @@ class Audience(Protocol):
 
     def show(self, view: View) -> None:
         """The state now."""
-        ...
 
     def miss(self, reason: str) -> None:
         """There is no server now, or it does not answer."""
-        ...
 
     def tell(self, event: Record) -> None:
         """An event, or a resync notice."""
-        ...
 
     def lack_events(self, reason: str) -> None:
         """The server refuses to tell its events."""
-        ...
 
 
 async def watch(session: Session, interval: float, audience: Audience) -> None:
