@@ -93,13 +93,15 @@ class Command(NamedTuple):
     parts: Sequence[Command] = ()
 
 
-def _number(name: str, read: Callable[[str], Any], accepts: Callable[[Any], bool]) -> Callable[[str], Any]:
-    """Reads numbers that are accepted; a refusal of the parser has the name."""
+def _number(
+    name: str, read: Callable[[str], Any], accepts: Callable[[Any], bool], wanted: str = ""
+) -> Callable[[str], Any]:
+    """Reads numbers that are accepted; a refusal of the parser says what is wanted, or else has the name."""
 
     def convert(text: str) -> Any:
         value = read(text)
         if not accepts(value):
-            raise ValueError(text)
+            raise argparse.ArgumentTypeError(wanted) if wanted else ValueError(text)
         return value
 
     convert.__name__ = name
@@ -109,21 +111,14 @@ def _number(name: str, read: Callable[[str], Any], accepts: Callable[[Any], bool
 _fraction = _number("_fraction", float, lambda value: 0 <= value <= 1)
 _rank = _number("_rank", int, lambda rank: 1 <= rank <= 50)
 _seconds = _number("_seconds", float, lambda seconds: 0 <= seconds < float("inf"))
+_pause = _number("_pause", _seconds, lambda pause: 0.1 <= pause <= 3600, "give 0.1 to 3600 seconds")
+_days = _number(
+    "_days",
+    float,
+    lambda days: 0 < days <= LONGEST_LIFE,
+    f"give more than 0 days and at most {LONGEST_LIFE:,}",
+)
 _count = _number("_count", int, lambda count: count >= 1)
-
-
-def _pause(text: str) -> float:
-    seconds: float = _seconds(text)
-    if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError("give 0.1 to 3600 seconds")
-    return seconds
-
-
-def _days(text: str) -> float:
-    days = float(text)
-    if not 0 < days <= LONGEST_LIFE:
-        raise argparse.ArgumentTypeError(f"give more than 0 days and at most {LONGEST_LIFE:,}")
-    return days
 
 
 def _agent(text: str) -> str:

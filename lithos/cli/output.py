@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lithos.cli.options import Invocation
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.config.load import logs_json
@@ -28,9 +29,9 @@ def print_line(text: str) -> None:
     print(make_printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
-def tell(session: Session, document: Any, lines: str | Iterable[str]) -> None:
+def tell(asked: Session | Invocation, document: Any, lines: str | Iterable[str]) -> None:
     """The answer of a command: the document with `--json`, else the lines."""
-    if session.as_json:
+    if asked.as_json:
         print_json(document)
         return
     for line in (lines,) if isinstance(lines, str) else lines:

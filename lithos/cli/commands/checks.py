@@ -16,7 +16,7 @@ from lithos.app.style import style_of
 from lithos.app.vault import open_notes
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
-from lithos.cli.output import print_json, print_line, tell, warn
+from lithos.cli.output import print_line, tell, warn
 from lithos.cli.session import Session, check_places, read_log_settings, start_logging
 from lithos.config.load import LogSettings, load_usable_config
 from lithos.config.sources import ConfigError
@@ -45,11 +45,9 @@ def run_doctor(invocation: Invocation) -> int:
     results = trio.run(Doctor(patient, show).examine)
     statuses = [result.status for result in results]
     numbers = {status: statuses.count(status) for status in ("ok", "warn", "fail")}
-    if invocation.as_json:
-        checks = [result.as_json() for result in results]
-        print_json({"status": worst(statuses), "summary": numbers, "checks": checks})
-    else:
-        print_line(", ".join(f"{number} {status}" for status, number in numbers.items()))
+    checks = [result.as_json() for result in results]
+    document = {"status": worst(statuses), "summary": numbers, "checks": checks}
+    tell(invocation, document, ", ".join(f"{number} {status}" for status, number in numbers.items()))
     return 1 if numbers["fail"] else 0
 
 

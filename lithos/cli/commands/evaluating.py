@@ -191,8 +191,8 @@ def run_evaluate(session: Session) -> int:
             )
         return _write_file(session, file)
     questions = _load(file)
-    before = _load_baseline(typed.get("against"))
-    target = _target_of(typed.get("save"))
+    before = _load_baseline(Path(typed["against"])) if "against" in typed else None
+    target = _target_of(typed["save"]) if "save" in typed else None
     with counted(session, "questions", "questions") as told:
         try:
             found = trio.run(partial(_ask, session, questions, told))
@@ -200,7 +200,7 @@ def run_evaluate(session: Session) -> int:
             raise CommandFailed(f"The tests could not be run: {failure}") from failure
     outcomes = [each.outcome for each in found.judged]
     against = None if before is None else (before, compare(before, outcomes, found.depth))
-    report = Report(found, against, _save(found, target))
+    report = Report(found, against, None if target is None else _save(found, target))
     if found.degraded and not session.as_json:
         warn(f"the search went without {', '.join(found.degraded)}")
     tell(session, report.as_json(), report.lines())
@@ -222,10 +222,7 @@ def _load(file: Path) -> tuple[Question, ...]:
         raise CommandFailed(f"{file} cannot be read: {error.strerror or error}.", USAGE) from error
 
 
-def _load_baseline(name: str | None) -> Baseline | None:
-    if name is None:
-        return None
-    path = Path(name)
+def _load_baseline(path: Path) -> Baseline:
     try:
         return read_baseline(read_start(path, LARGEST_BASELINE + 1))
     except UnusableBaseline as error:
@@ -250,10 +247,8 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
     return await rehearse(session.config, run)
 
 
-def _target_of(name: str | None) -> Path | None:
+def _target_of(name: str) -> Path:
     """The file to save to; never a device or a pipe. Looked at before anything is asked."""
-    if name is None:
-        return None
     path = Path(os.path.realpath(name))
     if os.path.lexists(path) and not path.is_file():
         raise CommandFailed(f"--save {name!r} is no file, and was not touched. Name a file.", USAGE)
@@ -262,10 +257,8 @@ def _target_of(name: str | None) -> Path | None:
     return Path(name)
 
 
-def _save(found: Evaluation, path: Path | None) -> Path | None:
+def _save(found: Evaluation, path: Path) -> Path | None:
     """Write the baseline, whole or not at all."""
-    if path is None:
-        return None
     if found.degraded:
         warn(
             f"no baseline was saved: the search went without {', '.join(found.degraded)}, so the "

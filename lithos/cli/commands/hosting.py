@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -153,7 +154,8 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
 
 async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
     """Serve the client, and beside it a loopback port for other commands of this machine."""
-    await Threads().run(_load_stdio)
+    # The MCP SDK, which a server on HTTP brings in later.
+    await Threads().run(partial(import_module, "lithos.front.mcp.session"))
     from lithos.front.mcp.session import serve_stdio
 
     async with trio.open_nursery() as nursery:
@@ -161,11 +163,6 @@ async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -
         announce(session, "Starting MCP server (stdio transport)...")
         await serve_stdio(server.tools, __version__, server.library, shutdown=shutdown)
         shutdown.set()
-
-
-def _load_stdio() -> None:
-    """Load the MCP SDK, which a server on HTTP brings in later."""
-    import lithos.front.mcp.session  # noqa: F401
 
 
 async def _serve_loopback(

@@ -14,7 +14,7 @@ import trio
 
 from lithos.cli.commands.asking import ask_tool, require_owner
 from lithos.cli.hooks.briefing import TOOL, arguments_of
-from lithos.cli.hooks.storing import (
+from lithos.cli.hooks.checkpoint import (
     LARGEST_FILE,
     LONGEST_TEXT,
     Checkpoint,

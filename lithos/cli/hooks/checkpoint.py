@@ -1,20 +1,194 @@
 """`lithos checkpoint --hook`: keep the text that it is given, else remind the agent; or nothing at all.
 
 The promise of `lithos.cli.hooks.silence` holds; what it stores it does not tell.
+
+Kept is one note for each session, a section for each text, no text twice. `storing` neither calls nor waits:
+it yields calls and is sent their answers, by the hook without a loop and by the command within one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
 import time
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lithos.cli.hooks.owner import HookOwner, find_hook_owner
-from lithos.cli.hooks.payload import Payload, read_payload
+from lithos.cli.hooks.payload import Payload, agent_of, folder_of, name_of, read_payload, repository_of
 from lithos.cli.hooks.silence import DEADLINE, FAILURES, print_text, printable
-from lithos.cli.hooks.storing import LONGEST_TEXT, Checkpoint, NotStored, checkpoint_of, read_file, storing
+
+if TYPE_CHECKING:
+    from lithos.cli.options import Invocation
+
+#: Bytes that are read of a file or stdin; more is not a checkpoint.
+LARGEST_FILE: Final = 1_000_000
+
+
+def read_file(path: Path) -> str:
+    """The text of a file, at most `LARGEST_FILE` bytes of it. Raises `OSError`."""
+    with path.open("rb") as file:
+        return file.read(LARGEST_FILE).decode("utf-8", "replace").strip()
+
+
+def checkpoint_of(
+    text: str, typed: Mapping[str, Any], session: str | None, folder: Path | None
+) -> Checkpoint:
+    """The checkpoint of a text; what was typed goes before what the client told."""
+    return Checkpoint(
+        text=text,
+        agent=agent_of(typed, os.environ),
+        session=typed.get("session") or session,
+        project=name_of(repository_of(folder_of(folder)).name),
+        at=time.gmtime(),
+    )
+
+
+FOLDER: Final = "checkpoints"
+#: Characters of one text.
+LONGEST_TEXT: Final = 16_000
+#: Checkpoints of one session; their note has 1 MB at most.
+MOST: Final = 50
+_TRIES: Final = 8
+_LONGEST_SLUG: Final = 40
+_LONGEST_PROJECT: Final = 100
+_DIGEST: Final = 12
+_HEADING: Final = re.compile(rf"\([0-9a-f]{{{_DIGEST}}}\)\Z")
+
+Answer = Mapping[str, Any]
+Calls = Generator[tuple[str, dict[str, Any]], Answer, "Stored"]
+
+
+class Stored(NamedTuple):
+    """What became of a checkpoint: `status` is `stored` or `unchanged`."""
+
+    status: str
+    id: str
+    path: str
+    version: int
+
+
+class NotStored(Exception):
+    """The server refused, or the note of the session is full; the message says what to do."""
+
+
+class Checkpoint(NamedTuple):
+    """A text to keep: who learned it, in which session (None: the day's), in which project, when."""
+
+    text: str
+    agent: str
+    session: str | None
+    project: str
+    at: time.struct_time
+
+    @property
+    def path(self) -> str:
+        """The session's note: the same for each of its checkpoints."""
+        key = self.session if self.session is not None else f"{self.agent} {self._day}"
+        slug = re.sub(r"[^a-z0-9]+", "-", key.lower()[:_LONGEST_SLUG]).strip("-")
+        # Ids that begin alike, or that have other characters, must not meet in one file.
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        return f"{FOLDER}/{slug}-{digest}.md" if slug else f"{FOLDER}/{digest}.md"
+
+    @property
+    def digest(self) -> str:
+        """What tells the text from others."""
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+
+    @property
+    def section(self) -> str:
+        """The text under a heading that says when, and which."""
+        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", self.at)
+        return f"## {when} ({self.digest})\n\n{_lower_headings(self.text)}"
+
+    @property
+    def title(self) -> str:
+        """The note's title: the project, the day, and which session."""
+        which = self.agent if self.session is None else f"session {self.session[:8]}"
+        return f"Checkpoint of {self.project[:_LONGEST_PROJECT] or 'a project'}, {self._day}, {which}"
+
+    @property
+    def _day(self) -> str:
+        return time.strftime("%Y-%m-%d", self.at)
+
+
+def _lower_headings(text: str) -> str:
+    """The text with its headings below that of the section; code blocks stay as they are."""
+    lines, fence = [], ""
+    for line in text.split("\n"):
+        mark = line.lstrip()[:3]
+        if mark in ("```", "~~~") and fence in ("", mark):
+            fence = "" if fence else mark
+        is_heading = not fence and re.match(r"#{1,6}(\s|$)", line)
+        lines.append(f"{'#' * min(2, 6 - len(line) + len(line.lstrip('#')))}{line}" if is_heading else line)
+    return "\n".join(lines)
+
+
+def storing(checkpoint: Checkpoint) -> Calls:
+    """Look for the text in the session's note, else append it, or begin the note. Raises `NotStored`.
+
+    Checkpoints of one session at the same moment do not meet: the version that was looked at is expected, and
+    two new notes of one path collide; then it looks again.
+    """
+    refusal: Answer = {}
+    for _ in range(_TRIES):
+        known = yield "lithos_read", {"path": checkpoint.path, "outline": True, "agent_id": checkpoint.agent}
+        if known.get("status") == "error":
+            if known.get("code") != "doc_not_found":
+                raise NotStored(str(known.get("message")))
+            refusal = yield "lithos_write", _new_note(checkpoint)
+            if refusal.get("status") == "created":
+                return _stored("stored", refusal)
+        else:
+            texts = [row["section"] for row in known["outline"] if _HEADING.search(row["section"])]
+            if any(title.endswith(f"({checkpoint.digest})") for title in texts):
+                return _stored("unchanged", known)
+            if len(texts) >= MOST:
+                raise NotStored(
+                    f"The note {checkpoint.path} of this session has {MOST} checkpoints, the most it may. "
+                    "Write what matters as notes of their own, with lithos_write, or name another --session."
+                )
+            refusal = yield (
+                "lithos_note_edit",
+                {
+                    "path": checkpoint.path,
+                    "op": "append",
+                    "text": f"\n{checkpoint.section}\n",
+                    "agent": checkpoint.agent,
+                    "expected_version": known["version"],
+                },
+            )
+            if refusal.get("status") == "updated":
+                return _stored("stored", refusal)
+        if refusal.get("code") not in ("version_conflict", "path_collision", "slug_collision"):
+            break
+    raise NotStored(str(refusal.get("message", "The server did not say what became of the checkpoint.")))
+
+
+def _new_note(checkpoint: Checkpoint) -> dict[str, Any]:
+    tags = ["checkpoint", *([checkpoint.project[:_LONGEST_PROJECT]] if checkpoint.project else [])]
+    session = {} if checkpoint.session is None else {"session": checkpoint.session}
+    return {
+        "title": checkpoint.title,
+        "content": f"{checkpoint.section}\n",
+        "agent": checkpoint.agent,
+        "path": checkpoint.path,
+        "tags": tags,
+        "note_type": "summary",
+        "metadata": session,
+    }
+
+
+def _stored(status: str, answer: Answer) -> Stored:
+    metadata = answer.get("metadata", {})
+    return Stored(
+        status, str(answer.get("id", metadata.get("id", ""))), str(answer["path"]), int(answer["version"])
+    )
+
 
 _BEFORE: Final = """\
 Keep in the summary, under the heading "To store in Lithos", what this session learned and has not stored in
@@ -39,10 +213,6 @@ _BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact"
 def reminder_for(event: str | None) -> str:
     """What to say; nothing where nobody would read it."""
     return _ANYTIME if event is None else _BY_EVENT.get(event, _ANYTIME)
-
-
-if TYPE_CHECKING:
-    from lithos.cli.options import Invocation
 
 
 def run_hook(invocation: Invocation) -> int:

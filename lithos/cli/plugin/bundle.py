@@ -46,24 +46,18 @@ def default_image() -> str:
 
 def make_server_json(name: str, image: str) -> dict[str, Any]:
     """The document; `name` is the registry's, `image` a reference with a tag."""
-    return {
-        "$schema": SCHEMA,
-        "name": name,
-        "title": "Lithos",
-        "description": DESCRIPTION,
-        "version": __version__,
-        "packages": [_python_package(), _image(image)],
-    }
-
-
-def _python_package() -> dict[str, Any]:
-    return {
+    stdio = {"type": "stdio"}
+    serve = [
+        {"type": "positional", "value": "serve"},
+        {"type": "named", "name": "--transport", "value": "stdio"},
+    ]
+    python = {
         "registryType": "pypi",
         "identifier": PACKAGE,
         "version": __version__,
         "runtimeHint": "uvx",
-        "transport": {"type": "stdio"},
-        "packageArguments": _serve(),
+        "transport": stdio,
+        "packageArguments": serve,
         "environmentVariables": [
             {
                 "name": "LITHOS_DATA_DIR",
@@ -73,25 +67,23 @@ def _python_package() -> dict[str, Any]:
             }
         ],
     }
-
-
-def _image(reference: str) -> dict[str, Any]:
     volume = {"type": "named", "name": "--volume", "value": "lithos:/data", "description": "Where notes stay"}
-    return {
+    container = {
         "registryType": "oci",
-        "identifier": reference,
+        "identifier": image,
         "runtimeHint": "docker",
-        "transport": {"type": "stdio"},
+        "transport": stdio,
         "runtimeArguments": [volume],
-        "packageArguments": _serve(),
+        "packageArguments": serve,
     }
-
-
-def _serve() -> list[dict[str, Any]]:
-    return [
-        {"type": "positional", "value": "serve"},
-        {"type": "named", "name": "--transport", "value": "stdio"},
-    ]
+    return {
+        "$schema": SCHEMA,
+        "name": name,
+        "title": "Lithos",
+        "description": DESCRIPTION,
+        "version": __version__,
+        "packages": [python, container],
+    }
 
 
 MANIFEST_VERSION: Final = "0.4"
