@@ -58,52 +58,27 @@ class _Chosen:
     source: str
 
 
+def _refuse(problems: Sequence[str]) -> None:
+    if problems:
+        raise ConfigError(*problems)
+
+
 def load_config(
     *,
     config_path: Path | None = None,
     data_dir: Path | None = None,
     environment: Mapping[str, str],
     overrides: Mapping[str, Any] | None = None,
+    report: Callable[[Sequence[str]], None] = _refuse,
 ) -> LoadedConfig:
     """Read all sources and validate every value, also those that a source of higher precedence overrides.
 
     `config_path` and `data_dir` are the global options; `overrides` maps keys such as `server.port` to
     options that were actually typed. Without `config_path` the file is `config.yaml` in the data
     directory, if there is one.
-    Raises `ConfigError` with one line for every wrong value.
+    Raises `ConfigError` with one line for every wrong value. For looking at an installation whose
+    configuration may be what is wrong with it, `report` takes these lines instead; what is wrong is left out.
     """
-    return _load(_refuse, config_path, data_dir, environment, overrides)
-
-
-def load_usable_config(
-    *,
-    config_path: Path | None = None,
-    data_dir: Path | None = None,
-    environment: Mapping[str, str],
-    overrides: Mapping[str, Any] | None = None,
-) -> tuple[LoadedConfig, tuple[str, ...]]:
-    """As `load_config`, but invalid values are left out and reported: one line per problem.
-
-    For looking at an installation whose configuration may be what is wrong with it.
-    """
-    problems: list[str] = []
-    loaded = _load(problems.extend, config_path, data_dir, environment, overrides)
-    return loaded, tuple(problems)
-
-
-def _refuse(problems: Sequence[str]) -> None:
-    if problems:
-        raise ConfigError(*problems)
-
-
-def _load(
-    report: Callable[[Sequence[str]], None],
-    config_path: Path | None,
-    data_dir: Path | None,
-    environment: Mapping[str, str],
-    overrides: Mapping[str, Any] | None,
-) -> LoadedConfig:
-    """Read all sources; problems are reported step by step, and unless that raises, left out."""
     typed = dict(overrides or {})
     if data_dir is not None:
         typed["storage.data_dir"] = data_dir

@@ -18,7 +18,7 @@ from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_line, tell, warn
 from lithos.cli.session import Session, check_places, read_log_settings, start_logging
-from lithos.config.load import LogSettings, load_usable_config
+from lithos.config.load import LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
 from lithos.services.upkeep.validation import (
@@ -52,21 +52,23 @@ def run_doctor(invocation: Invocation) -> int:
 
 
 def _load_patient(invocation: Invocation) -> Patient:
-    loaded, problems = load_usable_config(
+    problems: list[str] = []
+    loaded = load_config(
         config_path=invocation.config,
         data_dir=invocation.data_dir,
         environment=os.environ,
         overrides={"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {},
+        report=problems.extend,
     )
     places = check_places(loaded.config.storage, "doctor")
-    problems += (places.removesuffix("."),) if places else ()
+    problems += [places.removesuffix(".")] if places else []
     logs = LogSettings(level="error")
     try:
         logs = read_log_settings(logs.level)
     except ConfigError as error:
         problems += error.problems
     start_logging(loaded.config, logs)
-    return Patient(config=loaded.config, problems=problems, warnings=loaded.warnings)
+    return Patient(config=loaded.config, problems=tuple(problems), warnings=loaded.warnings)
 
 
 #: Entries of a group that are listed.
