@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import trio
 
 from lithos.app.doctor import Doctor, Patient
-from lithos.app.style import style_of
-from lithos.app.vault import open_notes
+from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_line, tell, warn
@@ -138,11 +137,8 @@ def _ask(files: int) -> bool:
 def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
     """Validate what a server's scan finds: ids of files that name none, and who has those of several."""
     from lithos.app.stores import utc_now
-    from lithos.services.upkeep.validation import survey_notes  # loads slowly, as `owned` does
 
-    storage, fraction = session.config.storage, session.config.index.max_vanished_fraction
-    style = style_of(storage)
-    survey = survey_notes(storage.data_dir, open_notes(storage), fraction, utc_now(), style)
+    style, survey = style_of(session.config.storage), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled)
 
 

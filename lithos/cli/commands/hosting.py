@@ -18,9 +18,8 @@ import trio
 
 from lithos import __version__
 from lithos.actors.blocking import Threads
-from lithos.app import running_server
+from lithos.app import Server, running_server
 from lithos.app.front import serve_front
-from lithos.app.server import Server
 from lithos.cli.output import announce
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
@@ -140,7 +139,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         told: dict[str, Any] = {"sources": session.sources, "warnings": session.warnings}
         listens = config.server
         settings = front_settings(config, listens.host, listens.port, listens.auth_token, **told)
-        front = partial(serve_front, settings, server, config.events, shutdown)
+        front = partial(serve_front, settings, server, shutdown)
         host, port = await nursery.start(front)
         url, bound = url_of(host, port), address_of(host, port)
         server.publish_address(url)
@@ -171,7 +170,7 @@ async def _serve_loopback(
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
     token = session.config.server.auth_token
     settings = front_settings(session.config, "127.0.0.1", 0, token, console=False, private=True)
-    front = partial(serve_front, settings, server, session.config.events, shutdown)
+    front = partial(serve_front, settings, server, shutdown)
     host, port = await nursery.start(front)
     server.publish_address(url_of(host, port), private=True)
 

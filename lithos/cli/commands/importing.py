@@ -41,9 +41,10 @@ from lithos.services.importing.records import (
     Options,
     Outcome,
     SourceEdge,
+    batch_to_json,
     record_to_json,
 )
-from lithos.services.importing.report import (
+from lithos.services.importing.run import (
     ATTACHMENT,
     CONFLICT,
     COPIED,
@@ -52,10 +53,11 @@ from lithos.services.importing.report import (
     NOTICE,
     ROW,
     TABLE_RESULTS,
+    ImportRun,
     Report,
+    Told,
+    Writer,
 )
-from lithos.services.importing.run import ImportRun, Told, Writer
-from lithos.services.importing.tables import batch_to_json
 from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
 
 #: Rows printed of each kind.
@@ -146,7 +148,7 @@ class RemoteWriter:
     async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
         sent = [record_to_json(record) for record in records]
         answer = await self._ask("notes", session=session_id, records=sent)
-        return [Outcome.from_json(each) for each in answer["outcomes"]]
+        return [Outcome(**{**each, "notices": tuple(each["notices"])}) for each in answer["outcomes"]]
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         sent = [[edge.source, edge.relation, edge.target] for edge in edges]

@@ -20,9 +20,8 @@ import attrs
 import trio
 from attrs import define
 
-from lithos.app import running_server
+from lithos.app import Server, running_server
 from lithos.app.front import serve_front
-from lithos.app.server import Server
 from lithos.cli.commands.events import Feed, Record
 from lithos.cli.commands.hosting import front_settings, url_of
 from lithos.cli.demo.day import Day, DayClock
@@ -162,7 +161,7 @@ async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[
     shutdown = trio.Event()
     async with running_server(config, **more) as server, trio.open_nursery() as nursery:
         settings = front_settings(config, "127.0.0.1", port, None)
-        yield server, url_of(*await nursery.start(serve_front, settings, server, config.events, shutdown))
+        yield server, url_of(*await nursery.start(serve_front, settings, server, shutdown))
         shutdown.set()
 
 
