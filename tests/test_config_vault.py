@@ -10,7 +10,7 @@ import pytest
 
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import check_places
-from lithos.config.load import load_config, load_usable_config
+from lithos.config.load import load_config
 from lithos.config.sections import StorageConfig
 
 
@@ -31,8 +31,9 @@ def test_the_state_of_a_vault_goes_to_the_data_home(tmp_path: Path, vault: Path)
     storage = load_config(environment=environment).config.storage
     assert (storage.vault, storage.notes_folder) == (vault, vault)
     assert storage.data_dir == state_of(vault, tmp_path / "share")
-    usable, problems = load_usable_config(environment=environment)
-    assert (usable.config.storage, problems) == (storage, ())
+    problems: list[str] = []
+    usable = load_config(environment=environment, report=problems.extend)
+    assert (usable.config.storage, problems) == (storage, [])
 
 
 def test_a_data_directory_that_is_given_holds_the_state(tmp_path: Path, vault: Path) -> None:

@@ -13,7 +13,8 @@ BRIDGE = (
 )
 #: What `lithos brief --hook` and `lithos checkpoint --hook` load in all; a client waits (behaviour 244).
 HOOK = (
-    "lithos.cli, lithos.cli.briefing.hook, lithos.cli.checkpoint.hook, lithos.stores.lock, lithos.stores.told"
+    "lithos.cli, lithos.cli.hooks.briefing, lithos.cli.hooks.checkpoint, "
+    "lithos.stores.lock, lithos.stores.told"
 )
 HEAVY = (
     "mcp", "mcp_types", "pydantic", "quart", "flask", "werkzeug", "model2vec", "huggingface_hub", "joblib",

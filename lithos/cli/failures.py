@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from lithos.actors.kit import ActorGaveUp
 from lithos.cli.session import CommandFailed
@@ -16,19 +17,34 @@ from lithos.tools.contract.arguments import ArgumentFault
 
 OWNED = 4
 
-_KNOWN = (
-    ActorGaveUp,
-    AlreadyOwned,
-    ArgumentFault,
-    CannotListen,
-    CommandFailed,
-    CorruptDatabase,
-    DatabaseFailed,
-    NewerLayout,
-    OSError,
-    OwnerRefuses,
-    OwnerUnreachable,
-)
+#: What is said of what a command may fail with, and the exit code; the first that fits counts.
+_WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
+    AlreadyOwned: ("{}", OWNED),
+    OwnerRefuses: ("{}", OWNED),
+    CannotListen: ("{}", 1),
+    OwnerUnreachable: ("{}", 1),
+    ArgumentFault: ("{}", 1),
+    NewerLayout: ("{}", 1),
+    CorruptDatabase: (
+        "{}. It holds tasks, claims and the event journal, so nothing was started. "
+        "Restore it from a backup, or move the file away to begin without them.",
+        1,
+    ),
+    ActorGaveUp: ("A part of the server failed again and again: {}", 1),
+    DatabaseFailed: (
+        "A database in the data directory cannot be used: {}. Check that the directory is "
+        "writable and the disk has space.",
+        1,
+    ),
+    OSError: (
+        "A file or folder cannot be used: {}. Check that it is readable, "
+        "that the data directory is writable and that the disk has space.",
+        1,
+    ),
+}
+
+
+_KNOWN: Final[tuple[type[Exception], ...]] = (ExceptionGroup, CommandFailed, *_WORDS)
 
 
 @contextmanager
@@ -36,7 +52,7 @@ def explained_failures() -> Iterator[None]:
     """Turn what the block may fail with, alone or in groups, into `CommandFailed`; bugs pass through."""
     try:
         yield
-    except (ExceptionGroup, *_KNOWN) as failure:
+    except _KNOWN as failure:
         explained = next(filter(None, map(_explain, _leaves(failure))), None)
         if explained is None:
             raise
@@ -52,28 +68,7 @@ def _leaves(failure: BaseException) -> Iterator[BaseException]:
 
 
 def _explain(failure: BaseException) -> Exception | None:
-    match failure:
-        case CommandFailed() | BrokenPipeError():
-            return failure
-        case AlreadyOwned() | OwnerRefuses():
-            return CommandFailed(str(failure), OWNED)
-        case CannotListen() | OwnerUnreachable() | ArgumentFault() | NewerLayout():
-            return CommandFailed(str(failure))
-        case CorruptDatabase():
-            return CommandFailed(
-                f"{failure}. It holds tasks, claims and the event journal, so nothing was started. "
-                "Restore it from a backup, or move the file away to begin without them."
-            )
-        case ActorGaveUp():
-            return CommandFailed(f"A part of the server failed again and again: {failure}")
-        case DatabaseFailed():
-            return CommandFailed(
-                f"A database in the data directory cannot be used: {failure}. Check that the directory is "
-                "writable and the disk has space."
-            )
-        case OSError():
-            return CommandFailed(
-                f"A file or folder cannot be used: {failure}. Check that it is readable, "
-                "that the data directory is writable and that the disk has space."
-            )
-    return None
+    if isinstance(failure, CommandFailed | BrokenPipeError):
+        return failure
+    words = next((words for kind, words in _WORDS.items() if isinstance(failure, kind)), None)
+    return None if words is None else CommandFailed(words[0].format(failure), words[1])

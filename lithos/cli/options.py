@@ -1,15 +1,16 @@
-"""The argument parser: commands (queries, maintenance, backups, checks) and their options.
+"""The commands as one table: what each takes, how it is explained, and what runs it.
 
-Global options may come before or after the command.
+The parser, its help, shell completion and the reference are made of it. Global options may come before or
+after the command.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from attrs import frozen
 
@@ -22,164 +23,6 @@ from lithos.core.times import parse_time
 #: else that a hook does. `tests/cli/test_options.py` compares.
 SCOPES = ("indices", "graph", "provenance_projection")
 TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
-
-
-def add_maintenance(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    """Add the commands; `add` makes the parser for a name and a help text."""
-    _add_reindex(add("reindex", "bring the search indexes in line with the notes"))
-    _add_reconcile(add("reconcile", "repair what is derived from the notes; the notes stay as they are"))
-    _add_recalibrate(add("recalibrate-salience", "lift the salience of notes that sank too low"))
-    _add_extract(add("extract-entities", "find the names in all notes, by which they are filtered and found"))
-
-
-def _add_reindex(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--clear", action=argparse.BooleanOptionalAction, help="begin with empty indexes (default: no)"
-    )
-    parser.add_argument("--force", dest="clear", action="store_true", help="the same as --clear")
-
-
-def _add_reconcile(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-s", "--scope", choices=("all", *SCOPES), help="what to repair, each by itself (default: all)"
-    )
-    parser.add_argument(
-        "--accept-vanished",
-        action="store_true",
-        help="drop the notes whose files have vanished, also from a running server; nothing else",
-    )
-    parser.add_argument(
-        "--forget-questions",
-        action="store_true",
-        help="forget questions that notes were cited for, also in a running server; nothing else",
-    )
-    questions = parser.add_argument_group(
-        "which questions --forget-questions forgets, all conditions together"
-    )
-    questions.add_argument("--note", metavar="ID", help="that this note was cited for")
-    questions.add_argument("--agent", metavar="ID", help="that this agent was the first to ask")
-    questions.add_argument(
-        "--since", type=_time, metavar="TIME", help="asked last at or after this time (ISO 8601)"
-    )
-    questions.add_argument(
-        "--until", type=_time, metavar="TIME", help="asked last at or before this time (ISO 8601)"
-    )
-    _add_dry_run(parser)
-    parser.add_argument("--json-output", dest="as_json", action="store_true", help="the same as --json")
-
-
-def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--floor", type=_fraction, metavar="F", help="least salience, 0 to 1 (default: lcma.salience_floor)"
-    )
-    _add_dry_run(parser)
-
-
-def _add_extract(parser: argparse.ArgumentParser) -> None:
-    _add_dry_run(parser)
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="also replace entities that a person chose; needs lcma.write_entities",
-    )
-
-
-def _add_dry_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only tell what would change")
-
-
-def _fraction(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise ValueError(text)
-    return value
-
-
-def add_backups(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    """Add the commands; `add` makes the parser for a name and a help text."""
-    backup = add("backup", "copy everything that cannot be rebuilt, also while a server runs")
-    backup.add_argument("directory", metavar="DIR", help="where to; empty or absent")
-    restore = add("restore", "put a verified backup in the place of the data directory")
-    restore.add_argument("source", metavar="DIR-or-TAR", help="what `lithos backup` or `export` made")
-    restore.add_argument(
-        "--force", action="store_true", help="also where there is content; it is moved aside, not deleted"
-    )
-    export = add("export", "write notes, agents, tasks, claims, findings and edges as JSON lines")
-    export.add_argument(
-        "file", metavar="FILE", nargs="?", help="a new file; - for stdout (default for jsonl)"
-    )
-    export.add_argument(
-        "--format", choices=("jsonl", "tar"), help="tar: a backup in one archive (default: jsonl)"
-    )
-
-
-def _add_import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="a file or folder; its kind is recognised")
-    parser.add_argument("--from", dest="kind", metavar="KIND", help="its kind; an unknown one lists them all")
-    parser.add_argument("--into", metavar="FOLDER", help="folder below the notes (default: the top)")
-    parser.add_argument(
-        "--agent", metavar="NAME", help="who imports, for events and history (default: import)"
-    )
-    parser.add_argument(
-        "--recreate", action="store_true", help="also what was imported before and deleted here"
-    )
-    _add_dry_run(parser)
-
-
-def add_checks(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    """Add the commands; `add` makes the parser for a name and a help text."""
-    validate = add("validate", "look for mistakes in the note files; nothing is changed without --fix")
-    validate.add_argument(
-        "--fix",
-        nargs="?",
-        const=True,
-        choices=("ids",),
-        help="write missing titles and authors; with `ids` also missing ids, and new ones for duplicates",
-    )
-    validate.add_argument("--no-fix", dest="fix", action="store_false", help="only look (default)")
-    validate.add_argument("--yes", action="store_true", help="do not ask before --fix changes files")
-    validate.add_argument("--all", dest="everything", action="store_true", help="list infos and all entries")
-    validate.add_argument("--strict", action="store_true", help="exit 1 also when warnings remain")
-    _add_evaluate(add("evaluate", "ask the questions of a file and check that the right notes are found"))
-    add("doctor", "check the whole installation and say what to do; exit 1 when something is wrong")
-
-
-def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Ask the questions of a file and check that the right notes are found: a running server over HTTP, "
-        "else a copy of the files, which stay as they are. Exit 1 when a test fails or is worse than the "
-        "baseline. A server is asked as the agent `evaluate`: mode retrieve leaves receipts and statistics "
-        "there, as every retrieval does."
-    )
-    parser.add_argument("file", metavar="FILE", help="YAML, or JSON lines, of questions and expected notes")
-    parser.add_argument(
-        "--mode",
-        choices=TEST_MODES,
-        help="how to search, whatever the questions say (default: what each says, else hybrid)",
-    )
-    parser.add_argument(
-        "--k", type=_rank, metavar="N", help="cut of hit@k and recall@k, 1 to 50 (default: 5)"
-    )
-    parser.add_argument(
-        "--save", metavar="PATH", help="write a baseline: the ranks of this run; replaces an older one"
-    )
-    parser.add_argument(
-        "--against", metavar="PATH", help="compare with this baseline; exit 1 when one is worse"
-    )
-    parser.add_argument(
-        "--from-receipts",
-        action="store_true",
-        help="write FILE, which must not exist, from what agents asked and cited; nothing is asked",
-    )
-
-
-def _rank(text: str) -> int:
-    rank = int(text)
-    if not 1 <= rank <= 50:
-        raise ValueError(text)
-    return rank
-
-
 #: Clients that `lithos connect` knows.
 CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
@@ -213,338 +56,69 @@ class Invocation:
     typed: dict[str, Any]
 
 
-def parse_arguments(argv: Sequence[str]) -> Invocation:
-    """Parse, or exit with 2 and a usage message."""
-    given = vars(make_parser().parse_args(argv))
-    return Invocation(
-        command=given.pop("command"),
-        config=given.pop("config", None),
-        data_dir=given.pop("data_dir", None),
-        as_json=given.pop("as_json", False),
-        typed=given,
-    )
+#: An option or argument for `add_argument`: its names, and the rest. This has `alone` beside, for those of a
+#: command that exclude each other, and `under`, the heading of those that belong together.
+Taken = tuple[list[str], dict[str, Any]]
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """All commands and options: for parsing, for shell completion and for the reference."""
-    shared = _global_options()
-    parser = argparse.ArgumentParser(
-        prog="lithos",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[shared],
-        argument_default=argparse.SUPPRESS,
-    )
-    parser.add_argument("--version", action="version", version=f"lithos {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def add(name: str, help_text: str) -> argparse.ArgumentParser:
-        return commands.add_parser(
-            name,
-            help=help_text,
-            description=help_text[0].upper() + help_text[1:] + ".",
-            parents=[shared],
-            argument_default=argparse.SUPPRESS,
-        )
-
-    _add_serve(add("serve", "serve the notes to agents over MCP"))
-    _add_search(add("search", "search the notes"))
-    _add_brief(add("brief", "print a briefing of the running server: what its notes say, within a budget"))
-    _add_checkpoint(add("checkpoint", "keep what a session learned as a note of the running server"))
-    add("stats", "print numbers about the notes and their indexes")
-    _add_inspect(add("inspect", "look at the state of the server, its agents, tasks or one note"))
-    _add_audit(add("audit", "tell who read which note"))
-    _add_history(add("history", "list the versions of a note, what changed, or the deleted notes"))
-    _add_restore_note(add("restore-note", "bring an earlier version of a note back, also of a deleted one"))
-    _add_undo(add("undo", "take the changes of one agent back; what others changed stays"))
-    _add_wait(add("wait", "wait for an event and print it as JSON; exit 3 when none came in time"))
-    _add_events(add("events", "print events as JSON, one a line"))
-    add_maintenance(add)
-    add_checks(add)
-    add_backups(add)
-    _add_import(add("import", "bring notes of another program in; the source stays as it is"))
-    _add_top(add("top", "show what a running server does, live in the terminal"))
-    _add_demo(add("demo", "watch two agents share notes and work, on a folder that is thrown away"))
-    _add_token(add("token", "create, list and revoke tokens: who may use the server, and what they may do"))
-    _add_connect(
-        add("connect", "connect a client: print what it needs, or write it into its own configuration")
-    )
-    add("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos")
-    _add_bundle(
-        add("bundle", "write the published forms: server.json, the .mcpb bundle, the plugin marketplace")
-    )
-    _add_completion(add("completion", "print a script that completes commands and options in a shell"))
-    return parser
+def _take(spelling: str, text: str, kind: Callable[[str], Any] | None = None, **more: Any) -> Taken:
+    """What takes a value, spelled as in its help: `-n --limit N`, `query QUERY`; `kind` reads the value."""
+    *names, last = spelling.split(" ")
+    if last.startswith("-") or not names:
+        names.append(last)
+    else:
+        more["metavar"] = last
+    return names, {**more, "type": kind, "help": text}
 
 
-def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--stay",
-        action="store_true",
-        help="play a day of six agents and serve its console until Ctrl+C; with --vault beside a copy of it",
-    )
-    parser.add_argument("--port", type=int, metavar="N", help="port of the console (default: a free one)")
+def _flag(spelling: str, text: str, **more: Any) -> Taken:
+    """What is given or not."""
+    return spelling.split(" "), {"action": "store_true", **more, "help": text}
 
 
-def _global_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    group = options.add_argument_group("global options")
-    group.add_argument("-c", "--config", type=Path, metavar="PATH", help="YAML configuration file")
-    group.add_argument("-d", "--data-dir", type=Path, metavar="PATH", help="data directory (default: ./data)")
-    group.add_argument(
-        "--vault",
-        type=Path,
-        metavar="PATH",
-        help="serve this folder of Markdown files where it lies; state goes to the data directory",
-    )
-    group.add_argument("--json", dest="as_json", action="store_true", help="print JSON only")
-    group.add_argument("--telemetry-console", action="store_true", help="print telemetry on stderr")
-    return options
+class Command(NamedTuple):
+    """A command, or a part of one.
+
+    `runs` names the module below `lithos.cli`, imported only then, and the function, which gets a `Session`,
+    or where `needs_session` is False the `Invocation`. Which of `parts` it is has the name `chosen`.
+    """
+
+    name: str
+    help: str
+    runs: str = ""
+    takes: Sequence[Taken] = ()
+    description: str | None = None
+    needs_session: bool = True
+    chosen: str = ""
+    parts: Sequence[Command] = ()
 
 
-def _add_serve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-t", "--transport", choices=("stdio", "sse", "http"), help="how clients connect (default: stdio)"
-    )
-    parser.add_argument("--host", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("-p", "--port", type=int, help="port to listen on (default: 8765; 0: any)")
-    parser.add_argument(
-        "--watch", action=argparse.BooleanOptionalAction, help="notice edits by other programs"
-    )
-    parser.add_argument("--tools", choices=("core", "standard", "full"), help="which tools to list")
+def _number(
+    name: str, read: Callable[[str], Any], accepts: Callable[[Any], bool], wanted: str = ""
+) -> Callable[[str], Any]:
+    """Reads numbers that are accepted; a refusal of the parser says what is wanted, or else has the name."""
+
+    def convert(text: str) -> Any:
+        value = read(text)
+        if not accepts(value):
+            raise argparse.ArgumentTypeError(wanted) if wanted else ValueError(text)
+        return value
+
+    convert.__name__ = name
+    return convert
 
 
-def _add_search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", metavar="QUERY", help="what to look for")
-    mode = parser.add_mutually_exclusive_group()
-    for name, text in (
-        ("fulltext", "by words"),
-        ("semantic", "by meaning"),
-        ("hybrid", "by both (default)"),
-    ):
-        mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
-    parser.add_argument("-n", "--limit", type=int, help="most results (default: 5)")
-
-
-def _add_brief(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "query", metavar="QUERY", nargs="?", help="what it is about (--hook without: the project's name)"
-    )
-    parser.add_argument("--task", metavar="ID", help="the task that it is for")
-    parser.add_argument("--budget", type=_count, metavar="N", help="most tokens (default: 2000; --hook: 800)")
-    parser.add_argument(
-        "--agent", type=_agent, metavar="NAME", help="who asks, for the audit and private notes"
-    )
-    parser.add_argument("--since", metavar="CURSOR", help="only what changed after this cursor of an answer")
-    parser.add_argument(
-        "--hook",
-        action="store_true",
-        help="for a client: at most 800 tokens, and without a server nothing and exit 0, in a second",
-    )
-    parser.add_argument(
-        "--session", metavar="ID", help="never repeat to this session what was printed before"
-    )
-    _add_client(parser)
-
-
-def _add_client(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--client", metavar="NAME", help="the client's name: without --agent the agent is NAME@HOST"
-    )
-
-
-def _add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Keep a text as a note below checkpoints/: one note for each session, each text once. "
-        "Give it with --text, in a FILE, or on stdin."
-    )
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the text; - for stdin")
-    parser.add_argument("--text", metavar="TEXT", help="the text, at most 16,000 characters")
-    parser.add_argument("--session", metavar="ID", help="whose note it joins (default: the agent's of today)")
-    parser.add_argument("--agent", type=_agent, metavar="NAME", help="who keeps it (default: CLIENT@HOST)")
-    _add_client(parser)
-    parser.add_argument(
-        "--hook",
-        action="store_true",
-        help="for a client: keep the text, or without one remind the agent; silent without a server, exit 0",
-    )
-
-
-def _add_bundle(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "directory", metavar="DIR", help="where to; empty, absent, or written by this command"
-    )
-    parser.add_argument(
-        "--name", metavar="NAME", help="the name in the MCP registry, as io.github.OWNER/NAME"
-    )
-    parser.add_argument("--image", metavar="REFERENCE", help="the container image, with its tag")
-
-
-def _add_inspect(parser: argparse.ArgumentParser) -> None:
-    subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
-    shared = _global_options()
-
-    def add(name: str, help_text: str) -> argparse.ArgumentParser:
-        return subjects.add_parser(name, help=help_text, parents=[shared], argument_default=argparse.SUPPRESS)
-
-    add("health", "components and their state; exit 1 when degraded")
-    add("agents", "agents that were here")
-    tasks = add("tasks", "open tasks with claims, findings and blockers, newest first")
-    tasks.add_argument("--all", dest="closed", action="store_true", help="closed ones too")
-    document = add("doc", "one note; exit 1 when there is none")
-    document.add_argument(
-        "document", metavar="ID-PATH-or-TITLE", help="note id, path below knowledge/, or title"
-    )
-    document.add_argument("--content", action="store_true", help="print the text as well")
-
-
-def _add_audit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-a", "--agent", metavar="ID", help="only what this agent read")
-    parser.add_argument("-s", "--since", metavar="TIME", help="only what is later than this time (ISO 8601)")
-    parser.add_argument("-n", "--limit", type=_count, metavar="N", help="most rows (default: 50)")
-    parser.add_argument("--doc", metavar="ID", help="only reads of this note")
-
-
-def _add_history(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("note", metavar="ID-or-PATH", nargs="?", help="note id, or path below knowledge/")
-    parser.add_argument(
-        "--diff", metavar="A..B", help="what changed from version A to B; A alone: from the one before it"
-    )
-    parser.add_argument("--deleted", action="store_true", help="list the notes that can be brought back")
-    parser.add_argument("-n", "--limit", type=_count, metavar="N", help="most rows (default: 20)")
-
-
-def _add_restore_note(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("note", metavar="ID", help="note id, or path below knowledge/")
-    # `--version` alone is the program's.
-    parser.add_argument(
-        "--version", dest="note_version", type=_count, metavar="N", required=True, help="which version"
-    )
-
-
-def _add_undo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--agent", metavar="NAME", required=True, help="whose changes")
-    parser.add_argument(
-        "--since", type=_time, metavar="TIME", required=True, help="made at or after this time (ISO 8601)"
-    )
-    parser.add_argument("--until", type=_time, metavar="TIME", help="made before this time (default: now)")
-    _add_dry_run(parser)
-
-
-def _add_filters(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--types", metavar="A,B", help="only events of these types")
-    parser.add_argument("--tags", metavar="A,B", help="only events with one of these tags")
-
-
-def _add_wait(parser: argparse.ArgumentParser) -> None:
-    _add_filters(parser)
-    parser.add_argument("--task", metavar="ID", help="only events of this task")
-    begin = parser.add_mutually_exclusive_group()
-    begin.add_argument("--since", metavar="CURSOR", help="id of an event; what came after it counts too")
-    begin.add_argument("--cursor", metavar="NAME", help="go on after what this name was told, and remember")
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds to wait (default: for ever)")
-
-
-def _add_events(parser: argparse.ArgumentParser) -> None:
-    _add_filters(parser)
-    parser.add_argument("--since", metavar="CURSOR", help="id of an event; begin after it")
-    parser.add_argument("--limit", type=_count, metavar="N", help="end after so many")
-    parser.add_argument(
-        "--no-follow", dest="follow", action="store_false", help="end with the newest event there is"
-    )
-
-
-def _add_top(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--interval", type=_pause, metavar="S", help="seconds between two looks (default: 1)")
-
-
-def _add_connect(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Print what a client needs to reach this server, ready to paste. With --write it is put into the "
-        "client's own configuration file, where every other byte stays; a backup is kept beside it, and "
-        "--remove gives the file back as it was."
-    )
-    parser.add_argument(
-        "client",
-        metavar="CLIENT",
-        nargs="?",
-        choices=CLIENTS,
-        default=None,  # a default that is left out counts as a wrong choice
-        help=f"one of {', '.join(CLIENTS)}",
-    )
-    does = parser.add_mutually_exclusive_group()
-    does.add_argument("--write", action="store_true", help="put the entry into the client's configuration")
-    does.add_argument("--remove", action="store_true", help="take the entry out again")
-    does.add_argument(
-        "--list", action="store_true", help="tell which clients are here, and what is connected"
-    )
-    parser.add_argument(
-        "--scope",
-        choices=("user", "project"),
-        help="whose configuration: yours, or that of the project in this folder (default: user)",
-    )
-    parser.add_argument(
-        "--transport",
-        choices=("http", "stdio"),
-        help="how it connects (default for --write: stdio; http in a project, and for agent-zero)",
-    )
-    parser.add_argument("--name", metavar="NAME", help="what the entry is called (default: lithos)")
-    parser.add_argument(
-        "--file", type=Path, metavar="PATH", help="the client's configuration file, where it is elsewhere"
-    )
-    parser.add_argument(
-        "--agent",
-        type=_agent,
-        metavar="ID",
-        help="the agent id to use there (default: CLIENT@HOST of this machine)",
-    )
-    does.add_argument(
-        "--plugin", metavar="DIR", help="write a plugin there: server, skill and hooks (claude-code)"
-    )
-
-
-def _add_token(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    shared = _global_options()
-
-    def add(name: str, help_text: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=help_text, parents=[shared], argument_default=argparse.SUPPRESS)
-
-    create = add("create", "make a token and print it, once")
-    create.add_argument("name", metavar="NAME", help="what to call it: letters, digits and . _ - @")
-    create.add_argument("--agent", metavar="ID", help="whoever has it acts as this agent and as no other")
-    create.add_argument("--rights", choices=RIGHTS, help="what it may do (default: write)")
-    create.add_argument("--expires", type=_days, metavar="DAYS", help="how long it lives (default: for ever)")
-    add("list", "names, rights, agents and ends; never the tokens themselves")
-    revoke = add("revoke", "end a token; a running server ends its streams within 2 seconds")
-    revoke.add_argument("name", metavar="NAME", help="its name")
-    add("off", "ask for no named token any more, once all are revoked")
-
-
-def _add_completion(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds < float("inf"):
-        raise ValueError(text)
-    return seconds
-
-
-def _pause(text: str) -> float:
-    seconds = _seconds(text)
-    if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError("give 0.1 to 3600 seconds")
-    return seconds
-
-
-def _days(text: str) -> float:
-    days = float(text)
-    if not 0 < days <= LONGEST_LIFE:
-        raise argparse.ArgumentTypeError(f"give more than 0 days and at most {LONGEST_LIFE:,}")
-    return days
+_fraction = _number("_fraction", float, lambda value: 0 <= value <= 1)
+_rank = _number("_rank", int, lambda rank: 1 <= rank <= 50)
+_seconds = _number("_seconds", float, lambda seconds: 0 <= seconds < float("inf"))
+_pause = _number("_pause", _seconds, lambda pause: 0.1 <= pause <= 3600, "give 0.1 to 3600 seconds")
+_days = _number(
+    "_days",
+    float,
+    lambda days: 0 < days <= LONGEST_LIFE,
+    f"give more than 0 days and at most {LONGEST_LIFE:,}",
+)
+_count = _number("_count", int, lambda count: count >= 1)
 
 
 def _agent(text: str) -> str:
@@ -559,8 +133,323 @@ def _time(text: str) -> datetime:
     return parse_time(text)
 
 
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError(text)
-    return count
+_GLOBAL: Final[Sequence[Taken]] = tuple(
+    (names, {**given, "under": "global options"})
+    for names, given in (
+        _take("-c --config PATH", "YAML configuration file", Path),
+        _take("-d --data-dir PATH", "data directory (default: ./data)", Path),
+        _take(
+            "--vault PATH",
+            "serve this folder of Markdown files where it lies; state goes to the data directory",
+            Path,
+        ),
+        _flag("--json", "print JSON only", dest="as_json"),
+        _flag("--telemetry-console", "print telemetry on stderr"),
+    )
+)
+_DRY_RUN: Final = _flag("--dry-run", "only tell what would change")
+_FILTERS: Final = (
+    _take("--types A,B", "only events of these types"),
+    _take("--tags A,B", "only events with one of these tags"),
+)
+_CLIENT: Final = _take("--client NAME", "the client's name: without --agent the agent is NAME@HOST")
+#: Of the questions that `reconcile --forget-questions` forgets.
+_WHICH: Final = "which questions --forget-questions forgets, all conditions together"
+_MODE: Final[dict[str, Any]] = {"action": "store_const", "dest": "mode", "alone": True}
+
+_COMMANDS: Final = (
+    Command("serve", "serve the notes to agents over MCP", "commands.serve:run_serve", (
+        _take("-t --transport", "how clients connect (default: stdio)", choices=("stdio", "sse", "http")),
+        _take("--host", "address to listen on (default: 127.0.0.1)"),
+        _take("-p --port", "port to listen on (default: 8765; 0: any)", int),
+        _flag("--watch", "notice edits by other programs", action=argparse.BooleanOptionalAction),
+        _take("--tools", "which tools to list", choices=("core", "standard", "full")),
+    )),
+    Command("search", "search the notes", "commands.queries:run_search", (
+        _take("query QUERY", "what to look for"),
+        _flag("--fulltext", "by words", const="fulltext", **_MODE),
+        _flag("--semantic", "by meaning", const="semantic", **_MODE),
+        _flag("--hybrid", "by both (default)", const="hybrid", **_MODE),
+        _take("-n --limit", "most results (default: 5)", int),
+    )),
+    Command("brief", "print a briefing of the running server: what its notes say, within a budget",
+        "commands.sessions:run_brief", (
+        _take("query QUERY", "what it is about (--hook without: the project's name)", nargs="?"),
+        _take("--task ID", "the task that it is for"),
+        _take("--budget N", "most tokens (default: 2000; --hook: 800)", _count),
+        _take("--agent NAME", "who asks, for the audit and private notes", _agent),
+        _take("--since CURSOR", "only what changed after this cursor of an answer"),
+        _flag("--hook",
+            "for a client: at most 800 tokens, and without a server nothing and exit 0, in a second"),
+        _take("--session ID", "never repeat to this session what was printed before"),
+        _CLIENT,
+    )),
+    Command("checkpoint", "keep what a session learned as a note of the running server",
+        "commands.sessions:run_checkpoint", (
+        _take("file FILE", "the text; - for stdin", nargs="?"),
+        _take("--text TEXT", "the text, at most 16,000 characters"),
+        _take("--session ID", "whose note it joins (default: the agent's of today)"),
+        _take("--agent NAME", "who keeps it (default: CLIENT@HOST)", _agent),
+        _CLIENT,
+        _flag("--hook",
+            "for a client: keep the text, or without one remind the agent; silent without a server, exit 0"),
+        ),
+        "Keep a text as a note below checkpoints/: one note for each session, each text once. "
+        "Give it with --text, in a FILE, or on stdin.",
+    ),
+    Command("stats", "print numbers about the notes and their indexes", "commands.queries:run_stats"),
+    Command("inspect", "look at the state of the server, its agents, tasks or one note",
+        "commands.queries:run_inspect",
+        chosen="subject", parts=(
+            Command("health", "components and their state; exit 1 when degraded"),
+            Command("agents", "agents that were here"),
+            Command("tasks", "open tasks with claims, findings and blockers, newest first", takes=(
+                _flag("--all", "closed ones too", dest="closed"),
+            )),
+            Command("doc", "one note; exit 1 when there is none", takes=(
+                _take("document ID-PATH-or-TITLE", "note id, path below knowledge/, or title"),
+                _flag("--content", "print the text as well"),
+            )),
+        ),
+    ),
+    Command("audit", "tell who read which note", "commands.queries:run_audit", (
+        _take("-a --agent ID", "only what this agent read"),
+        _take("-s --since TIME", "only what is later than this time (ISO 8601)"),
+        _take("-n --limit N", "most rows (default: 50)", _count),
+        _take("--doc ID", "only reads of this note"),
+    )),
+    Command("history", "list the versions of a note, what changed, or the deleted notes",
+        "commands.history:run_history", (
+        _take("note ID-or-PATH", "note id, or path below knowledge/", nargs="?"),
+        _take("--diff A..B", "what changed from version A to B; A alone: from the one before it"),
+        _flag("--deleted", "list the notes that can be brought back"),
+        _take("-n --limit N", "most rows (default: 20)", _count),
+    )),
+    Command("restore-note", "bring an earlier version of a note back, also of a deleted one",
+        "commands.history:run_restore_note", (
+        _take("note ID", "note id, or path below knowledge/"),
+        # `--version` alone is the program's.
+        _take("--version N", "which version", _count, dest="note_version", required=True),
+    )),
+    Command("undo", "take the changes of one agent back; what others changed stays",
+        "commands.history:run_undo", (
+        _take("--agent NAME", "whose changes", required=True),
+        _take("--since TIME", "made at or after this time (ISO 8601)", _time, required=True),
+        _take("--until TIME", "made before this time (default: now)", _time),
+        _DRY_RUN,
+    )),
+    Command("wait", "wait for an event and print it as JSON; exit 3 when none came in time",
+        "commands.events:run_wait", (
+        *_FILTERS,
+        _take("--task ID", "only events of this task"),
+        _take("--since CURSOR", "id of an event; what came after it counts too", alone=True),
+        _take("--cursor NAME", "go on after what this name was told, and remember", alone=True),
+        _take("--timeout S", "seconds to wait (default: for ever)", _seconds),
+    )),
+    Command("events", "print events as JSON, one a line", "commands.events:run_events", (
+        *_FILTERS,
+        _take("--since CURSOR", "id of an event; begin after it"),
+        _take("--limit N", "end after so many", _count),
+        _flag("--no-follow", "end with the newest event there is", action="store_false", dest="follow"),
+    )),
+    Command("reindex", "bring the search indexes in line with the notes",
+        "commands.maintenance:run_reindex", (
+        _flag("--clear", "begin with empty indexes (default: no)", action=argparse.BooleanOptionalAction),
+        _flag("--force", "the same as --clear", dest="clear"),
+    )),
+    Command("reconcile", "repair what is derived from the notes; the notes stay as they are",
+        "commands.maintenance:run_reconcile", (
+        _take("-s --scope", "what to repair, each by itself (default: all)", choices=("all", *SCOPES)),
+        _flag("--accept-vanished",
+            "drop the notes whose files have vanished, also from a running server; nothing else"),
+        _flag("--forget-questions",
+            "forget questions that notes were cited for, also in a running server; nothing else"),
+        _take("--note ID", "that this note was cited for", under=_WHICH),
+        _take("--agent ID", "that this agent was the first to ask", under=_WHICH),
+        _take("--since TIME", "asked last at or after this time (ISO 8601)", _time, under=_WHICH),
+        _take("--until TIME", "asked last at or before this time (ISO 8601)", _time, under=_WHICH),
+        _DRY_RUN,
+        _flag("--json-output", "the same as --json", dest="as_json"),
+    )),
+    Command("recalibrate-salience", "lift the salience of notes that sank too low",
+        "commands.maintenance:run_recalibrate", (
+        _take("--floor F", "least salience, 0 to 1 (default: lcma.salience_floor)", _fraction),
+        _DRY_RUN,
+    )),
+    Command("extract-entities", "find the names in all notes, by which they are filtered and found",
+        "commands.maintenance:run_extract", (
+        _DRY_RUN,
+        _flag("--force", "also replace entities that a person chose; needs lcma.write_entities"),
+    )),
+    Command("validate", "look for mistakes in the note files; nothing is changed without --fix",
+        "commands.checks:run_validate", (
+        _take("--fix",
+            "write missing titles and authors; with `ids` also missing ids, and new ones for duplicates",
+            nargs="?", const=True, choices=("ids",)),
+        _flag("--no-fix", "only look (default)", action="store_false", dest="fix"),
+        _flag("--yes", "do not ask before --fix changes files"),
+        _flag("--all", "list infos and all entries", dest="everything"),
+        _flag("--strict", "exit 1 also when warnings remain"),
+    )),
+    Command("evaluate", "ask the questions of a file and check that the right notes are found",
+        "commands.evaluating:run_evaluate", (
+        _take("file FILE", "YAML, or JSON lines, of questions and expected notes"),
+        _take("--mode", "how to search, whatever the questions say (default: what each says, else hybrid)",
+            choices=TEST_MODES),
+        _take("--k N", "cut of hit@k and recall@k, 1 to 50 (default: 5)", _rank),
+        _take("--save PATH", "write a baseline: the ranks of this run; replaces an older one"),
+        _take("--against PATH", "compare with this baseline; exit 1 when one is worse"),
+        _flag("--from-receipts",
+            "write FILE, which must not exist, from what agents asked and cited; nothing is asked"),
+        ),
+        "Ask the questions of a file and check that the right notes are found: a running server over HTTP, "
+        "else a copy of the files, which stay as they are. Exit 1 when a test fails or is worse than the "
+        "baseline. A server is asked as the agent `evaluate`: mode retrieve leaves receipts and statistics "
+        "there, as every retrieval does.",
+    ),
+    Command("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
+        "commands.checks:run_doctor", needs_session=False,  # it tells what is wrong in a configuration, too
+    ),
+    Command("backup", "copy everything that cannot be rebuilt, also while a server runs",
+        "commands.backup:run_backup", (_take("directory DIR", "where to; empty or absent"),),
+    ),
+    Command("restore", "put a verified backup in the place of the data directory",
+        "commands.backup:run_restore", (
+        _take("source DIR-or-TAR", "what `lithos backup` or `export` made"),
+        _flag("--force", "also where there is content; it is moved aside, not deleted"),
+    )),
+    Command("export", "write notes, agents, tasks, claims, findings and edges as JSON lines",
+        "commands.backup:run_export", (
+        _take("file FILE", "a new file; - for stdout (default for jsonl)", nargs="?"),
+        _take("--format", "tar: a backup in one archive (default: jsonl)", choices=("jsonl", "tar")),
+    )),
+    Command("import", "bring notes of another program in; the source stays as it is",
+        "commands.importing:run_import", (
+        _take("source SOURCE", "a file or folder; its kind is recognised"),
+        _take("--from KIND", "its kind; an unknown one lists them all", dest="kind"),
+        _take("--into FOLDER", "folder below the notes (default: the top)"),
+        _take("--agent NAME", "who imports, for events and history (default: import)"),
+        _flag("--recreate", "also what was imported before and deleted here"),
+        _DRY_RUN,
+    )),
+    Command("top", "show what a running server does, live in the terminal", "top:run_top", (
+        _take("--interval S", "seconds between two looks (default: 1)", _pause),
+    )),
+    Command("demo", "watch two agents share notes and work, on a folder that is thrown away",
+        "demo.play:run_demo", (
+        _flag("--stay",
+            "play a day of six agents and serve its console until Ctrl+C; with --vault beside a copy of it"),
+        _take("--port N", "port of the console (default: a free one)", int),
+    )),
+    Command("token", "create, list and revoke tokens: who may use the server, and what they may do",
+        "commands.tokens:run_token", chosen="action", parts=(
+            Command("create", "make a token and print it, once", takes=(
+                _take("name NAME", "what to call it: letters, digits and . _ - @"),
+                _take("--agent ID", "whoever has it acts as this agent and as no other"),
+                _take("--rights", "what it may do (default: write)", choices=RIGHTS),
+                _take("--expires DAYS", "how long it lives (default: for ever)", _days),
+            )),
+            Command("list", "names, rights, agents and ends; never the tokens themselves"),
+            Command("revoke", "end a token; a running server ends its streams within 2 seconds", takes=(
+                _take("name NAME", "its name"),
+            )),
+            Command("off", "ask for no named token any more, once all are revoked"),
+        ),
+    ),
+    Command("connect", "connect a client: print what it needs, or write it into its own configuration",
+        "connecting.command:run_connect", (
+        # A default that is left out would count as a wrong choice.
+        _take("client CLIENT", f"one of {', '.join(CLIENTS)}", nargs="?", choices=CLIENTS, default=None),
+        _flag("--write", "put the entry into the client's configuration", alone=True),
+        _flag("--remove", "take the entry out again", alone=True),
+        _flag("--list", "tell which clients are here, and what is connected", alone=True),
+        _take("--scope", "whose configuration: yours, or that of the project in this folder (default: user)",
+            choices=("user", "project")),
+        _take("--transport",
+            "how it connects (default for --write: stdio; http in a project, and for agent-zero)",
+            choices=("http", "stdio")),
+        _take("--name NAME", "what the entry is called (default: lithos)"),
+        _take("--file PATH", "the client's configuration file, where it is elsewhere", Path),
+        _take("--agent ID", "the agent id to use there (default: CLIENT@HOST of this machine)", _agent),
+        _take("--plugin DIR", "write a plugin there: server, skill and hooks (claude-code)", alone=True),
+        ),
+        "Print what a client needs to reach this server, ready to paste. With --write it is put into the "
+        "client's own configuration file, where every other byte stays; a backup is kept beside it, and "
+        "--remove gives the file back as it was.",
+    ),
+    Command("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
+        "plugin.writing:run_skill",
+        needs_session=False,  # the same for every configuration
+    ),
+    Command("bundle", "write the published forms: server.json, the .mcpb bundle, the plugin marketplace",
+        "plugin.bundle:run_bundle", (
+        _take("directory DIR", "where to; empty, absent, or written by this command"),
+        _take("--name NAME", "the name in the MCP registry, as io.github.OWNER/NAME"),
+        _take("--image REFERENCE", "the container image, with its tag"),
+    )),
+    Command("completion", "print a script that completes commands and options in a shell",
+        "completion:run_completion",
+        (_take("shell SHELL", f"one of {', '.join(SHELLS)}", choices=SHELLS),),
+        needs_session=False,  # a shell that starts wants no words about a configuration
+    ),
+)  # fmt: skip
+COMMANDS: Final = {command.name: command for command in _COMMANDS}
+
+
+def parse_arguments(argv: Sequence[str]) -> Invocation:
+    """Parse, or exit with 2 and a usage message."""
+    given = vars(make_parser().parse_args(argv))
+    return Invocation(
+        command=given.pop("command"),
+        config=given.pop("config", None),
+        data_dir=given.pop("data_dir", None),
+        as_json=given.pop("as_json", False),
+        typed=given,
+    )
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All commands and options: for parsing, for shell completion and for the reference."""
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    _declare(shared, _GLOBAL)
+    parser = argparse.ArgumentParser(
+        prog="lithos",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[shared],
+        argument_default=argparse.SUPPRESS,
+    )
+    parser.add_argument("--version", action="version", version=f"lithos {__version__}")
+    _add_commands(parser, "command", _COMMANDS, shared)
+    return parser
+
+
+def _add_commands(
+    parser: argparse.ArgumentParser, chosen: str, commands: Sequence[Command], shared: argparse.ArgumentParser
+) -> None:
+    added = parser.add_subparsers(dest=chosen, required=True, metavar=chosen.upper())
+    for command in commands:
+        sentence = f"{command.help[0].upper()}{command.help[1:]}." if command.runs else None
+        inner = added.add_parser(
+            command.name,
+            help=command.help,
+            description=command.description or sentence,
+            parents=[shared],
+            argument_default=argparse.SUPPRESS,
+        )
+        _declare(inner, command.takes)
+        if command.parts:
+            _add_commands(inner, command.chosen, command.parts, shared)
+
+
+def _declare(parser: argparse.ArgumentParser, takes: Iterable[Taken]) -> None:
+    """Tell the parser what a command takes."""
+    groups: dict[str | bool, Any] = {"": parser}
+    for names, given in takes:
+        rest = dict(given)
+        alone, under = rest.pop("alone", False), rest.pop("under", "")
+        if (alone or under) not in groups:
+            made = parser.add_mutually_exclusive_group() if alone else parser.add_argument_group(under)
+            groups[alone or under] = made
+        groups[alone or under].add_argument(*names, **rest)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from types import TracebackType
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lithos.cli.printable import make_printable
+from lithos.cli.options import Invocation
 from lithos.cli.session import CommandFailed, Session
+from lithos.cli.streams import make_printable
 from lithos.config.load import logs_json
 from lithos.telemetry import ensure_logging, get_logger
 
@@ -28,12 +29,24 @@ def print_line(text: str) -> None:
     print(make_printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
-def print_pairs(title: str, pairs: dict[str, Any]) -> None:
+def tell(asked: Session | Invocation, document: Any, lines: str | Iterable[str]) -> None:
+    """The answer of a command: the document with `--json`, else the lines."""
+    if asked.as_json:
+        print_json(document)
+        return
+    for line in (lines,) if isinstance(lines, str) else lines:
+        print_line(line)
+
+
+def warn(text: str) -> None:
+    """A line for a person on stderr, whatever the answer is."""
+    print(f"lithos: {text}", file=sys.stderr)
+
+
+def list_pairs(title: str, pairs: Mapping[str, Any]) -> list[str]:
     """A heading and aligned values."""
-    print_line(title)
     width = max(map(len, pairs), default=0) + 1
-    for name, value in pairs.items():
-        print_line(f"  {name + ':':<{width}} {value}")
+    return [title, *(f"  {name + ':':<{width}} {value}" for name, value in pairs.items())]
 
 
 log = get_logger("lithos.serve")
@@ -45,17 +58,15 @@ def report_failure(failure: CommandFailed, *, serves: bool) -> None:
         ensure_logging(sys.stderr)
         log.error("not serving", reason=str(failure), exit_code=failure.exit_code)
     else:
-        print(f"lithos: {failure}", file=sys.stderr)
+        warn(str(failure))
 
 
 def log_bugs() -> None:
     """From now on what nobody expected ends the process with a line of the log, where that is JSON."""
     if logs_json(os.environ):
-        sys.excepthook = _log_bug
-
-
-def _log_bug(_: type[BaseException], bug: BaseException, __: TracebackType | None) -> None:
-    log.error("the server failed", reason=repr(bug), exit_code=1, exc=bug)
+        sys.excepthook = lambda _, bug, __: log.error(
+            "the server failed", reason=repr(bug), exit_code=1, exc=bug
+        )
 
 
 def announce(session: Session, text: str, **fields: str) -> None:
@@ -63,7 +74,7 @@ def announce(session: Session, text: str, **fields: str) -> None:
     try:
         if session.config.server.transport == "stdio":
             print(text, file=sys.stderr, flush=True)
-        elif session.invocation.as_json:
+        elif session.as_json:
             if fields:
                 print_json({"status": "serving", **fields})
         else:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
 from lithos.cli.options import Invocation
 from lithos.cli.streams import LossyStream
 from lithos.config.catalogue import Config
-from lithos.config.load import load_config, load_log_settings
+from lithos.config.load import LogSettings, load_config, load_log_settings
 from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
 from lithos.stores.notes.obsidian import find_own_notes
@@ -27,6 +30,7 @@ _SETTINGS = {
     "vault": "storage.vault",
     "telemetry_console": "telemetry.console_fallback",
 }
+_NO_VAULT = "There is no folder {}. Name the folder of your notes with --vault."
 
 
 class CommandFailed(Exception):
@@ -35,6 +39,22 @@ class CommandFailed(Exception):
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def first_of(failure: BaseException) -> BaseException:
+    """The first failure in a group, or the one that it is."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure
+
+
+@contextmanager
+def refusing(*kinds: type[Exception], exit_code: int = 1) -> Iterator[None]:
+    """End the command with the words of an exception of these kinds."""
+    try:
+        yield
+    except kinds as refusal:
+        raise CommandFailed(str(refusal), exit_code) from refusal
 
 
 @frozen
@@ -47,16 +67,32 @@ class Session:
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
 
+    @property
+    def typed(self) -> dict[str, Any]:
+        """The options that were given explicitly."""
+        return self.invocation.typed
 
-def missing_notes(config: Config, way_out: str) -> str:
-    """The message that the folder of the notes is not there."""
-    storage = config.storage
-    if storage.vault is not None:
-        return f"There is no folder {storage.vault}. Name the folder of your notes with --vault."
-    return (
-        f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
-        f"Name the folder of your notes with --vault or the data directory with --data-dir, {way_out}"
-    )
+    @property
+    def as_json(self) -> bool:
+        """Whether the answer is a JSON document."""
+        return self.invocation.as_json
+
+    @property
+    def private(self) -> Path:
+        """The folder of what Lithos keeps beside the notes."""
+        return self.config.storage.data_dir / ".lithos"
+
+    def require_notes(self, way_out: str) -> None:
+        """Raises `CommandFailed` unless the folder of the notes is there; `way_out` ends the message."""
+        storage = self.config.storage
+        if storage.notes_folder.is_dir():
+            return
+        if storage.vault is not None:
+            raise CommandFailed(_NO_VAULT.format(storage.vault))
+        raise CommandFailed(
+            f"There are no notes in {storage.data_dir}: the folder {storage.knowledge_subdir} is missing. "
+            f"Name the folder of your notes with --vault or the data directory with --data-dir, {way_out}"
+        )
 
 
 def check_places(storage: StorageConfig, command: str) -> str | None:
@@ -75,7 +111,7 @@ def check_places(storage: StorageConfig, command: str) -> str | None:
             "anew beside them, name another --data-dir."
         )
     if not vault.is_dir() and command != "restore":
-        return f"There is no folder {vault}. Name the folder of your notes with --vault."
+        return _NO_VAULT.format(vault)
     real = os.path.realpath(data)
     if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
         return (
@@ -89,7 +125,8 @@ def load_session(invocation: Invocation) -> Session:
     """Read the configuration and start logging on stderr; raises `CommandFailed` with exit code 2."""
     typed = {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
     try:
-        logs = load_log_settings(os.environ)
+        # A question at a terminal is not a server: only what is wrong is worth a line there.
+        logs = read_log_settings("info" if invocation.command == "serve" else "error")
         loaded = load_config(
             config_path=invocation.config,
             data_dir=invocation.data_dir,
@@ -103,13 +140,20 @@ def load_session(invocation: Invocation) -> Session:
     )
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
-    secrets = [loaded.config.server.auth_token, loaded.config.lcma.llm.api_key]
-    # A question at a terminal is not a server: only what is wrong is worth a line there.
-    serves = invocation.command == "serve"
-    level = logs.level if serves or "LITHOS_LOG_LEVEL" in os.environ else "error"
-    if serves:
+    if invocation.command == "serve":
         sys.stderr = LossyStream(2)
-    configure_logging(level, logs.format, sys.stderr, secrets=[text for text in secrets if text])
+    start_logging(loaded.config, logs)
     for warning in loaded.warnings:
         get_logger("lithos.config").warning("setting ignored", reason=warning)
     return Session(invocation, loaded.config, loaded.sources, loaded.warnings)
+
+
+def read_log_settings(level: str) -> LogSettings:
+    """Those of the environment, with a level unless it names one. Raises `ConfigError`."""
+    return load_log_settings({"LITHOS_LOG_LEVEL": level, **os.environ})
+
+
+def start_logging(config: Config, logs: LogSettings) -> None:
+    """Log on stderr from now on, without the secrets of the configuration."""
+    secrets = (config.server.auth_token, config.lcma.llm.api_key)
+    configure_logging(logs.level, logs.format, sys.stderr, secrets=[text for text in secrets if text])

@@ -1,6 +1,7 @@
 """Standard streams that are closed, full (non-blocking writes) or without a reader; early signal handling.
 
 SIGINT and SIGTERM are caught from the first moment on: a stop that comes while modules load is no crash.
+Texts are made safe to print here, since this loads at once, for commands that must end at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,15 @@ import signal
 import sys
 from collections.abc import Sequence
 from typing import Final
+
+
+def make_printable(text: str) -> str:
+    """The text with what could steer a terminal written as an escape sequence."""
+    return "".join(
+        char if char.isprintable() or char == "\t" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 

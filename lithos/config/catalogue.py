@@ -109,11 +109,8 @@ def _list_settings(section: type[Any], prefix: str = "") -> Iterator[Setting]:
             key=key,
             kind=attribute.type,
             default=attribute.default,
-            description=attribute.metadata["description"],
             allowed=rule.text or _describe_kind(attribute.type),
-            secret=attribute.metadata["secret"],
-            rule=rule,
-            convert=attribute.metadata["convert"],
+            **attribute.metadata,
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -58,72 +58,53 @@ class _Chosen:
     source: str
 
 
+def _refuse(problems: Sequence[str]) -> None:
+    if problems:
+        raise ConfigError(*problems)
+
+
 def load_config(
     *,
     config_path: Path | None = None,
     data_dir: Path | None = None,
     environment: Mapping[str, str],
     overrides: Mapping[str, Any] | None = None,
+    report: Callable[[Sequence[str]], None] = _refuse,
 ) -> LoadedConfig:
     """Read all sources and validate every value, also those that a source of higher precedence overrides.
 
     `config_path` and `data_dir` are the global options; `overrides` maps keys such as `server.port` to
     options that were actually typed. Without `config_path` the file is `config.yaml` in the data
     directory, if there is one.
-    Raises `ConfigError` with one line for every wrong value.
+    Raises `ConfigError` with one line for every wrong value. For looking at an installation whose
+    configuration may be what is wrong with it, `report` takes these lines instead; what is wrong is left out.
     """
     typed = dict(overrides or {})
     if data_dir is not None:
         typed["storage.data_dir"] = data_dir
     outer = (read_environment(environment), read_options(typed))
-    path = config_path if config_path is not None else _find_file(outer, environment)
-    file = Layer() if path is None else read_file(path, in_data_dir=config_path is None)
+    path, file = config_path, Layer()
+    try:
+        path = config_path if config_path is not None else _find_file(outer, environment)
+        file = file if path is None else read_file(path, in_data_dir=config_path is None)
+    except ConfigError as error:
+        report(error.problems)
     layers = (file, *outer)
     found_in = path.parent if path is not None and config_path is None else None
-    chosen = _choose([given for layer in layers for given in layer.given])
-    config = _with_state_of_vault(chosen, environment, found_in)
+    chosen, wrong = _judge([given for layer in layers for given in layer.given])
+    report(wrong)
+    try:
+        config = _with_state_of_vault(chosen, environment, found_in)
+    except ConfigError as error:
+        report(error.problems)
+        storage = {key: each for key, each in chosen.items() if key.startswith("storage.")}
+        config = _with_state_of_vault(storage, environment, found_in)
     return LoadedConfig(
         config=config,
         warnings=tuple(warning for layer in layers for warning in layer.warnings),
         source=path,
         sources={key: each.source for key, each in chosen.items()},
     )
-
-
-def load_usable_config(
-    *,
-    config_path: Path | None = None,
-    data_dir: Path | None = None,
-    environment: Mapping[str, str],
-    overrides: Mapping[str, Any] | None = None,
-) -> tuple[LoadedConfig, tuple[str, ...]]:
-    """As `load_config`, but invalid values are left out and reported: one line per problem.
-
-    For looking at an installation whose configuration may be what is wrong with it.
-    """
-    typed = dict(overrides or {})
-    if data_dir is not None:
-        typed["storage.data_dir"] = data_dir
-    outer = (read_environment(environment), read_options(typed))
-    problems: list[str] = []
-    path, file = config_path, Layer()
-    try:
-        path = config_path if config_path is not None else _find_file(outer, environment)
-        file = file if path is None else read_file(path, in_data_dir=config_path is None)
-    except ConfigError as error:
-        problems += error.problems
-    layers = (file, *outer)
-    found_in = path.parent if path is not None and config_path is None else None
-    chosen, wrong = _judge([given for layer in layers for given in layer.given])
-    problems += wrong
-    try:
-        config = _with_state_of_vault(chosen, environment, found_in)
-    except ConfigError as error:
-        problems += error.problems
-        storage = {key: each for key, each in chosen.items() if key.startswith("storage.")}
-        config = _with_state_of_vault(storage, environment, found_in)
-    warnings = tuple(warning for layer in layers for warning in layer.warnings)
-    return LoadedConfig(config=config, warnings=warnings, source=path), tuple(problems)
 
 
 def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
@@ -198,14 +179,6 @@ def _find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path 
         raise ConfigError(f"file {path} cannot be read: {error.strerror or error}") from error
 
 
-def _choose(given: Iterable[Given]) -> dict[str, _Chosen]:
-    """The last value of each key; raises `ConfigError` with every wrong value."""
-    chosen, problems = _judge(given)
-    if problems:
-        raise ConfigError(*problems)
-    return chosen
-
-
 def _judge(given: Iterable[Given]) -> tuple[dict[str, _Chosen], list[str]]:
     """The last usable value of each key, and what is wrong with the others."""
     chosen: dict[str, _Chosen] = {}
@@ -246,12 +219,9 @@ def _build(chosen: Mapping[str, _Chosen]) -> Config:
 
 def _construct(section: type[T], tree: Mapping[str, Any]) -> T:
     kinds = {name: attribute.type for name, attribute in attrs.fields_dict(section).items()}
-    values = {name: _construct_part(kinds[name], value) for name, value in tree.items()}
+    parts = {name: kind for name, kind in kinds.items() if kind is not None and attrs.has(kind)}
+    values = {name: _construct(parts[name], each) if name in parts else each for name, each in tree.items()}
     return section(**values)
-
-
-def _construct_part(kind: Any, value: Any) -> Any:
-    return _construct(kind, value) if attrs.has(kind) else value
 
 
 def _source_of(chosen: Mapping[str, _Chosen], key: str) -> str:

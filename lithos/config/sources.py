@@ -9,11 +9,11 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin
 
-import cattrs
 import yaml
 from attrs import frozen
 
@@ -50,55 +50,39 @@ _BOOLS: Final = {
     "off": False,
 }
 
-_STRICT: Final = cattrs.Converter(detailed_validation=False)
+#: What a value may be before it is read as the kind; a bool is an int to Python, and to nobody else.
+_TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
+    bool: (bool,),
+    int: (int,),
+    float: (float, int),
+    str: (str,),
+    Path: (str, Path),
+}
 
 
-def _expect(*kinds: type) -> Any:
-    def structure(value: Any, _: Any) -> Any:
-        # bool is an int to Python, and to nobody else
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise ValueError
-        return kinds[0](value)
-
-    return structure
-
-
-def _structure_path(value: Any, _: Any) -> Path:
-    if not isinstance(value, str | Path) or not str(value).strip():
-        raise ValueError
-    return Path(value).expanduser()
-
-
-def _structure_choice(value: Any, kind: Any) -> Any:
-    if not isinstance(value, str) or value not in get_args(kind):
-        raise ValueError
-    return value
-
-
-def _structure_texts(value: Any, _: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise ValueError
-    return tuple(value)
-
-
-def _structure_numbers(value: Any, _: Any) -> dict[str, float]:
+def _structure(value: Any, kind: Any) -> Any:
+    """A value of a YAML file as a setting has it; raises `ValueError` for one of another kind."""
+    if NoneType in get_args(kind):
+        (inner,) = (each for each in get_args(kind) if each is not NoneType)
+        return None if value is None else _structure(value, inner)
+    origin = get_origin(kind)
+    if kind in _TAKEN:
+        fits = isinstance(value, _TAKEN[kind]) and (kind is bool or not isinstance(value, bool))
+        if fits and kind is Path:
+            return Path(value).expanduser() if str(value).strip() else _refuse()
+        return kind(value) if fits else _refuse()
+    if origin is Literal:
+        return value if isinstance(value, str) and value in get_args(kind) else _refuse()
+    if origin is tuple:
+        fits = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        return tuple(value) if fits else _refuse()
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ValueError
-    return {name: _STRICT.structure(number, float) for name, number in value.items()}
+    return {name: _structure(number, float) for name, number in value.items()}
 
 
-def _has_origin(origin: Any) -> Callable[[Any], bool]:
-    return lambda kind: get_origin(kind) == origin
-
-
-_STRICT.register_structure_hook(bool, _expect(bool))
-_STRICT.register_structure_hook(int, _expect(int))
-_STRICT.register_structure_hook(float, _expect(float, int))
-_STRICT.register_structure_hook(str, _expect(str))
-_STRICT.register_structure_hook(Path, _structure_path)
-_STRICT.register_structure_hook_func(_has_origin(Literal), _structure_choice)
-_STRICT.register_structure_hook_func(_has_origin(tuple), _structure_texts)
-_STRICT.register_structure_hook_func(_has_origin(Mapping), _structure_numbers)
+def _refuse() -> Any:
+    raise ValueError
 
 
 def structure_value(setting: Setting, raw: Any, *, from_text: bool) -> Any:
@@ -106,7 +90,7 @@ def structure_value(setting: Setting, raw: Any, *, from_text: bool) -> Any:
     if from_text and isinstance(raw, str):
         raw = _read_text(setting.kind, raw.strip())
     try:
-        value = _STRICT.structure(raw, setting.kind)
+        value = _structure(raw, setting.kind)
     except (OverflowError, RuntimeError) as error:  # a number too large for float, a home that is unknown
         raise ValueError from error
     if setting.convert is not None:

@@ -21,9 +21,8 @@ from jsonschema import Draft7Validator
 
 from lithos import __version__
 from lithos.cli import main
-from lithos.cli.bundle.desktop import make_bundle, make_manifest
-from lithos.cli.bundle.registry import NAME, SCHEMA, default_image, make_server_json
 from lithos.cli.options import parse_arguments
+from lithos.cli.plugin.bundle import NAME, SCHEMA, default_image, make_bundle, make_manifest, make_server_json
 from tests.cli.plugin.test_plugin import check_plugin, files_of, read
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from lithos.cli.commands.asking import Here
 from lithos.cli.commands.history import history, restore_note, undo
-from lithos.cli.commands.queries import _Here
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
@@ -52,7 +52,7 @@ class Desk:
         self.clock.advance(seconds=1)
         self._capsys.readouterr()
         invocation = parse_arguments(words)
-        done = await COMMANDS[invocation.command](Session(invocation, Config()), _Here(self.lithos.server))
+        done = await COMMANDS[invocation.command](Session(invocation, Config()), Here(self.lithos.server))
         printed = self._capsys.readouterr().out
         assert code in (None, done), printed
         return printed

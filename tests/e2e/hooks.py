@@ -14,9 +14,7 @@ import pytest
 from attrs import frozen
 
 from lithos.cli import main
-from lithos.cli.briefing import hook as briefing
-from lithos.cli.checkpoint import hook as checkpoint
-from lithos.cli.hooks import silence
+from lithos.cli.hooks import briefing, checkpoint, silence
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment
 
 #: Seconds that a hook may take (docs/spec/integration.md §2).

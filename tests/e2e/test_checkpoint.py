@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-from lithos.cli.checkpoint.storing import LONGEST_TEXT, MOST
+from lithos.cli.hooks.checkpoint import LONGEST_TEXT, MOST
 from lithos.cli.hooks.silence import HOOK_BUDGET, TOKEN_BYTES
 from tests.e2e.hooks import SILENT, Printed, Typist, make_typist, started
 from tests.e2e.owners import owning

@@ -7,7 +7,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ import trio
 from lithos.app.backup import Restored, back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.app.maintenance import ReindexResult, reindex
-from lithos.cli.commands.maintenance import progress_bars
-from lithos.cli.output import print_json, print_line
-from lithos.cli.session import CommandFailed, Session, load_session
+from lithos.cli.commands.maintenance import counted, progress_bars
+from lithos.cli.output import tell, warn
+from lithos.cli.session import CommandFailed, Session, load_session, refusing
 from lithos.core.findings import name_some
 from lithos.stores.backup import BackupIndex, BackupRefused
 
@@ -30,8 +29,8 @@ STDOUT = "-"
 
 def run_backup(session: Session) -> int:
     """Back up to a directory; prints what it holds."""
-    target = Path(session.invocation.typed["directory"])
-    with _refusals(), _files(session, "files copied") as told:
+    target = Path(session.typed["directory"])
+    with refusing(BackupRefused), counted(session, "files copied", "files") as told:
         index = back_up(session.config, target, told=told)
     _tell_backup(session, target, index)
     return 0
@@ -39,7 +38,7 @@ def run_backup(session: Session) -> int:
 
 def run_export(session: Session) -> int:
     """Write all notes and coordination as JSON lines, or a backup as one archive."""
-    typed = session.invocation.typed
+    typed = session.typed
     file: str | None = typed.get("file")
     if typed.get("format", "jsonl") == "tar":
         if file is None:
@@ -48,7 +47,7 @@ def run_export(session: Session) -> int:
             )
         if file == STDOUT:
             return _write_tar(session)
-        with _refusals(), _files(session, "files copied") as told:
+        with refusing(BackupRefused), counted(session, "files copied", "files") as told:
             index = back_up_to_tar(session.config, Path(file), told=told)
         _tell_backup(session, Path(file), index)
         return 0
@@ -57,10 +56,7 @@ def run_export(session: Session) -> int:
         return _write_lines(objects, sys.stdout.write)
     with Path(file).open("x", encoding="utf-8") as stream:
         code = _write_lines(objects, stream.write)
-    if session.invocation.as_json:
-        print_json({"file": file})
-    else:
-        print_line(f"Exported to {file}")
+    tell(session, {"file": file}, f"Exported to {file}")
     return code
 
 
@@ -70,7 +66,7 @@ def _write_tar(session: Session) -> int:
         raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
         archive = Path(folder) / "export.tar"
-        with _refusals(), _files(session, "files copied") as told:
+        with refusing(BackupRefused), counted(session, "files copied", "files") as told:
             index = back_up_to_tar(session.config, archive, told=told)
         with archive.open("rb") as made:
             shutil.copyfileobj(made, sys.stdout.buffer)
@@ -86,17 +82,17 @@ def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], objec
         # Pure ASCII: whatever a file name holds and whatever the terminal knows.
         write(json.dumps(item) + "\n")
         if item["kind"] == "problem":
-            print(f"lithos: {item['path']} could not be read: {item['reason']}", file=sys.stderr)
+            warn(f"{item['path']} could not be read: {item['reason']}")
             code = 1
     return code
 
 
 def run_restore(session: Session) -> int:
     """Put a backup in place and build the indexes; prints what was restored."""
-    typed = session.invocation.typed
+    typed = session.typed
     source, force = Path(typed["source"]), typed.get("force", False)
-    with _refusals():
-        with _files(session, "files verified") as told:
+    with refusing(BackupRefused):
+        with counted(session, "files verified", "files") as told:
             restored = restore(session.config, source, force=force, told=told)
         with progress_bars(session, "notes") as progress:
             config = load_session(session.invocation).config  # the backup may have brought another
@@ -106,62 +102,38 @@ def run_restore(session: Session) -> int:
 
 
 def _tell_backup(session: Session, target: Path, index: BackupIndex) -> None:
-    if session.invocation.as_json:
-        described = attrs.asdict(index, filter=attrs.filters.exclude("files"))
-        print_json({"target": str(target), **described})
-        return
     counts = index.counts
-    print_line(
-        f"Backed up {counts['notes']} notes, {counts['files']} files, {counts['bytes']} bytes to {target}"
-    )
+    told = f"{counts['notes']} notes, {counts['files']} files, {counts['bytes']} bytes"
+    lines = [f"Backed up {told} to {target}"]
     if index.links:
-        print_line(f"Symbolic links among the notes: {len(index.links)}, kept as links")
+        lines.append(f"Symbolic links among the notes: {len(index.links)}, kept as links")
     if index.left_out:
-        print_line(
+        lines.append(
             f"Not part of the backup: {name_some(index.left_out)}, which lead elsewhere. Nothing is read "
             "there; back it up by itself, or copy it into the folder of the notes."
         )
+    described = attrs.asdict(index, filter=attrs.filters.exclude("files"))
+    tell(session, {"target": str(target), **described}, lines)
 
 
 def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult) -> None:
-    data, counts = session.config.storage.data_dir, restored.index.counts
-    vault = session.config.storage.vault
-    if session.invocation.as_json:
-        print_json({
-            "data_dir": str(data),
-            "vault": None if vault is None else str(vault),
-            "backup": {"version": restored.index.version, "started_at": restored.index.started_at},
-            "counts": dict(counts),
-            "indexed": indexed.indexed,
-            "failures": list(indexed.failures),
-            "former_content": str(restored.aside) if restored.aside else None,
-        })  # fmt: skip
-        return
-    print_line(f"Restored {counts['notes']} notes, {counts['files']} files to {data}")
+    data, vault, index = session.config.storage.data_dir, session.config.storage.vault, restored.index
+    lines = [f"Restored {index.counts['notes']} notes, {index.counts['files']} files to {data}"]
     if vault is not None:
-        print_line(f"The notes are in {vault}")
-    print_line(f"The backup was begun at {restored.index.started_at} by Lithos {restored.index.version}")
-    print_line(f"Indexed {indexed.indexed} documents")
+        lines.append(f"The notes are in {vault}")
+    lines.append(f"The backup was begun at {index.started_at} by Lithos {index.version}")
+    lines.append(f"Indexed {indexed.indexed} documents")
     if restored.aside:
-        print_line(f"What was there before is in {restored.aside}")
-    for failure in indexed.failures:
-        print(f"lithos: {failure}", file=sys.stderr)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    try:
-        yield
-    except BackupRefused as refusal:
-        raise CommandFailed(str(refusal)) from refusal
-
-
-@contextmanager
-def _files(session: Session, name: str) -> Iterator[Callable[[int, int], None]]:
-    with progress_bars(session, "files") as progress:
-
-        def tell(done: int, total: int) -> None:
-            if progress is not None:
-                progress(name, done, total)
-
-        yield tell
+        lines.append(f"What was there before is in {restored.aside}")
+    document = {
+        "data_dir": str(data),
+        "vault": None if vault is None else str(vault),
+        "backup": {"version": index.version, "started_at": index.started_at},
+        "counts": dict(index.counts),
+        "indexed": indexed.indexed,
+        "failures": list(indexed.failures),
+        "former_content": str(restored.aside) if restored.aside else None,
+    }
+    tell(session, document, lines)
+    for failure in () if session.as_json else indexed.failures:
+        warn(failure)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -15,64 +15,59 @@ from lithos.app.doctor import Doctor, Patient
 from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
-from lithos.cli.output import print_json, print_line
-from lithos.cli.session import CommandFailed, Session, check_places, missing_notes
-from lithos.config.load import LogSettings, load_log_settings, load_usable_config
+from lithos.cli.output import print_line, tell, warn
+from lithos.cli.session import Session, check_places, read_log_settings, start_logging
+from lithos.config.load import LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
 from lithos.services.upkeep.validation import (
     Fixing,
-    Survey,
+    Progress,
     Validation,
     fix_notes,
     plan_fixes,
     validate_notes,
 )
 from lithos.stores.notes.files import NoteFiles
-from lithos.telemetry import configure_logging
+
+T = TypeVar("T")
 
 
 def run_doctor(invocation: Invocation) -> int:
     """Examine and print; 1 when a check failed. A wrong configuration is one of the findings."""
     patient = _load_patient(invocation)
-    tell = partial(_print_result, invocation.as_json)
-    results = trio.run(Doctor(patient, tell).examine)
+
+    def show(result: CheckResult) -> None:
+        if not invocation.as_json:
+            print_line(f"{result.status:<4}  {result.name + ':':<15} {result.message}")
+
+    results = trio.run(Doctor(patient, show).examine)
     statuses = [result.status for result in results]
     numbers = {status: statuses.count(status) for status in ("ok", "warn", "fail")}
-    if invocation.as_json:
-        checks = [result.as_json() for result in results]
-        print_json({"status": worst(statuses), "summary": numbers, "checks": checks})
-    else:
-        print_line(", ".join(f"{number} {status}" for status, number in numbers.items()))
+    checks = [result.as_json() for result in results]
+    document = {"status": worst(statuses), "summary": numbers, "checks": checks}
+    tell(invocation, document, ", ".join(f"{number} {status}" for status, number in numbers.items()))
     return 1 if numbers["fail"] else 0
 
 
 def _load_patient(invocation: Invocation) -> Patient:
-    loaded, problems = load_usable_config(
+    problems: list[str] = []
+    loaded = load_config(
         config_path=invocation.config,
         data_dir=invocation.data_dir,
         environment=os.environ,
         overrides={"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {},
+        report=problems.extend,
     )
     places = check_places(loaded.config.storage, "doctor")
-    problems += (places.removesuffix("."),) if places else ()
+    problems += [places.removesuffix(".")] if places else []
     logs = LogSettings(level="error")
-    if "LITHOS_LOG_LEVEL" in os.environ or "LITHOS_LOG_FORMAT" in os.environ:
-        try:
-            given = load_log_settings(os.environ)
-            logs = LogSettings(
-                level=given.level if "LITHOS_LOG_LEVEL" in os.environ else logs.level, format=given.format
-            )
-        except ConfigError as error:
-            problems += error.problems
-    secrets = [loaded.config.server.auth_token, loaded.config.lcma.llm.api_key]
-    configure_logging(logs.level, logs.format, sys.stderr, secrets=[text for text in secrets if text])
-    return Patient(config=loaded.config, problems=problems, warnings=loaded.warnings)
-
-
-def _print_result(as_json: bool, result: CheckResult) -> None:
-    if not as_json:
-        print_line(f"{result.status:<4}  {result.name + ':':<15} {result.message}")
+    try:
+        logs = read_log_settings(logs.level)
+    except ConfigError as error:
+        problems += error.problems
+    start_logging(loaded.config, logs)
+    return Patient(config=loaded.config, problems=tuple(problems), warnings=loaded.warnings)
 
 
 #: Entries of a group that are listed.
@@ -85,48 +80,49 @@ def run_validate(session: Session) -> int:
     Also 1 when a file could not be written or nobody allowed what was planned. Raises what
     `explained_failures` explains.
     """
-    storage, typed = session.config.storage, session.invocation.typed
-    style = style_of(storage)
-    if not storage.notes_folder.is_dir():
-        raise CommandFailed(missing_notes(session.config, "or put the folder back."))
+    storage, typed = session.config.storage, session.typed
+    session.require_notes("or put the folder back.")
     files = open_notes(storage)
-    wanted, as_json = typed.get("fix", False), session.invocation.as_json
+    wanted = typed.get("fix", False)
     if not wanted:
         with progress_bars(session, "files") as progress:
-            survey = _survey(session)
-            before = validate_notes(files, progress, survey.nameless, style, survey.doubled)
-        if as_json:
-            print_json(_document(before))
-        else:
-            _print_report(before, everything=typed.get("everything", False))
+            before = _look(session, files, progress)
+        tell(session, _document(before), _list_issues(before, everything=typed.get("everything", False)))
         return _code(before, session)
     return _run_fix(session, files, ids=wanted == "ids")
 
 
 def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
     """Show what would be written, ask, and write it. Raises `AlreadyOwned`."""
-    typed, as_json = session.invocation.typed, session.invocation.as_json
-    before = trio.run(partial(_look, session, files))
+    typed, as_json = session.typed, session.as_json
+    before = trio.run(_owning, session, partial(_look, session, files))
     amendments = plan_fixes(before, lambda: str(uuid.uuid4()), ids=ids)
+    planned = [{"path": each.path, "values": dict(each.values)} for each in amendments]
+    document = _document(before) | {"planned": planned}
     if not as_json:
-        _print_report(before, everything=typed.get("everything", False))
-        _print_plan(amendments, everything=typed.get("everything", False))
+        everything = typed.get("everything", False)
+        for line in (
+            *_list_issues(before, everything=everything),
+            *_list_plan(amendments, everything=everything),
+        ):
+            print_line(line)
     is_allowed = not amendments or typed.get("yes", False) or (not as_json and _ask(len(amendments)))
     if not is_allowed:
-        if as_json:
-            print_json(_document(before) | {"planned": _planned(amendments)} | _fixed(Fixing(0, before, ())))
-        print("lithos: nothing was changed; add --yes to write this", file=sys.stderr)
+        tell(session, document | _fixed(Fixing(0, before, ())), ())
+        warn("nothing was changed; add --yes to write this")
         return 1
-    fixing = trio.run(partial(_fix, session, files, before, amendments))
-    if as_json:
-        print_json(_document(before) | {"planned": _planned(amendments)} | _fixed(fixing))
-    else:
-        _print_fixing(fixing)
+    # A file that changed since it was looked at stays.
+    fixing = trio.run(_owning, session, partial(fix_notes, files, before, amendments))
+    left = f"Issues that remain: {fixing.left.total}"
+    lines = [f"Fixed {fixing.fixed} issues", *([left] if fixing.left.total else [])]
+    tell(session, document | _fixed(fixing), lines)
+    for failure in () if as_json else fixing.failures:
+        warn(f"not fixed: {failure}")
     return 1 if fixing.failures else _code(fixing.left, session)
 
 
 def _code(left: Validation, session: Session) -> int:
-    is_strict = session.invocation.typed.get("strict", False)
+    is_strict = session.typed.get("strict", False)
     return 1 if left.count("error") or (is_strict and left.count("warning")) else 0
 
 
@@ -138,76 +134,54 @@ def _ask(files: int) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _survey(session: Session) -> Survey:
-    """What a server's scan finds: the ids of files that name none, and who has those that several name."""
+def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
+    """Validate what a server's scan finds: ids of files that name none, and who has those of several."""
     from lithos.app.stores import utc_now
 
-    return survey_of(session.config, utc_now())
+    style, survey = style_of(session.config.storage), survey_of(session.config, utc_now())
+    return validate_notes(files, progress, survey.nameless, style, survey.doubled)
 
 
-async def _look(session: Session, files: NoteFiles) -> Validation:
-    """Validate as the owner. Raises `AlreadyOwned`."""
+async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
+    """Do the work in a thread, as the owner of the data directory. Raises `AlreadyOwned`."""
     from lithos.actors.blocking import Threads
     from lithos.app.maintenance import owned  # loads slowly, and only the owner needs it
 
-    blocking, style = Threads(), style_of(session.config.storage)
     async with owned(session.config.storage):
         with progress_bars(session, "files") as progress:
-            survey = await blocking.run(partial(_survey, session))
-            ids, doubled = survey.nameless, survey.doubled
-            return await blocking.run(partial(validate_notes, files, progress, ids, style, doubled))
+            return await Threads().run(partial(work, progress))
 
 
-async def _fix(
-    session: Session, files: NoteFiles, before: Validation, amendments: Sequence[Amendment]
-) -> Fixing:
-    """Write what was planned; a file that changed since it was looked at stays. Raises `AlreadyOwned`."""
-    from lithos.actors.blocking import Threads
-    from lithos.app.maintenance import owned
-
-    blocking = Threads()
-    async with owned(session.config.storage):
-        with progress_bars(session, "files") as progress:
-            return await blocking.run(partial(fix_notes, files, before, amendments, progress))
-
-
-def _print_report(before: Validation, *, everything: bool) -> None:
-    print_line(f"Validating {len(before.files)} files...")
+def _list_issues(before: Validation, *, everything: bool) -> Iterator[str]:
+    yield f"Validating {len(before.files)} files..."
     for group, issues in before.groups.items():
         if GROUPS[group] == "info" and not everything:
             continue
-        print_line(f"{group} ({GROUPS[group]}): {len(issues)}")
-        listed = issues if everything else issues[:_LISTED]
-        for issue in listed:
-            print_line(f"  {issue.path}: {issue.detail}")
-        if len(issues) > len(listed):
-            print_line(f"  ... and {len(issues) - len(listed)} more (--all lists them)")
+        yield f"{group} ({GROUPS[group]}): {len(issues)}"
+        yield from _cut([f"{issue.path}: {issue.detail}" for issue in issues], everything=everything)
     if not before.total:
-        print_line("No issues found")
+        yield "No issues found"
         return
     counts = [f"{before.count(severity)} {severity}s" for severity in SEVERITIES]
     hint = " (--all lists the infos)" if before.count("info") and not everything else ""
-    print_line(", ".join(counts) + hint)
-    print_line(f"Total issues: {before.total}")
+    yield ", ".join(counts) + hint
+    yield f"Total issues: {before.total}"
 
 
-def _print_plan(amendments: Sequence[Amendment], *, everything: bool) -> None:
-    if not amendments:
-        return
-    print_line(f"To be written into {len(amendments)} files:")
-    listed = amendments if everything else amendments[:_LISTED]
-    for amendment in listed:
-        print_line(f"  {amendment.path}: " + ", ".join(f"{k}: {v}" for k, v in amendment.values.items()))
-    if len(amendments) > len(listed):
-        print_line(f"  ... and {len(amendments) - len(listed)} more (--all lists them)")
+def _list_plan(amendments: Sequence[Amendment], *, everything: bool) -> Iterator[str]:
+    if amendments:
+        yield f"To be written into {len(amendments)} files:"
+        values = (", ".join(f"{k}: {v}" for k, v in each.values.items()) for each in amendments)
+        rows = [f"{each.path}: {told}" for each, told in zip(amendments, values, strict=True)]
+        yield from _cut(rows, everything=everything)
 
 
-def _print_fixing(fixing: Fixing) -> None:
-    print_line(f"Fixed {fixing.fixed} issues")
-    if fixing.left.total:
-        print_line(f"Issues that remain: {fixing.left.total}")
-    for failure in fixing.failures:
-        print(f"lithos: not fixed: {failure}", file=sys.stderr)
+def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
+    """The rows, unless all were asked for the first ones, and how many there are beside."""
+    listed = rows if everything else rows[:_LISTED]
+    yield from (f"  {row}" for row in listed)
+    if len(rows) > len(listed):
+        yield f"  ... and {len(rows) - len(listed)} more (--all lists them)"
 
 
 def _document(before: Validation) -> dict[str, Any]:
@@ -218,10 +192,6 @@ def _document(before: Validation) -> dict[str, Any]:
     }
     summary = {severity: before.count(severity) for severity in SEVERITIES}
     return {"files": len(before.files), "groups": groups, "summary": summary, "total": before.total}
-
-
-def _planned(amendments: Sequence[Amendment]) -> list[dict[str, Any]]:
-    return [{"path": each.path, "values": dict(each.values)} for each in amendments]
 
 
 def _fixed(fixing: Fixing) -> dict[str, Any]:

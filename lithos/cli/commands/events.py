@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -64,7 +63,7 @@ class Feed:
 
     async def _follow_once(self, take: Take) -> bool:
         """Follow one server as long as it is there; True when `take` has enough."""
-        lock = self.session.config.storage.data_dir / ".lithos" / "lock"
+        lock = self.session.private / "lock"
         owner = read_owner(lock)
         if owner is None or owner.url is None:
             return False
@@ -96,13 +95,8 @@ class Feed:
     async def _shake_hands(
         self, nursery: trio.Nursery, stream: trio.SocketStream, owner: OwnerRecord
     ) -> WebSocketConnection:
-        asked = {
-            "types": self.types,
-            "tags": self.tags,
-            "since": self.since,
-            "subscriber": self.subscriber,
-        }
-        query = urlencode({name: value for name, value in asked.items() if value})
+        names = ("types", "tags", "since", "subscriber")
+        query = urlencode({name: value for name in names if (value := getattr(self, name))})
         token = owner.token or self.session.config.server.auth_token
         headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
         host = urlsplit(owner.url or "").netloc
@@ -141,29 +135,19 @@ TIMED_OUT = 3
 
 def run_wait(session: Session) -> int:
     """Print the first matching event and return 0, or 3 after the timeout."""
-    return _run(partial(_wait, session))
+    return trio.run(_wait, session)
 
 
 def run_events(session: Session) -> int:
     """Print events, one a line, until there are enough or no more; returns 0."""
-    follows = session.invocation.typed.get("follow", True)
-    if follows and is_owned(_private(session) / "lock"):
-        return _run(partial(_follow, session))
+    follows = session.typed.get("follow", True)
+    if follows and is_owned(session.private / "lock"):
+        return trio.run(_follow, session)
     return _print_journal(session)
 
 
-def _run(command: Any) -> int:
-    try:
-        code: int = trio.run(command)
-    except BaseExceptionGroup as group:
-        if group.subgroup(KeyboardInterrupt) is not None:
-            raise KeyboardInterrupt from None
-        raise
-    return code
-
-
 async def _wait(session: Session) -> int:
-    typed = session.invocation.typed
+    typed = session.typed
     task = typed.get("task")
 
     def take(record: Record) -> bool:
@@ -177,8 +161,9 @@ async def _wait(session: Session) -> int:
     return TIMED_OUT if patience.cancelled_caught else 0
 
 
-async def _follow(session: Session) -> int:
-    left = session.invocation.typed.get("limit")
+def _printing(most: int | None) -> Take:
+    """Prints records, until there were so many events."""
+    left = most
 
     def take(record: Record) -> bool:
         nonlocal left
@@ -187,28 +172,26 @@ async def _follow(session: Session) -> int:
             left -= 1
         return left == 0
 
-    await _feed(session).follow(take)
+    return take
+
+
+async def _follow(session: Session) -> int:
+    await _feed(session).follow(_printing(session.typed.get("limit")))
     return 0
 
 
 def _feed(session: Session) -> Feed:
-    typed = session.invocation.typed
+    typed = session.typed
     return Feed(
         session, typed.get("types", ""), typed.get("tags", ""), typed.get("since"), typed.get("cursor")
     )
 
 
 def _print_journal(session: Session) -> int:
-    typed = session.invocation.typed
-    path = _private(session) / "coordination.db"
+    typed = session.typed
+    path = session.private / "coordination.db"
     wanted = EventFilter.of(typed.get("types", "").split(","), typed.get("tags", "").split(","))
-    left = typed.get("limit")
-    for record in _read_journal(path, typed.get("since"), wanted):
-        print_json(record)
-        if left is not None and record["type"] != RESYNC:
-            left -= 1
-            if left == 0:
-                break
+    any(map(_printing(typed.get("limit")), _read_journal(path, typed.get("since"), wanted)))
     return 0
 
 
@@ -230,7 +213,3 @@ def _read_journal(path: Path, since: str | None, wanted: EventFilter) -> Iterato
             yield from (event_record(event) for event in page if wanted.passes(event))
     finally:
         store.close()
-
-
-def _private(session: Session) -> Path:
-    return session.config.storage.data_dir / ".lithos"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from lithos.cli.commands.asking import Asker, ask_tool
-from lithos.cli.output import print_json, print_line
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.commands.asking import Asker, accept, ask_tool, asking
+from lithos.cli.output import print_line, tell
+from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.core.history.undo import Step
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import format_time
@@ -17,29 +17,25 @@ from lithos.services.notes.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed
 
 async def undo(session: Session, asker: Asker) -> int:
     """Take changes back and print what was done; 1 when something could not be. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     agent, since = str(typed["agent"]).strip(), typed["since"]
     until, dry_run = typed.get("until") or datetime.now(UTC), typed.get("dry_run", False)
     results: list[Result] = []
-    try:
+    with refusing(UndoFailed):
         steps = await plan_undo(asker, agent, since, until)
         run = UndoRun(asker, dry_run)
         for step in steps:
             for result in await run.carry_out(step):
                 results.append(result)
-                if not session.invocation.as_json:
+                if not session.as_json:
                     _print_result(result, dry_run)
-    except UndoFailed as failure:
-        raise CommandFailed(str(failure)) from failure
     left = sum(each.result == LEFT for each in results)
     counts = {name: sum(each.result == name for each in results) for name in RESULTS}
-    if session.invocation.as_json:
-        window = {"agent": agent, "since": format_time(since), "until": format_time(until)}
-        rows = [each.to_row() for each in results]
-        counted = {name.replace(" ", "_"): number for name, number in counts.items()}
-        print_json({**window, "dry_run": dry_run, "notes": rows, "counts": counted})
-    else:
-        _print_summary(agent, steps, counts, dry_run)
+    window = {"agent": agent, "since": format_time(since), "until": format_time(until)}
+    rows = [each.to_row() for each in results]
+    counted = {name.replace(" ", "_"): number for name, number in counts.items()}
+    document = {**window, "dry_run": dry_run, "notes": rows, "counts": counted}
+    tell(session, document, _summarise(agent, steps, counts, dry_run))
     return 1 if left else 0
 
 
@@ -52,17 +48,14 @@ def _print_result(result: Result, dry_run: bool) -> None:
     print_line(f"{what}: {step.last.path} ({changed}, {step.last.op})" + (f" - {told}" if told else ""))
 
 
-def _print_summary(agent: str, steps: Sequence[Step], counts: Mapping[str, int], dry_run: bool) -> None:
+def _summarise(agent: str, steps: Sequence[Step], counts: Mapping[str, int], dry_run: bool) -> str:
     changes = sum(len(step.changes) for step in steps)
     if not changes:
-        print_line(f"{agent} has changed no note in that time.")
-        return
+        return f"{agent} has changed no note in that time."
     told = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     notes = len({step.last.note_id for step in steps})
-    print_line(
-        f"{changes} changes of {notes} notes by {agent}: {told}"
-        + (" (dry run, nothing was changed)" if dry_run else "")
-    )
+    kept = " (dry run, nothing was changed)" if dry_run else ""
+    return f"{changes} changes of {notes} notes by {agent}: {told}{kept}"
 
 
 #: Versions that are shown unless `--limit` says another number.
@@ -73,7 +66,7 @@ PAGE: Final = 200
 
 async def history(session: Session, asker: Asker) -> int:
     """Print versions, deleted notes or a difference; 0. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     wanted, diff = typed.get("note"), typed.get("diff")
     if typed.get("deleted"):
         if wanted is not None or diff is not None:
@@ -82,21 +75,31 @@ async def history(session: Session, asker: Asker) -> int:
     if wanted is None:
         raise CommandFailed("Name a note by its id or path, or give --deleted.", 2)
     if diff is not None:
-        return _show_diff(session, await ask_note(asker, wanted, {"diff": diff}))
-    answer = await _versions(asker, wanted, typed.get("limit", SHOWN))
-    if session.invocation.as_json:
-        print_json(answer)
-        return 0
+        answer = await ask_note(asker, wanted, {"diff": diff})
+        tell(session, answer, _list_diff(answer))
+    else:
+        answer = await _versions(asker, wanted, typed.get("limit", SHOWN))
+        tell(session, answer, _list_versions(answer))
+    return 0
+
+
+def _list_diff(answer: Mapping[str, Any]) -> Iterator[str]:
+    if answer["diff"]:
+        yield from answer["diff"].removesuffix("\n").split("\n")
+    else:
+        yield "These versions have the same bytes."
+    if answer["truncated"]:
+        yield "… the rest is left out"
+
+
+def _list_versions(answer: Mapping[str, Any]) -> Iterator[str]:
     if not answer["versions"]:
-        print_line("No versions are kept of this note yet.")
+        yield "No versions are kept of this note yet."
     for row in answer["versions"]:
         changed = f"  {', '.join(row['changed'])}" if row["changed"] else ""
-        print_line(
-            f"{row['version']:>6}  {row['at']}  {row['op']:<8}  {row['agent']:<20}  {row['path']}{changed}"
-        )
+        yield f"{row['version']:>6}  {row['at']}  {row['op']:<8}  {row['agent']:<20}  {row['path']}{changed}"
     if answer["total"] > len(answer["versions"]):
-        print_line(f"{len(answer['versions'])} of {answer['total']} versions; --limit shows more")
-    return 0
+        yield f"{len(answer['versions'])} of {answer['total']} versions; --limit shows more"
 
 
 async def _versions(asker: Asker, wanted: str, limit: int) -> dict[str, Any]:
@@ -113,20 +116,21 @@ async def _versions(asker: Asker, wanted: str, limit: int) -> dict[str, Any]:
 
 
 async def _deleted(session: Session, asker: Asker) -> int:
-    limit = session.invocation.typed.get("limit", SHOWN)
+    limit = session.typed.get("limit", SHOWN)
     rows = await ask_pages(asker, {"deleted": True}, limit)
     total = (await ask_tool(asker, "lithos_history", {"deleted": True, "limit": 1}))["total"]
-    if session.invocation.as_json:
-        print_json({"versions": rows, "total": total})
-        return 0
-    if not rows:
-        print_line("No deleted notes are kept.")
-    for row in rows:
-        print_line(f"{row['at']}  {row['agent']:<20}  {row['path']}")
-        print_line(f"    lithos restore-note {row['id']} --version {row['version']}")
-    if total > len(rows):
-        print_line(f"{len(rows)} of {total} deleted notes; --limit shows more")
+    tell(session, {"versions": rows, "total": total}, _list_deleted(rows, total))
     return 0
+
+
+def _list_deleted(rows: Sequence[Mapping[str, Any]], total: int) -> Iterator[str]:
+    if not rows:
+        yield "No deleted notes are kept."
+    for row in rows:
+        yield f"{row['at']}  {row['agent']:<20}  {row['path']}"
+        yield f"    lithos restore-note {row['id']} --version {row['version']}"
+    if total > len(rows):
+        yield f"{len(rows)} of {total} deleted notes; --limit shows more"
 
 
 async def ask_pages(asker: Asker, arguments: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
@@ -144,41 +148,26 @@ async def ask_pages(asker: Asker, arguments: Mapping[str, Any], limit: int) -> l
     return list(found.values())
 
 
-def _show_diff(session: Session, answer: Mapping[str, Any]) -> int:
-    if session.invocation.as_json:
-        print_json(answer)
-        return 0
-    if not answer["diff"]:
-        print_line("These versions have the same bytes.")
-    for line in answer["diff"].removesuffix("\n").split("\n") if answer["diff"] else ():
-        print_line(line)
-    if answer["truncated"]:
-        print_line("… the rest is left out")
-    return 0
-
-
 async def ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """`lithos_history` of a note by its id, else by its path. Raises `CommandFailed`."""
     answer = await asker.call("lithos_history", {**arguments, "id": wanted}) or {}
     if answer.get("code") == "doc_not_found":
         return await ask_tool(asker, "lithos_history", {**arguments, "path": wanted})
-    if answer.get("status") == "error":
-        raise CommandFailed(str(answer["message"]))
-    return answer
+    return accept(answer)
 
 
 async def restore_note(session: Session, asker: Asker) -> int:
     """Bring a version back; 0. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     note = (await ask_note(asker, typed["note"], {"limit": 1}))["id"]
     arguments = {"id": note, "version": typed["note_version"], "agent": CLI_AGENT}
     answer = await asker.call("lithos_restore", arguments) or {}
     if "code" in answer:  # `server.write_outcomes: status` has other words than "error" beside it
         raise CommandFailed(str(answer["message"]))
-    if session.invocation.as_json:
-        print_json(answer)
-    else:
-        done = "is back" if answer["status"] == "created" else "was restored"
-        versions = f"version {answer['version']} has the text of version {typed['note_version']}"
-        print_line(f"{answer['path']} {done}: {versions}")
+    done = "is back" if answer["status"] == "created" else "was restored"
+    versions = f"version {answer['version']} has the text of version {typed['note_version']}"
+    tell(session, answer, f"{answer['path']} {done}: {versions}")
     return 0
+
+
+run_undo, run_history, run_restore_note = asking(undo), asking(history), asking(restore_note)

@@ -9,29 +9,27 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-import attrs
 import trio
 
 from lithos import __version__
-from lithos.app import Server
+from lithos.actors.blocking import Threads
+from lithos.app import Server, running_server
+from lithos.app.front import serve_front
+from lithos.cli.output import announce
 from lithos.cli.session import Session
+from lithos.config.catalogue import Config
 from lithos.config.sections import TelemetryConfig
+from lithos.front.server.ports import FrontSettings
+from lithos.stores.lock import OwnerLock
 from lithos.telemetry import get_logger
 
 if TYPE_CHECKING:
     from lithos.otlp import Export
-from functools import partial
-from urllib.parse import urlsplit
-
-from lithos.actors.blocking import Threads
-from lithos.app import running_server
-from lithos.app.front import serve_front
-from lithos.cli.output import announce
-from lithos.config.catalogue import Config
-from lithos.front.server.ports import FrontSettings
-from lithos.stores.lock import OwnerLock
 
 metrics_log = get_logger("lithos.otlp")
 
@@ -40,7 +38,7 @@ metrics_log = get_logger("lithos.otlp")
 async def exported_metrics(session: Session, server: Server) -> AsyncIterator[None]:
     """Export during the block, where the settings say so; leaving it takes a second at most."""
     telemetry = session.config.telemetry
-    if not telemetry.enabled and not session.invocation.typed.get("telemetry_console"):
+    if not telemetry.enabled and not session.typed.get("telemetry_console"):
         yield
         return
     if telemetry.endpoint is None and not telemetry.console_fallback:
@@ -108,7 +106,7 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
 async def _show_start(session: Session, server: Server) -> None:
     """Draw how far the first scan is, on a terminal."""
     opening = server.opening
-    if opening.complete.is_set() or session.invocation.as_json or not sys.stderr.isatty():
+    if opening.complete.is_set() or session.as_json or not sys.stderr.isatty():
         return
     from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
 
@@ -138,11 +136,9 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         await _serve_stdio(session, server, shutdown)
         return
     async with trio.open_nursery() as nursery:
-        settings = attrs.evolve(
-            front_settings(config, config.server.host, config.server.port, config.server.auth_token),
-            sources=session.sources,
-            warnings=session.warnings,
-        )
+        told: dict[str, Any] = {"sources": session.sources, "warnings": session.warnings}
+        listens = config.server
+        settings = front_settings(config, listens.host, listens.port, listens.auth_token, **told)
         front = partial(serve_front, settings, server, shutdown)
         host, port = await nursery.start(front)
         url, bound = url_of(host, port), address_of(host, port)
@@ -157,7 +153,8 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
 
 async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
     """Serve the client, and beside it a loopback port for other commands of this machine."""
-    await Threads().run(_load_stdio)
+    # The MCP SDK, which a server on HTTP brings in later.
+    await Threads().run(partial(import_module, "lithos.front.mcp.session"))
     from lithos.front.mcp.session import serve_stdio
 
     async with trio.open_nursery() as nursery:
@@ -167,28 +164,21 @@ async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -
         shutdown.set()
 
 
-def _load_stdio() -> None:
-    """Load the MCP SDK, which a server on HTTP brings in later."""
-    import lithos.front.mcp.session  # noqa: F401
-
-
 async def _serve_loopback(
     session: Session, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
-    settings = attrs.evolve(
-        front_settings(session.config, "127.0.0.1", 0, session.config.server.auth_token, console=False),
-        private=True,
-    )
+    token = session.config.server.auth_token
+    settings = front_settings(session.config, "127.0.0.1", 0, token, console=False, private=True)
     front = partial(serve_front, settings, server, shutdown)
     host, port = await nursery.start(front)
     server.publish_address(url_of(host, port), private=True)
 
 
 def front_settings(
-    config: Config, host: str, port: int, token: str | None, *, console: bool = True
+    config: Config, host: str, port: int, token: str | None, *, console: bool = True, **more: Any
 ) -> FrontSettings:
-    """How the front listens, by the configuration; `console` False leaves the console out."""
+    """How the front listens, by the configuration and `more`; `console` False leaves the console out."""
     return FrontSettings(
         host=host,
         port=port,
@@ -198,6 +188,7 @@ def front_settings(
         allowed_hosts=config.server.allowed_hosts,
         allowed_origins=config.server.allowed_origins,
         console=console and config.server.console,
+        **more,
     )
 
 

@@ -7,7 +7,7 @@ and `--forget-questions`, which has the memory of questions forget.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -23,19 +23,18 @@ from lithos.app.maintenance import (
     reconcile,
     reindex,
 )
-from lithos.cli.commands.queries import owner_now
-from lithos.cli.output import print_json, print_line
-from lithos.cli.session import CommandFailed, Session, missing_notes
+from lithos.cli.commands.asking import owner_now
+from lithos.cli.output import print_line, tell, warn
+from lithos.cli.session import CommandFailed, Session
 from lithos.core.findings import SCOPES, ScopeResult
 from lithos.core.learning.questions import QuestionFilter
-from lithos.services.enrich.entities import Extraction
 from lithos.services.upkeep.reconcile_indices import Progress
 
 
 @contextmanager
 def progress_bars(session: Session, unit: str) -> Iterator[Progress | None]:
     """A progress callback that draws one bar per name; None with `--json` or without a terminal."""
-    if session.invocation.as_json or not sys.stderr.isatty():
+    if session.as_json or not sys.stderr.isatty():
         yield None
         return
     bars: dict[str, tqdm[Any]] = {}
@@ -52,16 +51,20 @@ def progress_bars(session: Session, unit: str) -> Iterator[Progress | None]:
             bar.close()
 
 
-def run_accept_vanished(session: Session) -> int:
+@contextmanager
+def counted(session: Session, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """The same for one bar: a callback that takes what is done, and of how much (0: not known)."""
+    with progress_bars(session, unit) as progress:
+        yield (lambda done, total: None) if progress is None else partial(progress, name)
+
+
+def _accept_vanished(session: Session) -> int:
     """List the files and give them up; 0. Raises `CommandFailed` when a server does not take it."""
-    dry_run = session.invocation.typed.get("dry_run", False)
+    dry_run = session.typed.get("dry_run", False)
     result = trio.run(partial(accept_vanished, session.config, dry_run=dry_run))
-    if session.invocation.as_json:
-        print_json({"dry_run": dry_run, "vanished": list(result.paths), "accepted": result.is_taken})
-    else:
-        for path in result.paths:
-            print_line(f"  {path}")
-        print_line(_summary(len(result.paths), dry_run=dry_run, is_taken=result.is_taken))
+    summary = _summary(len(result.paths), dry_run=dry_run, is_taken=result.is_taken)
+    document = {"dry_run": dry_run, "vanished": list(result.paths), "accepted": result.is_taken}
+    tell(session, document, [*(f"  {path}" for path in result.paths), summary])
     if result.paths and not dry_run and not result.is_taken:
         raise CommandFailed(
             "The server that owns the data directory has not taken the approval yet. It stays in .lithos/ "
@@ -70,9 +73,9 @@ def run_accept_vanished(session: Session) -> int:
     return 0
 
 
-def run_forget_questions(session: Session) -> int:
+def _forget_questions(session: Session) -> int:
     """Forget remembered questions; 0. Raises `CommandFailed` when a server does not do it."""
-    typed = session.invocation.typed
+    typed = session.typed
     note, dry_run = typed.get("note"), typed.get("dry_run", False)
     wanted = QuestionFilter(
         note_ids=None if note is None else (note,),
@@ -87,12 +90,13 @@ def run_forget_questions(session: Session) -> int:
             2,
         )
     result = trio.run(partial(forget_questions, session.config, wanted, dry_run=dry_run))
-    if session.invocation.as_json:
-        print_json({"dry_run": dry_run, "questions": result.questions, "forgotten": result.is_taken})
-    elif dry_run:
-        print_line(f"Would forget {result.questions} questions (dry run, nothing was changed)")
+    lines: tuple[str, ...] = ()
+    if dry_run:
+        lines = (f"Would forget {result.questions} questions (dry run, nothing was changed)",)
     elif result.is_taken:
-        print_line(f"Forgot {result.questions} questions")
+        lines = (f"Forgot {result.questions} questions",)
+    document = {"dry_run": dry_run, "questions": result.questions, "forgotten": result.is_taken}
+    tell(session, document, lines)
     if not dry_run and not result.is_taken:
         raise CommandFailed(
             "The server that owns the data directory has not forgotten them yet. The order stays in .lithos/ "
@@ -109,65 +113,51 @@ def _summary(number: int, *, dry_run: bool, is_taken: bool) -> str:
     return f"{number} vanished files given up" if is_taken else f"{number} vanished files are to be given up"
 
 
+_WAY_OUT = "or put the folder back."
 ALL = "all"
 #: What chooses among questions.
 _SELECTORS = frozenset(("note", "agent", "since", "until"))
 
 
-def run_maintenance(session: Session) -> int:
-    """Run one of the commands; its exit code. Raises what `explained_failures` explains."""
-    if session.invocation.typed.get("accept_vanished", False):
-        return run_accept_vanished(session)  # the folder itself may be what has vanished
-    if session.invocation.typed.get("forget_questions", False):
-        return run_forget_questions(session)
-    if _SELECTORS & session.invocation.typed.keys() and session.invocation.command == "reconcile":
-        raise CommandFailed("--note, --agent, --since and --until are for --forget-questions only.", 2)
-    run = {
-        "reindex": _reindex,
-        "reconcile": _reconcile,
-        "recalibrate-salience": _recalibrate,
-        "extract-entities": _extract,
-    }[session.invocation.command]
-    if session.invocation.command != "recalibrate-salience":
-        _require_notes(session)
-    return run(session)
-
-
-def _require_notes(session: Session) -> None:
-    storage = session.config.storage
-    if not storage.notes_folder.is_dir():
-        raise CommandFailed(missing_notes(session.config, "or put the folder back."))
-
-
-def _reindex(session: Session) -> int:
-    clear = session.invocation.typed.get("clear", False)
+def run_reindex(session: Session) -> int:
+    """Bring the indexes in line with the notes; 1 when some could not be. Raises `CommandFailed`."""
+    session.require_notes(_WAY_OUT)
+    clear = session.typed.get("clear", False)
     with progress_bars(session, "notes") as progress:
         result = trio.run(partial(reindex, session.config, clear=clear, progress=progress))
+    skipped = [{"path": path, "reason": reason} for path, reason in result.skipped.items()]
     errors = [f"{path}: {reason}" for path, reason in result.skipped.items()] + list(result.failures)
-    if session.invocation.as_json:
-        numbers = {
-            "found": result.found,
-            "indexed": result.indexed,
-            "errors": len(errors),
-            "chunks": result.chunks,
-            "graph_nodes": result.nodes,
-            "graph_edges": result.edges,
-        }
-        skipped = [{"path": path, "reason": reason} for path, reason in result.skipped.items()]
-        print_json({**numbers, "skipped": skipped, "failures": list(result.failures)})
-        return 1 if result.failures else 0
-    print_line(f"Found {result.found} markdown files")
-    print_line(f"Indexed {result.indexed} documents")
-    if errors:
-        print("\n".join([f"Errors: {len(errors)}", *(f"  {error}" for error in errors)]), file=sys.stderr)
-    print_line(f"Total chunks: {result.chunks}")
-    print_line(f"Graph nodes: {result.nodes}")
-    print_line(f"Graph edges: {result.edges}")
+    document = {
+        "found": result.found,
+        "indexed": result.indexed,
+        "errors": len(errors),
+        "chunks": result.chunks,
+        "graph_nodes": result.nodes,
+        "graph_edges": result.edges,
+        "skipped": skipped,
+        "failures": list(result.failures),
+    }
+    found = [f"Found {result.found} markdown files", f"Indexed {result.indexed} documents"]
+    tell(session, document, found)
+    if not session.as_json:
+        if errors:
+            print("\n".join([f"Errors: {len(errors)}", *(f"  {error}" for error in errors)]), file=sys.stderr)
+        print_line(f"Total chunks: {result.chunks}")
+        print_line(f"Graph nodes: {result.nodes}")
+        print_line(f"Graph edges: {result.edges}")
     return 1 if result.failures else 0
 
 
-def _reconcile(session: Session) -> int:
-    typed = session.invocation.typed
+def run_reconcile(session: Session) -> int:
+    """Repair, or what else was asked for instead; 1 when something failed. Raises `CommandFailed`."""
+    typed = session.typed
+    if typed.get("accept_vanished", False):
+        return _accept_vanished(session)  # the folder itself may be what has vanished
+    if typed.get("forget_questions", False):
+        return _forget_questions(session)
+    if _SELECTORS & typed.keys():
+        raise CommandFailed("--note, --agent, --since and --until are for --forget-questions only.", 2)
+    session.require_notes(_WAY_OUT)
     scope, dry_run = typed.get("scope", ALL), typed.get("dry_run", False)
     scopes = SCOPES if scope == ALL else (scope,)
     asked = trio.run(_ask_owner, session, scope) if dry_run else None
@@ -176,12 +166,11 @@ def _reconcile(session: Session) -> int:
     else:
         with progress_bars(session, "notes") as progress:
             results = trio.run(partial(reconcile, session.config, scopes, dry_run=dry_run, progress=progress))
-    if session.invocation.as_json:
-        envelopes = [result.as_json() for result in results]
-        print_json({"scope": ALL, "dry_run": dry_run, "results": envelopes} if scope == ALL else envelopes[0])
-    else:
-        for result in results:
-            _print_scope(result)
+    envelopes = [result.as_json() for result in results]
+    document = {"scope": ALL, "dry_run": dry_run, "results": envelopes} if scope == ALL else envelopes[0]
+    tell(session, document, ())
+    for result in () if session.as_json else results:
+        _print_scope(result)
     return 1 if any(result.has_failed for result in results) else 0
 
 
@@ -206,25 +195,25 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _recalibrate(session: Session) -> int:
-    typed = session.invocation.typed
-    floor = typed.get("floor", session.config.lcma.salience_floor)
-    dry_run = typed.get("dry_run", False)
+def run_recalibrate(session: Session) -> int:
+    """Lift the salience of notes to the floor; 0."""
+    floor = session.typed.get("floor", session.config.lcma.salience_floor)
+    dry_run = session.typed.get("dry_run", False)
     result = trio.run(partial(recalibrate_salience, session.config, floor, dry_run=dry_run))
-    if session.invocation.as_json:
-        print_json(result.as_json())
-        return 0
-    print_line(f"Salience of {result.notes} notes, floor {floor:g}")
-    print_line("  salience   before    after")
-    for tenth, before in result.before.items():
-        print_line(f"  {tenth}   {before:>6}   {result.after[tenth]:>6}")
-    print_line(f"{'Would lift' if dry_run else 'Lifted'} {result.lifted} notes")
+    lines = [
+        f"Salience of {result.notes} notes, floor {floor:g}",
+        "  salience   before    after",
+        *(f"  {tenth}   {before:>6}   {result.after[tenth]:>6}" for tenth, before in result.before.items()),
+        f"{'Would lift' if dry_run else 'Lifted'} {result.lifted} notes",
+    ]
+    tell(session, result.as_json(), lines)
     return 0
 
 
-def _extract(session: Session) -> int:
-    typed = session.invocation.typed
-    dry_run, force = typed.get("dry_run", False), typed.get("force", False)
+def run_extract(session: Session) -> int:
+    """Find the entities of all notes; 1 when some could not be. Raises `CommandFailed`."""
+    session.require_notes(_WAY_OUT)
+    dry_run, force = session.typed.get("dry_run", False), session.typed.get("force", False)
     if force and not session.config.lcma.write_entities:
         raise CommandFailed(
             "--force replaces entities that people wrote into their notes, and nothing is written into notes "
@@ -233,25 +222,18 @@ def _extract(session: Session) -> int:
     with progress_bars(session, "notes") as progress:
         work = partial(extract_entities, session.config, dry_run=dry_run, force=force, progress=progress)
         result = trio.run(work)
-    if session.invocation.as_json:
-        notes = [_note_json(found) for found in result.extractions]
-        failures = [{"code": failure.code, "detail": failure.detail} for failure in result.failures]
-        numbers = {"dry_run": dry_run, "force": force, "scanned": result.scanned, "changed": len(notes)}
-        print_json({**numbers, "notes": notes, "failures": failures})
-        return 1 if failures else 0
-    for found in result.extractions:
-        print_line(f"{found.path}: {', '.join(found.entities) or '(none)'}")
-    for failure in result.failures:
-        print(f"lithos: {failure.detail}", file=sys.stderr)
-    verb = "Would change" if dry_run else "Changed"
-    print_line(f"{verb} the entities of {len(result.extractions)} of {result.scanned} notes")
-    return 1 if result.failures else 0
-
-
-def _note_json(found: Extraction) -> dict[str, Any]:
-    return {
-        "id": found.id,
-        "path": found.path,
-        "before": list(found.before),
-        "entities": list(found.entities),
-    }
+    found = result.extractions
+    notes = [
+        {"id": each.id, "path": each.path, "before": list(each.before), "entities": list(each.entities)}
+        for each in found
+    ]
+    failures = [{"code": failure.code, "detail": failure.detail} for failure in result.failures]
+    numbers = {"dry_run": dry_run, "force": force, "scanned": result.scanned, "changed": len(notes)}
+    lines = [f"{each.path}: {', '.join(each.entities) or '(none)'}" for each in found]
+    tell(session, {**numbers, "notes": notes, "failures": failures}, lines)
+    if not session.as_json:
+        for failure in result.failures:
+            warn(failure.detail)
+        verb = "Would change" if dry_run else "Changed"
+        print_line(f"{verb} the entities of {len(found)} of {result.scanned} notes")
+    return 1 if failures else 0

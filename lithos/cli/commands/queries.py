@@ -1,172 +1,81 @@
-"""Commands that call tools (queries, restoring): of a running server over HTTP, or of one in this process."""
+"""`lithos search`, `stats`, `audit` and `inspect`: what tools tell, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-import attrs
 import trio
 
-from lithos.cli.commands.asking import Asker, ask_tool
-from lithos.cli.commands.history import history, restore_note, undo
-from lithos.cli.commands.inspecting import inspect
-from lithos.cli.output import print_json, print_line, print_pairs
-from lithos.cli.session import CommandFailed, Session, missing_notes
+from lithos.cli.commands.asking import Asker, ask_rows, ask_tool, asking
+from lithos.cli.output import list_pairs, tell
+from lithos.cli.session import CommandFailed, Session
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
-from lithos.front.bridge.client import TIMEOUT, OwnerClient
-from lithos.stores.lock import is_owned
-from lithos.stores.owner_record import read_owner
 
-SNIPPET_LENGTH = 100
+#: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
+MOST_TASKS: Final = 200
+CALLS_AT_ONCE: Final = 8
+#: Blocked tasks and notes of a title that are asked for at once.
+MOST_LISTED: Final = 10_000
+#: Notes of one title that are named.
+NAMED: Final = 5
+FINDING_LENGTH: Final = 100
+SNIPPET_LENGTH: Final = 100
 MOST_ROWS = 1000
-READY_WAIT = 600.0
-#: A server that starts says its address within a moment, another query is over by then.
-OWNER_WAIT = 10.0
+_STATISTICS = {
+    "Documents": "documents",
+    "Search chunks": "chunks",
+    "Graph nodes": "graph_node_count",
+    "Graph edges": "graph_edge_count",
+    "Tags": "tags",
+    "Agents": "agents",
+    "Active tasks": "active_tasks",
+    "Open claims": "open_claims",
+    "Embedding tier": "embedding_tier",
+}
 
 
-def run_query(session: Session) -> int:
-    """Run a command that asks; its exit code. Raises what `explained_failures` explains."""
-    return trio.run(partial(_run, session))
-
-
-async def _run(session: Session) -> int:
-    owner = await find_owner(session)
-    if owner is not None:
-        return await _answer(session, owner)
-    if not session.config.storage.notes_folder.is_dir():
-        raise CommandFailed(missing_notes(session.config, "or start a server there first."))
-    from lithos.app import running_server  # not before it is needed: its libraries load slowly
-
-    config = attrs.evolve(
-        session.config, server=attrs.evolve(session.config.server, watch_files=False)
-    )  # a question does not stay long enough to watch
-    async with running_server(config) as server:
-        with trio.move_on_after(READY_WAIT):
-            await server.searchable()
-        return await _answer(session, _Here(server))
-
-
-async def find_owner(session: Session) -> OwnerClient | None:
-    """The server that owns the data directory, if any; one that is starting is waited for."""
-    with trio.move_on_after(OWNER_WAIT):
-        while is_owned(_lock(session)):
-            owner = owner_now(session)
-            if owner is not None:
-                return owner
-            await trio.sleep(0.1)
-        return None
-    raise CommandFailed(
-        "Another process owns the data directory and does not answer yet (it may be starting). "
-        "Retry in a moment.",
-        4,
-    )
-
-
-def owner_now(session: Session, timeout: float = TIMEOUT) -> OwnerClient | None:
-    """The server that owns the data directory and says its address; each answer has `timeout` seconds."""
-    lock = _lock(session)
-    owner = read_owner(lock) if is_owned(lock) else None
-    if owner is None or owner.url is None:
-        return None
-    return OwnerClient(owner.url, owner.token or session.config.server.auth_token, timeout)
-
-
-def _lock(session: Session) -> Path:
-    return session.config.storage.data_dir / ".lithos" / "lock"
-
-
-class _Here:
-    """The server inside this process."""
-
-    def __init__(self, server: Any) -> None:
-        self._server = server
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        answer: Mapping[str, Any] | None = await self._server.tools.call(tool, arguments)
-        return answer
-
-    async def health(self) -> Mapping[str, Any]:
-        _, body = await self._server.state.report()
-        answer: Mapping[str, Any] = body
-        return answer
-
-    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        entries = await self._server.access_log.entries(
-            agent=query.get("agent_id"),
-            doc=query.get("doc_id"),
-            after=parse_time(query["after"]) if "after" in query else None,
-            limit=query["limit"],
-        )
-        from lithos.services.tasks.agents import with_titles  # loaded with the server
-
-        return {"entries": with_titles(entries, self._server.catalogue)}
-
-
-async def _answer(session: Session, asker: Asker) -> int:
-    command = session.invocation.command
-    if command == "search":
-        return await _search(session, asker)
-    if command == "stats":
-        return await _stats(session, asker)
-    if command == "audit":
-        return await _audit(session, asker)
-    if command == "history":
-        return await history(session, asker)
-    if command == "restore-note":
-        return await restore_note(session, asker)
-    if command == "undo":
-        return await undo(session, asker)
-    return await inspect(session, asker)
-
-
-async def _search(session: Session, asker: Asker) -> int:
-    typed = session.invocation.typed
+async def search(session: Session, asker: Asker) -> int:
+    """Print the hits; 0."""
+    typed = session.typed
     mode = typed.get("mode", "hybrid")
     arguments = {"query": typed["query"], "mode": mode, "limit": typed.get("limit", 5), "agent_id": CLI_AGENT}
     answer = await ask_tool(asker, "lithos_search", arguments)
-    if session.invocation.as_json:
-        print_json(answer)
-        return 0
-    if answer.get("message"):
-        print_line(answer["message"])
-    if not answer["results"]:
-        print_line("No results found.")
-    label = "similarity" if mode == "semantic" else "score"
-    for number, row in enumerate(answer["results"], 1):
-        print_line(f"{number}. {row['title']} ({label}: {row['score']:.2f})")
-        print_line(f"   Path: {row['path']}")
-        print_line(f"   {_one_line(row['snippet'])}")
+    tell(session, answer, _list_hits(answer, "similarity" if mode == "semantic" else "score"))
     return 0
 
 
-async def _stats(session: Session, asker: Asker) -> int:
+def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
+    if answer.get("message"):
+        yield answer["message"]
+    if not answer["results"]:
+        yield "No results found."
+    for number, row in enumerate(answer["results"], 1):
+        yield f"{number}. {row['title']} ({label}: {row['score']:.2f})"
+        yield f"   Path: {row['path']}"
+        yield f"   {shorten(row['snippet'], SNIPPET_LENGTH)}"
+
+
+def shorten(text: str, most: int) -> str:
+    """The text in one line of at most so many characters and dots."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[:most].rstrip() + "..."
+
+
+async def stats(session: Session, asker: Asker) -> int:
+    """Print numbers; 0."""
     answer = await ask_tool(asker, "lithos_stats", {})
     data = str(session.config.storage.data_dir)
-    if session.invocation.as_json:
-        print_json({**answer, "data_dir": data})
-        return 0
-    names = {
-        "Documents": "documents",
-        "Search chunks": "chunks",
-        "Graph nodes": "graph_node_count",
-        "Graph edges": "graph_edge_count",
-        "Tags": "tags",
-        "Agents": "agents",
-        "Active tasks": "active_tasks",
-        "Open claims": "open_claims",
-        "Embedding tier": "embedding_tier",
-    }
-    pairs = {name: answer[key] for name, key in names.items()}
-    print_pairs("Lithos Statistics", {**pairs, "Data directory": data})
+    pairs = {name: answer[key] for name, key in _STATISTICS.items()} if not session.as_json else {}
+    lines = list_pairs("Lithos Statistics", {**pairs, "Data directory": data})
+    tell(session, {**answer, "data_dir": data}, lines)
     return 0
 
 
-async def _audit(session: Session, asker: Asker) -> int:
-    typed = session.invocation.typed
+async def audit(session: Session, asker: Asker) -> int:
+    """Print who read what; 0. Raises `CommandFailed`."""
+    typed = session.typed
     asked = {"agent_id": typed.get("agent"), "doc_id": typed.get("doc"), "after": typed.get("since")}
     query = {name: value for name, value in asked.items() if value}
     try:
@@ -175,18 +84,130 @@ async def _audit(session: Session, asker: Asker) -> int:
         raise CommandFailed(f"--since is no time: {error}. Give ISO 8601.", exit_code=2) from None
     limit = min(typed.get("limit", 50), MOST_ROWS)
     answer = await asker.accesses({**query, "limit": limit, "titles": "true"})
-    if session.invocation.as_json:
-        print_json(answer)
-        return 0
-    if not answer["entries"]:
-        print_line("No accesses.")
-    for row in answer["entries"]:
-        # A server of an earlier version tells no titles, and a deleted note has none.
-        note = f"{row['title']}  ({row['doc_id']})" if row.get("title") else row["doc_id"]
-        print_line(f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}")
+    tell(session, answer, map(_describe_access, answer["entries"]) if answer["entries"] else "No accesses.")
     return 0
 
 
-def _one_line(snippet: str) -> str:
-    text = " ".join(snippet.split())
-    return text if len(text) <= SNIPPET_LENGTH else text[:SNIPPET_LENGTH].rstrip() + "..."
+def _describe_access(row: Mapping[str, Any]) -> str:
+    # A server of an earlier version tells no titles, and a deleted note has none.
+    note = f"{row['title']}  ({row['doc_id']})" if row.get("title") else row["doc_id"]
+    return f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}"
+
+
+async def inspect(session: Session, asker: Asker) -> int:
+    """Print the subject; the exit code."""
+    subjects = {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}
+    return await subjects[session.typed["subject"]](session, asker)
+
+
+async def _health(session: Session, asker: Asker) -> int:
+    body = await asker.health()
+    lines = {
+        name: part["status"] + (f" - {part['error']}" if "error" in part else "")
+        for name, part in body["components"].items()
+    }
+    tell(session, body, list_pairs(f"Health: {body['status']}", lines))
+    return 0 if body["status"] == "ok" else 1
+
+
+async def _agents(session: Session, asker: Asker) -> int:
+    agents = await ask_rows(asker, "lithos_agent_list", {}, "agents")
+    seen = {row["id"]: f"last seen {row['last_seen_at']}" for row in agents}
+    tell(session, {"agents": agents}, list_pairs("Agents", seen) if agents else "No agents yet.")
+    return 0
+
+
+async def _tasks(session: Session, asker: Asker) -> int:
+    wanted = {} if session.typed.get("closed") else {"status": "open"}
+    listed = await ask_rows(asker, "lithos_task_list", {**wanted, "with_claims": True}, "tasks")
+    blocked = await ask_rows(asker, "lithos_task_blocked", {"limit": MOST_LISTED}, "tasks")
+    blockers = {row["id"]: row["blockers"] for row in blocked}
+    findings = await _findings(asker, [row["id"] for row in listed[:MOST_TASKS]])
+    tasks = [
+        # None: not asked for.
+        {**row, "blockers": blockers.get(row["id"], []), "findings": findings.get(row["id"])}
+        for row in listed
+    ]
+    none = "No tasks." if not wanted else "No open tasks."
+    tell(session, {"tasks": tasks}, _list_tasks(tasks) if tasks else none)
+    return 0
+
+
+async def _findings(asker: Asker, task_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """The findings of each task, oldest first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    waiting = iter(task_ids)
+
+    async def work() -> None:
+        for task_id in waiting:
+            found[task_id] = await ask_rows(asker, "lithos_finding_list", {"task_id": task_id}, "findings")
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(CALLS_AT_ONCE):
+            nursery.start_soon(work)
+    return found
+
+
+def _list_tasks(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    titles = {row["id"]: row["title"] for row in tasks}
+    for row in tasks:
+        claims = ", ".join(f"{claim['agent']} on {claim['aspect']}" for claim in row["claims"])
+        held = f" - {claims}" if claims else ""
+        yield f"{row['id']}  {row['status']:<9}  {row['title']}{held}"
+        for blocker in row["blockers"]:
+            other = titles.get(blocker["task_id"] or "")
+            yield f"    waits: {blocker['message']}" + (f' ("{other}")' if other else "")
+        if row["findings"]:
+            last = row["findings"][-1]
+            summary = shorten(last["summary"], FINDING_LENGTH)
+            yield f"    findings: {len(row['findings'])}, the last by {last['agent']}: {summary}"
+    if len(tasks) > MOST_TASKS:
+        yield f"Findings are shown for the newest {MOST_TASKS} of {len(tasks)} tasks."
+
+
+async def _document(session: Session, asker: Asker) -> int:
+    shown = await _read_on(asker, await _find_note(asker, session.typed["document"]))
+    if not session.typed.get("content"):
+        del shown["content"]
+    pairs = {key: value for key, value in shown["metadata"].items() if value not in (None, [], {})}
+    content = ["", *shown["content"].split("\n")] if "content" in shown else []
+    tell(session, shown, [*list_pairs(shown["path"], pairs), *content])
+    return 0
+
+
+async def _read_on(asker: Asker, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A note with its whole content, read part by part."""
+    shown, begin, parts = dict(answer), 0, list[str]()
+    while "next_offset" in shown:
+        # Dots that mark a cut are no content.
+        parts.append(shown["content"][: shown["next_offset"] - begin])
+        begin = shown["next_offset"]
+        arguments = {"id": shown["id"], "offset": begin, "agent_id": CLI_AGENT}
+        shown = dict(await ask_tool(asker, "lithos_read", arguments))
+    return shown | {"content": "".join([*parts, shown["content"]])}
+
+
+async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
+    """The note of this id, path or title, tried in this order. Raises `CommandFailed`."""
+    refusal = ""
+    for key in ("id", "path"):
+        answer = await asker.call("lithos_read", {key: wanted, "agent_id": CLI_AGENT}) or {}
+        if answer.get("status") != "error":
+            return answer
+        refusal = str(answer["message"])
+    title = wanted.strip().casefold()
+    asked = {"title_contains": wanted.strip(), "limit": MOST_LISTED}
+    listed = await ask_rows(asker, "lithos_list", asked, "items")
+    found = [row for row in listed if row["title"].strip().casefold() == title]
+    if len(found) > 1:
+        paths = [row["path"] for row in found]
+        more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+        raise CommandFailed(
+            f"{len(found)} notes have the title {wanted!r}: {', '.join(paths[:NAMED])}{more}. Give a path."
+        )
+    if not found:
+        raise CommandFailed(f"{refusal} No note has it as its title either.")
+    return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": CLI_AGENT})
+
+
+run_search, run_stats, run_audit, run_inspect = asking(search), asking(stats), asking(audit), asking(inspect)

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -106,7 +107,7 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
 
     gc.freeze()
     gc.enable()
-    path, token = _lock_path(session), session.config.server.auth_token
+    path, token = session.private / "lock", session.config.server.auth_token
 
     seen: OwnerRecord | None = None
 
@@ -129,15 +130,11 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
 
 async def _host(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
     """Become the owner, beside the bridge whose client goes on as before."""
-    await Threads().run(_load_hosting)
+    # The libraries of the stores load while the client is still listened to.
+    await Threads().run(partial(import_module, "lithos.cli.commands.hosting"))
     from lithos.cli.commands.hosting import host_behind_bridge
 
     await host_behind_bridge(session, lock, ended)
-
-
-def _load_hosting() -> None:
-    """Load the libraries of the stores while the client is still listened to."""
-    import lithos.cli.commands.hosting  # noqa: F401
 
 
 def _take(lock: OwnerLock) -> None:
@@ -147,10 +144,6 @@ def _take(lock: OwnerLock) -> None:
 def _make_lock(session: Session) -> OwnerLock:
     storage = session.config.storage
     return lock_of(storage.data_dir, storage.vault)
-
-
-def _lock_path(session: Session) -> Path:
-    return session.config.storage.data_dir / ".lithos" / "lock"
 
 
 async def _watch_parent(shutdown: trio.Event) -> None:

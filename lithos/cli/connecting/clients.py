@@ -6,7 +6,9 @@ A token is referred to by the name of its variable, in the client's own way of d
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +24,83 @@ from lithos.cli.connecting.formats import (
     TomlFormat,
 )
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Target, Transport
+
+
+@frozen
+class Recipe:
+    """Where a configuration belongs (`place`), and what to put there: JSON, TOML, or a command to run."""
+
+    place: str
+    text: str
+
+
+def make_recipes(client: Client, target: Target, around: Surroundings) -> dict[str, Recipe]:
+    """Both ways, by transport; the one way where a client has only one."""
+    made = _RECIPES.get(client.name)
+    return made(target) if made is not None else _connect_by_file(client, target, around)
+
+
+def _connect_by_file(client: Client, target: Target, around: Surroundings) -> dict[str, Recipe]:
+    """For a client that is connected by its file alone, the file as it would be if it were new."""
+    place = client.place
+    if not place:
+        files = [_short(path, around) for path in client.files(around).values() if path is not None]
+        place = f"{files[0]}, or {files[1]} in a project:" if len(files) > 1 else f"{files[0]}:"
+    http = client.http(target) if client.http is not None else None
+    if http is not None and target.needs_token and not client.knows_variables:
+        http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
+    ways = {"http": http, "stdio": client.stdio(target)}
+    texts = {way: client.format.insert("", "lithos", entry).text for way, entry in ways.items() if entry}
+    # What goes into an editor of the client is no whole file.
+    return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
+
+
+def _short(path: Path, around: Surroundings) -> str:
+    if path.is_relative_to(around.folder) and around.folder != around.home:
+        return str(path.relative_to(around.folder))
+    return f"~/{path.relative_to(around.home)}" if path.is_relative_to(around.home) else str(path)
+
+
+def _servers(entry: Mapping[str, Any]) -> str:
+    return json.dumps({"mcpServers": {"lithos": entry}}, indent=2, ensure_ascii=False)
+
+
+def _connect_claude_code(target: Target) -> dict[str, Recipe]:
+    shell = "Run in a shell (add --scope user to have it in every project):"
+    header = f' --header "Authorization: Bearer ${TOKEN_VARIABLE}"' if target.needs_token else ""
+    return {
+        "http": Recipe(shell, f"claude mcp add --transport http lithos {shlex.quote(target.url)}{header}"),
+        "stdio": Recipe(shell, f"claude mcp add --transport stdio lithos -- {shlex.join(target.command)}"),
+    }
+
+
+def _connect_openclaw(target: Target) -> dict[str, Recipe]:
+    shell = "Run in a shell, then restart the gateway (it is kept under mcp.servers in openclaw.json):"
+    headers = target.headers(f"${{{TOKEN_VARIABLE}}}")
+    remote = {"url": target.url, "transport": "streamable-http", **headers}
+    return {
+        "http": Recipe(shell, f"openclaw mcp set lithos {shlex.quote(json.dumps(remote))}"),
+        "stdio": Recipe(shell, f"openclaw mcp set lithos {shlex.quote(json.dumps(target.stdio))}"),
+    }
+
+
+def _connect_agent_zero(target: Target) -> dict[str, Recipe]:
+    place = "Settings > MCP/A2A > External MCP Servers:"
+    inside = f"{place[:-1]}; from its container name this machine host.docker.internal, and allow that name"
+    inside += " with server.allowed_hosts:"
+    headers = target.headers(f"<{TOKEN_VARIABLE}>")
+    return {
+        "http": Recipe(inside, _servers({"type": "streamable-http", "url": target.url, **headers})),
+        "stdio": Recipe(f"{place[:-1]} (where it runs on this machine itself):", _servers(target.stdio)),
+    }
+
+
+_RECIPES = {
+    "claude-code": _connect_claude_code,
+    "openclaw": _connect_openclaw,
+    "agent-zero": _connect_agent_zero,
+}
+
 
 Scope = Literal["user", "project"]
 
@@ -78,6 +157,8 @@ class Client:
     knows_variables: bool = True
     #: What to do in the client once the file is written.
     then: str = ""
+    #: How the place of the file is told, where not by its path.
+    place: str = ""
 
     def default_transport(self, scope: Scope) -> Transport:
         """Stdio for a person, since it needs neither a started server nor a token; HTTP in a project.
@@ -189,6 +270,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ("claude-desktop",), lambda around: (around.application / "Claude",),
             _stdio(), None, knows_variables=False,
             then="Quit it and start it again; Settings > Developer shows lithos as running.",
+            # Its own connectors reach servers from the network of their maker, never this machine.
+            place="Settings > Developer > Edit Config (claude_desktop_config.json), then restart it:",
         ),
         Client(
             "cursor", "Cursor", JsonFormat("jsonc", _MCP_SERVERS),
@@ -199,6 +282,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
             then="Restart it; Customize > MCPs (before: Settings > Tools & MCP) lists lithos; switch it on.",
+            place="~/.cursor/mcp.json, or .cursor/mcp.json in a project:",
         ),
         Client(
             "vscode", "VS Code", JsonFormat("jsonc", ("servers",)),
@@ -211,7 +295,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             then="Run MCP: List Servers from the command palette and start lithos there.",
         ),
         Client(
-            "codex", "Codex", TomlFormat(("mcp_servers",)),
+            "codex", "Codex", TomlFormat("", ("mcp_servers",)),
             lambda around: {
                 "user": (around.variable("CODEX_HOME") or around.home / ".codex") / "config.toml",
                 "project": around.folder / ".codex" / "config.toml",
@@ -248,7 +332,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             then="The settings of its agent panel show a green dot beside lithos at once.",
         ),
         Client(
-            "opencode", "opencode", OpencodeFormat(), _opencode_files,
+            "opencode", "opencode", OpencodeFormat("jsonc", ("mcp",)), _opencode_files,
             ("opencode",), lambda around: (around.config / "opencode",),
             _opencode_stdio, _opencode_http,
             then="Restart it; opencode mcp list shows it.",

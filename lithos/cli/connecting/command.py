@@ -5,67 +5,47 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from attrs import frozen
-
-from lithos.cli.connecting.clients import CLIENTS, Client, Scope, Surroundings
+from lithos.cli.connecting.clients import CLIENTS, Client, Recipe, Scope, Surroundings, make_recipes
 from lithos.cli.connecting.files import CannotUse, read_config
-from lithos.cli.connecting.recipes import Recipe, make_recipes
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
-from lithos.cli.output import print_json, print_line
-from lithos.cli.plugin.writing import ForeignFolder, PluginTarget, write_plugin
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.hooks.payload import host_name
+from lithos.cli.output import print_json, tell
+from lithos.cli.plugin.writing import ForeignFolder, write_plugin
+from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.core.editing.json_edit import CannotEdit
 from lithos.core.editing.json_text import InvalidText
 
 State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
 
 
-@frozen
-class Entry:
-    """An entry for a server of this kind, or the state of a file that has none."""
-
-    client: Client
-    is_installed: bool
-    scope: Scope
-    path: Path | None
-    state: State
-    name: str | None = None
-    link: Link | None = None
-    trouble: str | None = None
-
-    def to_row(self) -> dict[str, Any]:
-        """As `--json` prints it."""
-        return {
-            "client": self.client.name,
-            "installed": self.is_installed,
-            "scope": self.scope,
-            "path": None if self.path is None else str(self.path),
-            "state": self.state,
-            "name": self.name,
-            "transport": None if self.link is None else self.link.transport,
-            "leads_to": None if self.link is None else self.link.place,
-            "trouble": self.trouble,
-        }
-
-
-def list_clients(target: Target, around: Surroundings, name: str) -> Iterator[Entry]:
-    """All clients in all scopes; entries called `name`, and those that lead to a Lithos."""
+def list_clients(target: Target, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
+    """Rows of all clients in all scopes: of entries called `name`, and of those that lead to a Lithos."""
     for client in CLIENTS.values():
         is_installed = _is_installed(client, around)
         for scope, path in client.files(around).items():
             for state, found, link, trouble in _look(client, path, target, name):
-                yield Entry(client, is_installed, scope, path, state, found, link, trouble)
+                yield {
+                    "client": client.name,
+                    "installed": is_installed,
+                    "scope": scope,
+                    "path": None if path is None else str(path),
+                    "state": state,
+                    "name": found,
+                    "transport": None if link is None else link.transport,
+                    "leads_to": None if link is None else link.place,
+                    "trouble": trouble,
+                }
 
 
 def _look(
     client: Client, path: Path | None, target: Target, name: str
 ) -> Iterator[tuple[State, str | None, Link | None, str | None]]:
+    """The state of a file, with the name of an entry and where it leads, or with what is wrong."""
     if path is None:
         yield "no file", None, None, None
         return
@@ -75,22 +55,16 @@ def _look(
     except (CannotUse, CannotEdit, InvalidText) as error:
         yield "unreadable", None, None, str(error)
         return
-    links = {found: Link.of(entry) for found, entry in entries.items()}
-    shown = {
-        found: link
-        for found, link in links.items()
-        if found == name or (link is not None and (link.is_lithos or link.points_to(target)))
-    }
-    if not shown:
+    is_alone = True
+    for found, entry in entries.items():
+        link = Link.of(entry)
+        is_here = link is not None and link.points_to(target)
+        if found == name or is_here or (link is not None and link.is_lithos):
+            is_alone = False
+            state: State = "off" if link is not None and link.is_off else "connected"
+            yield state if is_here else "another server", found, link, None
+    if is_alone:
         yield "no file" if file.data is None else "not connected", None, None, None
-    for found, link in shown.items():
-        yield _state_of(link, target), found, link, None
-
-
-def _state_of(link: Link | None, target: Target) -> State:
-    if link is None or not link.points_to(target):
-        return "another server"
-    return "off" if link.is_off else "connected"
 
 
 def _is_installed(client: Client, around: Surroundings) -> bool:
@@ -102,24 +76,19 @@ def _is_installed(client: Client, around: Surroundings) -> bool:
 
 def run_plugin(session: Session) -> int:
     """Write the plugin of Claude Code and say how to try it. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     if typed.get("client") != "claude-code":
         raise CommandFailed("--plugin is for claude-code; print what others need without it.", 2)
     directory = Path(typed["plugin"]).absolute()
-    target = PluginTarget(find_program(), find_options(session))
-    try:
-        files = write_plugin(directory, target)
-    except ForeignFolder as foreign:
-        raise CommandFailed(str(foreign), 2) from foreign
-    if session.invocation.as_json:
-        print_json(
-            {"client": "claude-code", "plugin": str(directory), "files": [str(file) for file in files]}
-        )
-        return 0
-    for file in files:
-        print_line(f"  {file.relative_to(directory)}")
-    print_line(f"The plugin is in {directory}. Start Claude Code with it:")
-    print_line(f"  claude --plugin-dir {shlex.quote(str(directory))}")
+    with refusing(ForeignFolder, exit_code=2):
+        files = write_plugin(directory, find_program(), find_options(session))
+    document = {"client": "claude-code", "plugin": str(directory), "files": [str(file) for file in files]}
+    lines = [
+        *(f"  {file.relative_to(directory)}" for file in files),
+        f"The plugin is in {directory}. Start Claude Code with it:",
+        f"  claude --plugin-dir {shlex.quote(str(directory))}",
+    ]
+    tell(session, document, lines)
     return 0
 
 
@@ -130,7 +99,7 @@ _DEFAULT_NAME: Final = "lithos"
 
 def run_connect(session: Session) -> int:
     """Print both ways for a client, edit its file, write a plugin, or list all. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     if "plugin" in typed:
         return run_plugin(session)
     target, around = find_target(session), Surroundings.here()
@@ -140,35 +109,31 @@ def run_connect(session: Session) -> int:
             "A --name has 1 to 64 letters, digits, - and _, and begins with a letter or digit.", 2
         )
     if typed.get("list"):
-        return _list(session, list_clients(target, around, name))
+        rows = list(list_clients(target, around, name))
+        tell(session, {"clients": rows}, _describe(rows))
+        return 0
     if typed.get("client") is None:
         raise CommandFailed(f"Name a client ({', '.join(CLIENTS)}), or ask for all with --list.", 2)
     client = CLIENTS[typed["client"]]
-    try:
+    with refusing(Refused):
         if typed.get("write"):
             return _write(session, client, target, around)
         if typed.get("remove"):
             place = _place_of(session, client, around)
             return _report(session, place, remove_entry(place, target, around.environment), ())
-    except Refused as refusal:
-        raise CommandFailed(str(refusal)) from refusal
-    _refuse_unused(typed)
-    return _print(session, client, target, around)
-
-
-def _refuse_unused(typed: dict[str, Any]) -> None:
     unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
     if unused:
         raise CommandFailed(f"{', '.join(unused)} is for --write and --remove.", 2)
+    return _print(session, client, target, around)
 
 
 def _print(session: Session, client: Client, target: Target, around: Surroundings) -> int:
-    wanted = session.invocation.typed.get("transport")
+    wanted = session.typed.get("transport")
     recipes = make_recipes(client, target, around)
     if wanted is not None and wanted not in recipes:
         raise CommandFailed(f"{client.title} reaches servers on this machine only over {', '.join(recipes)}.")
     shown = {way: recipe for way, recipe in recipes.items() if wanted in (None, way)}
-    if session.invocation.as_json:
+    if session.as_json:
         print_json({
             "client": client.name,
             "token_variable": TOKEN_VARIABLE if target.needs_token else None,
@@ -192,14 +157,14 @@ def _present(way: str, recipe: Recipe) -> str:
 
 def _write(session: Session, client: Client, target: Target, around: Surroundings) -> int:
     place = _place_of(session, client, around)
-    transport = session.invocation.typed.get("transport") or client.default_transport(place.scope)
+    transport = session.typed.get("transport") or client.default_transport(place.scope)
     entry = wanted_entry(client, target, transport)
     outcome = write_entry(place, entry, target, around.environment)
     return _report(session, place, outcome, _advice(session, place, target, transport))
 
 
 def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
-    typed = session.invocation.typed
+    typed = session.typed
     files = client.files(around)
     scope: Scope = typed.get("scope", "user")
     path = typed["file"].expanduser().absolute() if "file" in typed else files.get(scope)
@@ -215,7 +180,7 @@ def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
 
 
 def _advice(session: Session, place: Place, target: Target, transport: str) -> Iterable[str]:
-    agent = session.invocation.typed.get("agent") or f"{place.client.name}@{_host()}"
+    agent = session.typed.get("agent") or f"{place.client.name}@{host_name()}"
     if transport == "http":
         yield "Over HTTP it finds the server while that runs: lithos serve --transport http"
         if target.needs_token:
@@ -228,54 +193,42 @@ def _advice(session: Session, place: Place, target: Target, transport: str) -> I
     yield f'Tell its agents to use the agent id "{agent}" in every session.'
 
 
-def _host() -> str:
-    return socket.gethostname().partition(".")[0] or "localhost"
-
-
 def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[str]) -> int:
     lines = [*outcome.notes, *advice]
-    if session.invocation.as_json:
-        print_json({
-            "client": place.client.name,
-            "action": outcome.action,
-            "scope": place.scope,
-            "path": str(outcome.path),
-            "name": place.name,
-            "transport": None if outcome.link is None else outcome.link.transport,
-            "backup": outcome.backup,
-            "notes": lines,
-        })  # fmt: skip
-        return 0
+    document = {
+        "client": place.client.name,
+        "action": outcome.action,
+        "scope": place.scope,
+        "path": str(outcome.path),
+        "name": place.name,
+        "transport": None if outcome.link is None else outcome.link.transport,
+        "backup": outcome.backup,
+        "notes": lines,
+    }
     is_there = outcome.link is not None and outcome.action != "removed"
     how = f" over {outcome.link.transport}" if is_there and outcome.link is not None else ""
-    print_line(f"{place.client.title}: {outcome.action}{how} ({place.name} in {outcome.path}).")
+    done = [f"{place.client.title}: {outcome.action}{how} ({place.name} in {outcome.path})."]
     if outcome.backup is not None and outcome.action in ("connected", "updated"):
-        print_line(f"What was there before is in {outcome.backup}; undo with --remove.")
-    for line in lines:
-        print_line(line)
+        done.append(f"What was there before is in {outcome.backup}; undo with --remove.")
+    tell(session, document, [*done, *lines])
     return 0
 
 
-def _list(session: Session, found: Iterable[Entry]) -> int:
-    rows = list(found)
-    if session.invocation.as_json:
-        print_json({"clients": [row.to_row() for row in rows]})
-        return 0
+def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
-        if not row.is_installed and row.state == "no file":
+        if not row["installed"] and row["state"] == "no file":
             continue
-        named = "" if row.name in (None, _DEFAULT_NAME) else f" as {row.name}"
-        leads = "" if row.link is None else f" over {row.link.transport}{named}"
-        where = f" ({row.link.place})" if row.link is not None and row.state == "another server" else ""
-        print_line(f"{row.client.name:<15} {row.scope:<8} {row.state}{leads}{where}")
-        if row.path is not None and row.state != "no file":
-            print_line(f"{'':<24} {_short(row.path)}")
-        if row.trouble is not None:
-            print_line(f"{'':<24} {row.trouble}")
-    absent = sorted({row.client.name for row in rows if not row.is_installed})
+        named = "" if row["name"] in (None, _DEFAULT_NAME) else f" as {row['name']}"
+        leads = "" if row["transport"] is None else f" over {row['transport']}{named}"
+        where = f" ({row['leads_to']})" if row["transport"] and row["state"] == "another server" else ""
+        yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}"
+        if row["path"] is not None and row["state"] != "no file":
+            yield f"{'':<24} {_short(Path(row['path']))}"
+        if row["trouble"] is not None:
+            yield f"{'':<24} {row['trouble']}"
+    absent = sorted({row["client"] for row in rows if not row["installed"]})
     if absent:
-        print_line(f"Not found here: {', '.join(absent)}.")
-    return 0
+        yield f"Not found here: {', '.join(absent)}."
 
 
 def _short(path: Path) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, NamedTuple
 
 from attrs import frozen
 
@@ -20,7 +21,7 @@ from lithos.core.editing.json_edit import (
     remove_embedded,
     remove_entry,
 )
-from lithos.core.editing.json_text import Dialect, read_json
+from lithos.core.editing.json_text import read_json
 from lithos.core.editing.toml_edit import (
     find_table,
     insert_table,
@@ -30,43 +31,65 @@ from lithos.core.editing.toml_edit import (
 )
 
 
-class Format(Protocol):
-    """Reads and edits the text of one client. All raise `InvalidText` and `CannotEdit`."""
+class Edits(NamedTuple):
+    """What edits a kind of text: functions of the text, of where the entry is, and of the entry."""
 
-    def entries(self, text: str) -> Mapping[str, Any]:
-        """The entries of all servers by name."""
-        ...
-
-    def insert(self, text: str, name: str, entry: Mapping[str, Any]) -> Insertion:
-        """How to put in an entry that is not there."""
-        ...
-
-    def remove(self, text: str, name: str) -> str:
-        """The text without an entry that is there."""
-        ...
-
-    def is_same_but(self, old: str, new: str, name: str, parents: int = 0) -> bool:
-        """Whether `new` is `old` with this entry more, and as many objects around it at most."""
-        ...
-
-    def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The entry as this text's version of the format has it."""
-        ...
-
-    def tree(self, text: str) -> Any:
-        """All that the text holds."""
-        ...
+    insert: Callable[..., Insertion]
+    remove: Callable[..., str]
+    is_same_but: Callable[..., bool]
 
 
 @frozen
-class JsonFormat:
-    """Entries under a path of keys."""
+class Format(ABC):
+    """Reads and edits the text of one client: entries under a path of keys.
 
-    dialect: Dialect
+    `kind` is the dialect of JSON, or the key whose string holds it; "" where there is nothing to say.
+    All raise `InvalidText` and `CannotEdit`.
+    """
+
+    edits: ClassVar[Edits]
+    kind: Any
     path: tuple[str, ...]
 
+    @abstractmethod
     def entries(self, text: str) -> Mapping[str, Any]:
-        found = find_entry(text, self.dialect, self.path)
+        """The entries of all servers by name."""
+
+    @abstractmethod
+    def tree(self, text: str) -> Any:
+        """All that the text holds."""
+
+    def insert(self, text: str, name: str, entry: Mapping[str, Any]) -> Insertion:
+        """How to put in an entry that is not there."""
+        return self.edits.insert(text, *self._place(text, name), entry)
+
+    def remove(self, text: str, name: str) -> str:
+        """The text without an entry that is there."""
+        return self.edits.remove(text, *self._place(text, name))
+
+    def is_same_but(self, old: str, new: str, name: str, parents: int = 0) -> bool:
+        """Whether `new` is `old` with this entry more, and as many objects around it at most."""
+        return self.edits.is_same_but(old, new, *self._place(old, name), parents)
+
+    def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The entry as this text's version of the format has it."""
+        del text
+        return entry
+
+    def _place(self, text: str, name: str) -> tuple[Any, ...]:
+        """Where the entry is, or would be, in this text."""
+        del text
+        path = (*self.path, name)
+        return (self.kind, path) if self.kind else (path,)
+
+
+class JsonFormat(Format):
+    """Entries in a dialect of JSON."""
+
+    edits = Edits(insert_entry, remove_entry, is_same_but)
+
+    def entries(self, text: str) -> Mapping[str, Any]:
+        found = find_entry(text, self.kind, self.path)
         if found is None or found.kind != "object":
             return {}
         names = [member.key for member in found.members]
@@ -75,120 +98,66 @@ class JsonFormat:
             raise CannotEdit(f"The entry {twice!r} is there twice, and clients may read either one.")
         return dict(found.plain())
 
-    def insert(self, text: str, name: str, entry: Mapping[str, Any]) -> Insertion:
-        return insert_entry(text, self.dialect, (*self.path, name), entry)
-
-    def remove(self, text: str, name: str) -> str:
-        return remove_entry(text, self.dialect, (*self.path, name))
-
-    def is_same_but(self, old: str, new: str, name: str, parents: int = 0) -> bool:
-        return is_same_but(old, new, self.dialect, (*self.path, name), parents)
-
-    def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        del text
-        return entry
-
     def tree(self, text: str) -> Any:
-        found = read_json(text, self.dialect)
+        found = read_json(text, self.kind)
         return None if found is None else found.plain()
 
 
-_V1: Final = JsonFormat("jsonc", ("mcp",))
-_V2: Final = JsonFormat("jsonc", ("mcp", "servers"))
+_SECOND: Final = JsonFormat("jsonc", ("mcp", "servers"))
 
 
-@frozen
-class OpencodeFormat:
+class OpencodeFormat(JsonFormat):
     """opencode 1 has its servers under `mcp`, opencode 2 under `mcp.servers`, where it is written so.
 
     The second reads the first's as well (https://opencode.ai/docs/migrate-v1/), so that is what new ones are.
     """
 
     def entries(self, text: str) -> Mapping[str, Any]:
-        found = _V1.entries(text)
-        if not _is_second(found):
+        found = super().entries(text)
+        if not self._is_second(text):
             return found
         older = {name: entry for name, entry in found.items() if name != "servers"}
-        return {**older, **_V2.entries(text)}
-
-    def insert(self, text: str, name: str, entry: Mapping[str, Any]) -> Insertion:
-        return self._of(text).insert(text, name, entry)
+        return {**older, **_SECOND.entries(text)}
 
     def remove(self, text: str, name: str) -> str:
-        second = _V2 if _is_second(_V1.entries(text)) and name in _V2.entries(text) else _V1
-        return second.remove(text, name)
-
-    def is_same_but(self, old: str, new: str, name: str, parents: int = 0) -> bool:
-        return self._of(old).is_same_but(old, new, name, parents)
+        second = self._is_second(text) and name in _SECOND.entries(text)
+        return remove_entry(text, self.kind, (*(_SECOND.path if second else self.path), name))
 
     def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self._of(text) is _V1:
+        if not self._is_second(text):
             return entry
         return {key: value for key, value in entry.items() if key != "enabled"}
 
-    def tree(self, text: str) -> Any:
-        return _V1.tree(text)
+    def _place(self, text: str, name: str) -> tuple[Any, ...]:
+        return (self.kind, (*(_SECOND.path if self._is_second(text) else self.path), name))
 
-    def _of(self, text: str) -> JsonFormat:
-        return _V2 if _is_second(_V1.entries(text)) else _V1
-
-
-def _is_second(mcp: Mapping[str, Any]) -> bool:
-    servers = mcp.get("servers")
-    return isinstance(servers, dict) and not isinstance(servers.get("type"), str)
+    def _is_second(self, text: str) -> bool:
+        servers = super().entries(text).get("servers")
+        return isinstance(servers, dict) and not isinstance(servers.get("type"), str)
 
 
-@frozen
-class TomlFormat:
-    """Tables under a path of keys."""
+class TomlFormat(Format):
+    """Entries as tables."""
 
-    path: tuple[str, ...]
+    edits = Edits(insert_table, remove_table, is_same_table_but)
 
     def entries(self, text: str) -> Mapping[str, Any]:
         found = find_table(text, self.path)
         return found if isinstance(found, dict) else {}
 
-    def insert(self, text: str, name: str, entry: Mapping[str, Any]) -> Insertion:
-        return insert_table(text, (*self.path, name), entry)
-
-    def remove(self, text: str, name: str) -> str:
-        return remove_table(text, (*self.path, name))
-
-    def is_same_but(self, old: str, new: str, name: str, parents: int = 0) -> bool:
-        return is_same_table_but(old, new, (*self.path, name), parents)
-
-    def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        del text
-        return entry
-
     def tree(self, text: str) -> Any:
         return read_toml(text)
 
 
-@frozen
-class EmbeddedFormat:
-    """Entries under a path of a JSON document that is the string of a key."""
+class EmbeddedFormat(Format):
+    """Entries of a JSON document that is the string of a key."""
 
-    key: str
-    path: tuple[str, ...]
+    edits = Edits(insert_embedded, remove_embedded, is_same_embedded_but)
 
     def entries(self, text: str) -> Mapping[str, Any]:
-        found = find_embedded(text, self.key, self.path)
+        found = find_embedded(text, self.kind, self.path)
         return found.plain() if found is not None and found.kind == "object" else {}
 
-    def insert(self, text: str, name: str, entry: Mapping[str, Any]) -> Insertion:
-        return insert_embedded(text, self.key, (*self.path, name), entry)
-
-    def remove(self, text: str, name: str) -> str:
-        return remove_embedded(text, self.key, (*self.path, name))
-
-    def is_same_but(self, old: str, new: str, name: str, parents: int = 0) -> bool:
-        return is_same_embedded_but(old, new, self.key, (*self.path, name), parents)
-
-    def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        del text
-        return entry
-
     def tree(self, text: str) -> Any:
-        inner = JsonFormat("json", self.path).tree(read_embedded(text, self.key))
-        return {**(JsonFormat("json", ()).tree(text) or {}), self.key: inner}
+        inner = JsonFormat("json", ()).tree(read_embedded(text, self.kind))
+        return {**(JsonFormat("json", ()).tree(text) or {}), self.kind: inner}

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
-from lithos.stores.owner_record import OwnerRecord, read_owner
+from lithos.stores.owner_record import read_owner
 from lithos.stores.tokens import TokensUnreadable, read_tokens
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
@@ -76,12 +76,10 @@ class Link:
 
     def is_as(self, other: Link) -> bool:
         """Whether both reach the same server in the same way."""
-        return (self.transport, self.command, _address(self.url), self.token) == (
-            other.transport,
-            other.command,
-            _address(other.url),
-            other.token,
+        mine, others = (
+            (link.transport, link.command, _address(link.url), link.token) for link in (self, other)
         )
+        return mine == others
 
     def points_to(self, target: Target) -> bool:
         """Whether it reaches this server: its address, or a server of its data directory."""
@@ -111,9 +109,12 @@ def find_target(session: Session) -> Target:
     data = config.storage.data_dir.absolute()
     host = config.server.host if config.server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
     url = f"http://{f'[{host}]' if ':' in host else host}:{config.server.port or 8765}"
+    owner = read_owner(data / ".lithos" / "lock")
+    if owner is not None and not owner.private:
+        url = owner.url or url
     return Target(
         (*find_program(), *find_options(session), "serve", "--transport", "stdio"),
-        f"{_served_url(read_owner(data / '.lithos' / 'lock')) or url}/mcp",
+        f"{url}/mcp",
         _wants_token(config),
         data,
     )
@@ -127,11 +128,6 @@ def _wants_token(config: Config) -> bool:
         return read_tokens(config.storage.data_dir / ".lithos") is not None
     except TokensUnreadable:
         return True
-
-
-def _served_url(owner: OwnerRecord | None) -> str | None:
-    """Where the running server answers clients over HTTP; None without one, and for one on stdio."""
-    return None if owner is None or owner.private else owner.url
 
 
 def find_options(session: Session) -> tuple[str, ...]:

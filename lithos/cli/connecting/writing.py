@@ -18,14 +18,15 @@ from lithos.cli.connecting.files import (
     CannotUse,
     ChangedMeanwhile,
     ConfigFile,
+    Keeper,
+    Record,
+    digest_of,
     make_folders,
     read_config,
     remove_config,
     remove_empty,
     replace_config,
 )
-from lithos.cli.connecting.formats import Format
-from lithos.cli.connecting.keeping import Keeper, Record, digest_of
 from lithos.cli.connecting.target import Link, Target, Transport
 from lithos.core.editing.json_edit import CannotEdit, Insertion
 from lithos.core.editing.json_text import InvalidText
@@ -53,11 +54,6 @@ class Place:
     scope: Scope
     path: Path
     name: str
-
-    @property
-    def format(self) -> Format:
-        """How its text is edited."""
-        return self.client.format
 
 
 @frozen
@@ -96,20 +92,21 @@ def write_entry(
     place: Place, entry: Mapping[str, Any], target: Target, environment: Mapping[str, str]
 ) -> Outcome:
     """Put the entry into the file, once. Raises `Refused`."""
-    return _retried(
-        place, lambda: _write_once(place, entry, target, Keeper(place.path, place.name, environment))
-    )
+    return _retried(place, target, environment, lambda edit: edit.write(entry))
 
 
 def remove_entry(place: Place, target: Target, environment: Mapping[str, str]) -> Outcome:
     """Take the entry out of the file, with what was made for it. Raises `Refused`."""
-    return _retried(place, lambda: _remove_once(place, target, Keeper(place.path, place.name, environment)))
+    return _retried(place, target, environment, lambda edit: edit.remove())
 
 
-def _retried(place: Place, act: Callable[[], Outcome]) -> Outcome:
+def _retried(
+    place: Place, target: Target, environment: Mapping[str, str], act: Callable[[_Edit], Outcome]
+) -> Outcome:
+    keeper = Keeper(place.path, place.name, environment)
     for _ in range(_TRIES):
         try:
-            return act()
+            return act(_Edit(place, target, keeper, read_config(place.path), keeper.load()))
         except ChangedMeanwhile:
             continue
         except CannotUse as error:
@@ -129,131 +126,180 @@ def _retried(place: Place, act: Callable[[], Outcome]) -> Outcome:
     )
 
 
-def _write_once(place: Place, entry: Mapping[str, Any], target: Target, keeper: Keeper) -> Outcome:
-    file, record = read_config(place.path), keeper.load()
-    text = file.text
-    entries = place.format.entries(text)
-    entry = place.format.written(text, entry)
-    link = Link.of(entry)
-    assert link is not None
-    found = entries.get(place.name)
-    if found is not None:
-        there = _owned(place, found, target, None)
-        if there.is_as(link):
-            notes = (f"It is switched off in {place.client.title}.",) if there.is_off else ()
-            return Outcome("already connected", place.path, there, notes=notes)
-        _check_plain(place, found)
-    base = file.data if found is None else _without(place, file, record, keeper)
-    base_text = _decode(base)
-    piece = place.format.insert(base_text, place.name, entry)
-    new = piece.apply(base_text)
-    if place.format.entries(new).get(place.name) != entry or not place.format.is_same_but(
-        base_text, new, place.name, piece.parents
-    ):
-        raise CannotEdit("The entry could not be added without changing something else.")
-    backup = _swap(place, file, base, new.encode(), piece, dict(entry), keeper, record)
-    if record is not None and record.backup != backup:
-        _drop_old_backup(place, record, keeper, base)
-    return Outcome("connected" if found is None else "updated", place.path, link, backup)
+@frozen
+class _Edit:
+    """One try: what is in the file now, and what is recorded of an entry that was written there."""
 
+    place: Place
+    target: Target
+    keeper: Keeper
+    file: ConfigFile
+    record: Record | None
 
-def _swap(
-    place: Place, file: ConfigFile, base: bytes | None, data: bytes, piece: Insertion, entry: dict[str, Any],
-    keeper: Keeper, old: Record | None,
-) -> str | None:  # fmt: skip
-    """Back up, remember, replace; all of it, or nothing. Returns the backup."""
-    made = make_folders(file.real)
-    # Of a file that was made here, the folders that were made with it.
-    folders = old.folders if old is not None and base is None and not made else tuple(map(str, made))
-    backup = None if base is None else str(keeper.back_up(base, old))
-    record = Record(
-        path=os.path.abspath(place.path),
-        name=place.name,
-        before=None if base is None else digest_of(base),
-        after=digest_of(data),
-        inserted=piece.text,
-        parents=piece.parents,
-        entry=entry,
-        backup=backup,
-        folders=folders,
-    )
-    try:
-        # Before the file: a write that is cut short in between is found by its digest.
-        keeper.store(record)
-        replace_config(file, data)
-    except (CannotUse, ChangedMeanwhile):
-        if old is None or old.backup != backup:
-            keeper.drop_backup(record)
-        keeper.forget() if old is None else keeper.store(old)
-        remove_empty(made)
-        raise
-    return backup
+    def write(self, entry: Mapping[str, Any]) -> Outcome:
+        place, name, form = self.place, self.place.name, self.place.client.format
+        found = form.entries(self.file.text).get(name)
+        entry = form.written(self.file.text, entry)
+        link = Link.of(entry)
+        assert link is not None
+        if found is not None:
+            there = self._check_owned(found, None)
+            if there.is_as(link):
+                notes = (f"It is switched off in {place.client.title}.",) if there.is_off else ()
+                return Outcome("already connected", place.path, there, notes=notes)
+            self._check_plain(found)
+        base = self.file.data if found is None else self._without()
+        text = _decode(base)
+        piece = form.insert(text, name, entry)
+        new = piece.apply(text)
+        is_same = form.entries(new).get(name) == entry and form.is_same_but(text, new, name, piece.parents)
+        if not is_same:
+            raise CannotEdit("The entry could not be added without changing something else.")
+        backup = self._swap(base, new.encode(), piece, dict(entry))
+        if self.record is not None and self.record.backup != backup:
+            self._drop_backup(self.record, base)
+        return Outcome("connected" if found is None else "updated", place.path, link, backup)
 
+    def _swap(self, base: bytes | None, data: bytes, piece: Insertion, entry: dict[str, Any]) -> str | None:
+        """Back up, remember, replace; all of it, or nothing. Returns the backup."""
+        old, keeper = self.record, self.keeper
+        made = make_folders(self.file.real)
+        # Of a file that was made here, the folders that were made with it.
+        folders = old.folders if old is not None and base is None and not made else tuple(map(str, made))
+        backup = None if base is None else str(keeper.back_up(base, old))
+        record = Record(
+            path=os.path.abspath(self.place.path),
+            name=self.place.name,
+            before=None if base is None else digest_of(base),
+            after=digest_of(data),
+            inserted=piece.text,
+            parents=piece.parents,
+            entry=entry,
+            backup=backup,
+            folders=folders,
+        )
+        try:
+            # Before the file: a write that is cut short in between is found by its digest.
+            keeper.store(record)
+            replace_config(self.file, data)
+        except (CannotUse, ChangedMeanwhile):
+            if old is None or old.backup != backup:
+                keeper.drop_backup(record)
+            keeper.forget() if old is None else keeper.store(old)
+            remove_empty(made)
+            raise
+        return backup
 
-def _remove_once(place: Place, target: Target, keeper: Keeper) -> Outcome:
-    file, record = read_config(place.path), keeper.load()
-    found = place.format.entries(file.text).get(place.name)
-    if found is None:
-        return _forget(place, file, record, keeper)
-    link = _owned(place, found, target, record)
-    base = _without(place, file, record, keeper)
-    if base is None:
-        remove_config(file, [Path(folder) for folder in record.folders] if record is not None else [])
-    else:
-        replace_config(file, base)
-    kept = _close(place, record, keeper, base)
-    return Outcome("removed", place.path, link, kept, _kept_notes(kept))
+    def remove(self) -> Outcome:
+        place = self.place
+        found = place.client.format.entries(self.file.text).get(place.name)
+        if found is None:  # somebody else took it out, or an earlier write was cut short
+            kept = self._close(self.file.data)
+            return Outcome("not connected", place.path, backup=kept, notes=_kept_notes(kept))
+        link = self._check_owned(found, self.record)
+        base = self._without()
+        if base is None:
+            remove_config(self.file, [Path(each) for each in self.record.folders] if self.record else [])
+        else:
+            replace_config(self.file, base)
+        kept = self._close(base)
+        return Outcome("removed", place.path, link, kept, _kept_notes(kept))
 
+    def _close(self, left: bytes | None) -> str | None:
+        """Drop the record, and the backup unless it has what the file has lost; tells what stays."""
+        record = self.record
+        if record is None:
+            return None
+        self._drop_backup(record, left)
+        self.keeper.forget()
+        return record.backup if record.backup is not None and os.path.exists(record.backup) else None
 
-def _forget(place: Place, file: ConfigFile, record: Record | None, keeper: Keeper) -> Outcome:
-    """Nothing to take out: somebody else did, or an earlier write was cut short."""
-    kept = _close(place, record, keeper, file.data)
-    return Outcome("not connected", place.path, backup=kept, notes=_kept_notes(kept))
+    def _drop_backup(self, record: Record, new: bytes | None) -> None:
+        """Drop it, unless it has what `new`, the file or a newer backup, has not."""
+        old = self.keeper.backup_of(record)
+        if old is not None and self._covers(old, new):
+            self.keeper.drop_backup(record)
 
+    def _covers(self, old: bytes, new: bytes | None) -> bool:
+        """Whether `new` has all keys of `old` down to the entries of servers, and all its lines of comments.
 
-def _close(place: Place, record: Record | None, keeper: Keeper, left: bytes | None) -> str | None:
-    """Drop the record, and the backup unless it has something that the file has lost; tells what stays."""
-    if record is None:
-        return None
-    old = keeper.backup_of(record)
-    if old is not None and _covers(place, old, left):
-        keeper.drop_backup(record)
-    keeper.forget()
-    return record.backup if record.backup is not None and os.path.exists(record.backup) else None
+        Entries of this program do not count: they were written here, and taken out here.
+        """
+        if new is None:
+            return not old.strip()
+        if old == new:
+            return True
+        form = self.place.client.format
+        try:
+            text, left = _decode(old), form.entries(_decode(new))
+            for name, entry in form.entries(text).items():
+                link = Link.of(entry)
+                if name not in left and link is not None and link.is_lithos:
+                    text = form.remove(text, name)
+            kept = _has_keys(form.tree(_decode(new)), form.tree(text), _KEY_DEPTH)
+        except (InvalidText, CannotEdit, UnicodeDecodeError):
+            return False
+        return kept and _comments(old) <= _comments(new)
+
+    def _check_owned(self, found: object, record: Record | None) -> Link:
+        """The entry, if it is one for this server, or as it was written here. Raises `Refused`."""
+        link = Link.of(found)
+        is_ours = record is not None and found == record.entry
+        if link is not None and (is_ours or link.points_to(self.target)):
+            return link
+        leads = f"to {link.place} over {link.transport}" if link else "nowhere that is understood here"
+        raise Refused(
+            f"The entry {self.place.name!r} in {self.place.path} leads {leads}, not to this server, so it "
+            "stays as it is. Write this one under another name with --name, or take that one out first."
+        )
+
+    def _check_plain(self, found: object) -> None:
+        others = sorted(set(found) - _OUR_KEYS) if isinstance(found, dict) else []
+        if others:
+            raise Refused(
+                f"The entry {self.place.name!r} in {self.place.path} has settings of your own "
+                f"({', '.join(others)}), which would be lost. Change it by hand, or take it out with "
+                "--remove and write it again."
+            )
+
+    def _without(self) -> bytes | None:
+        """The file without the entry: as it was where nobody else changed it; None for no file."""
+        file, record, name, form = self.file, self.record, self.place.name, self.place.client.format
+        assert file.data is not None
+        if record is not None and digest_of(file.data) == record.after:
+            if record.before is None:
+                return None
+            original = self.keeper.backup_of(record)
+            if original is not None:
+                return original
+        left = self._cut(file.text)
+        if left is None:
+            left = form.remove(file.text, name)
+            if not form.is_same_but(left, file.text, name):
+                raise CannotEdit(
+                    f"The entry {name!r} could not be taken out without changing something else."
+                )
+        if record is not None and record.before is None and not left.strip("\ufeff{} \t\r\n"):
+            return None
+        return left.encode()
+
+    def _cut(self, text: str) -> str | None:
+        """The text without what came in, if it is there just so."""
+        record = self.record
+        if record is None or text.count(record.inserted) != 1:
+            return None
+        left = text.replace(record.inserted, "")
+        try:
+            is_whole = self.place.client.format.is_same_but(left, text, self.place.name, record.parents)
+        except (InvalidText, CannotEdit):
+            return None
+        return left if is_whole else None
 
 
 def _kept_notes(kept: str | None) -> tuple[str, ...]:
     if kept is None:
         return ()
     return (f"The backup {kept} stays: it has settings that are not in the file any more.",)
-
-
-def _drop_old_backup(place: Place, record: Record, keeper: Keeper, base: bytes | None) -> None:
-    """After a newer backup: drop the one before, unless it has what the newer one has not."""
-    old = keeper.backup_of(record)
-    if old is not None and _covers(place, old, base):
-        keeper.drop_backup(record)
-
-
-def _covers(place: Place, old: bytes, new: bytes | None) -> bool:
-    """Whether `new` has all keys of `old` down to the entries of servers, and all its lines of comments.
-
-    Entries of this program do not count: they were written here, and taken out here.
-    """
-    if new is None:
-        return not old.strip()
-    if old == new:
-        return True
-    try:
-        text, left = _decode(old), place.format.entries(_decode(new))
-        for name, entry in place.format.entries(text).items():
-            link = Link.of(entry)
-            if name not in left and link is not None and link.is_lithos:
-                text = place.format.remove(text, name)
-        kept = _has_keys(place.format.tree(_decode(new)), place.format.tree(text), _KEY_DEPTH)
-    except (InvalidText, CannotEdit, UnicodeDecodeError):
-        return False
-    return kept and _comments(old) <= _comments(new)
 
 
 def _has_keys(new: object, old: object, depth: int) -> bool:
@@ -267,61 +313,6 @@ def _has_keys(new: object, old: object, depth: int) -> bool:
 def _comments(data: bytes) -> set[bytes]:
     lines = (line.strip() for line in data.split(b"\n"))
     return {line for line in lines if line.startswith((b"//", b"#", b"/*", b"*"))}
-
-
-def _owned(place: Place, found: object, target: Target, record: Record | None) -> Link:
-    """The entry, if it is one for this server, or as it was written here. Raises `Refused`."""
-    link = Link.of(found)
-    if link is not None and (link.points_to(target) or (record is not None and found == record.entry)):
-        return link
-    leads = "nowhere that is understood here" if link is None else f"to {link.place} over {link.transport}"
-    raise Refused(
-        f"The entry {place.name!r} in {place.path} leads {leads}, not to this server, so it stays as it is. "
-        "Write this one under another name with --name, or take that one out first."
-    )
-
-
-def _check_plain(place: Place, found: object) -> None:
-    others = sorted(set(found) - _OUR_KEYS) if isinstance(found, dict) else []
-    if others:
-        raise Refused(
-            f"The entry {place.name!r} in {place.path} has settings of your own ({', '.join(others)}), which "
-            "would be lost. Change it by hand, or take it out with --remove and write it again."
-        )
-
-
-def _without(place: Place, file: ConfigFile, record: Record | None, keeper: Keeper) -> bytes | None:
-    """The file without the entry: as it was where nobody else changed it; None for no file."""
-    assert file.data is not None
-    if record is not None and digest_of(file.data) == record.after:
-        if record.before is None:
-            return None
-        original = keeper.backup_of(record)
-        if original is not None:
-            return original
-    text = file.text
-    left = _cut(place, text, record)
-    if left is None:
-        left = place.format.remove(text, place.name)
-        if not place.format.is_same_but(left, text, place.name):
-            raise CannotEdit(
-                f"The entry {place.name!r} could not be taken out without changing something else."
-            )
-    if record is not None and record.before is None and not left.strip("\ufeff{} \t\r\n"):
-        return None
-    return left.encode()
-
-
-def _cut(place: Place, text: str, record: Record | None) -> str | None:
-    """The text without what came in, if it is there just so."""
-    if record is None or text.count(record.inserted) != 1:
-        return None
-    left = text.replace(record.inserted, "")
-    try:
-        is_whole = place.format.is_same_but(left, text, place.name, record.parents)
-    except (InvalidText, CannotEdit):
-        return None
-    return left if is_whole else None
 
 
 def _decode(data: bytes | None) -> str:

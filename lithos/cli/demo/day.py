@@ -37,6 +37,13 @@ LAST_PART: Final = 75
 PATIENCE: Final = 20.0
 
 
+#: The tasks that are named again.
+_NAMES, _WINTER, _LOAD = "Collect harbour names", "Import the winter timetable", "Load test the search"
+_TYPOS, _FIT = "Find harbours despite typos", "Fit the delay model again"
+_LEGAL, _RUNBOOK = "Legal agrees to the map tiles", "Write the runbook of the import"
+_TELL = "Tell travellers what changed"
+
+
 class DayClock:
     """A clock that stands still until it is moved, and runs as usual once the day is over."""
 
@@ -75,13 +82,8 @@ class Day:
     async def play(self) -> None:
         """The whole day. Raises `CommandFailed` where a call is refused."""
         for agent, duty in AGENTS.items():
-            await self.call(
-                "lithos_agent_register",
-                id=agent,
-                name=agent.capitalize(),
-                type="demo",
-                metadata={"duty": duty},
-            )
+            name, known = agent.capitalize(), {"duty": duty}
+            await self.call("lithos_agent_register", id=agent, name=name, type="demo", metadata=known)
         await self._plan()
         for note in NOTES[:9]:
             await self._write(note)
@@ -108,54 +110,38 @@ class Day:
     async def _plan(self) -> None:
         epic = await self._create("Travellers find the next crossing", task_type="epic")
         work = {"parent_task_id": epic}
-        await self._create("Collect harbour names", tags=["data"], **work)
-        await self._create("Import the winter timetable", tags=["data"], **work)
-        names, winter = self.tasks["Collect harbour names"], self.tasks["Import the winter timetable"]
-        await self._create("Find harbours despite typos", tags=["search"], depends_on=[names], **work)
-        await self._create("Load test the search", tags=["search"], depends_on=[names, winter], **work)
-        await self._create(
-            "Legal agrees to the map tiles",
-            task_type="gate",
-            metadata={"gate_type": "human", "project": "ferries"},
-        )
-        gate = self.tasks["Legal agrees to the map tiles"]
+        await self._create(_NAMES, tags=["data"], **work)
+        await self._create(_WINTER, tags=["data"], **work)
+        names, winter = self.tasks[_NAMES], self.tasks[_WINTER]
+        await self._create(_TYPOS, tags=["search"], depends_on=[names], **work)
+        await self._create(_LOAD, tags=["search"], depends_on=[names, winter], **work)
+        await self._create(_LEGAL, task_type="gate", metadata={"gate_type": "human", "project": "ferries"})
+        gate = self.tasks[_LEGAL]
         await self._create("Show delays on the map", tags=["delays"], depends_on=[gate], **work)
-        await self._create("Fit the delay model again", tags=["delays"], **work)
-        await self._create("Write the runbook of the import", tags=["runbook"], depends_on=[winter], **work)
-        await self._create("Tell travellers what changed", tags=["weekly"], **work)
+        await self._create(_FIT, tags=["delays"], **work)
+        await self._create(_RUNBOOK, tags=["runbook"], depends_on=[winter], **work)
+        await self._create(_TELL, tags=["weekly"], **work)
 
     async def _morning(self) -> None:
-        await self._claim("scout", "Collect harbour names")
-        asked = await self._retrieve("scout", "which harbours have two names", "Collect harbour names")
+        await self._claim("scout", _NAMES)
+        asked = await self._retrieve("scout", "which harbours have two names", _NAMES)
         await self._read("scout", "Harbour names")
-        await self._find(
-            "scout", "Collect harbour names", "61 of 214 harbours have an older name.", "Harbour names"
-        )
-        await self._complete("scout", "Collect harbour names", asked, cited=["Harbour names"])
-        await self._claim("builder", "Import the winter timetable")
+        await self._find("scout", _NAMES, "61 of 214 harbours have an older name.", "Harbour names")
+        await self._complete("scout", _NAMES, asked, cited=["Harbour names"])
+        await self._claim("builder", _WINTER)
         await self._read("builder", "Winter timetable")
-        asked = await self._retrieve(
-            "builder", "why is the timetable import slow", "Import the winter timetable"
-        )
-        await self._find(
-            "builder", "Import the winter timetable", "Batches of 500 rows make it 13 times as fast.",
-            "Import measurements",
-        )  # fmt: skip
+        asked = await self._retrieve("builder", "why is the timetable import slow", _WINTER)
+        faster = "Batches of 500 rows make it 13 times as fast."
+        await self._find("builder", _WINTER, faster, "Import measurements")
         await self._edit("builder", "Import measurements", "The whole import now takes **2.8 s**.")
-        await self._complete(
-            "builder", "Import the winter timetable", asked, cited=["Import measurements", "Winter timetable"]
-        )
+        await self._complete("builder", _WINTER, asked, cited=["Import measurements", "Winter timetable"])
 
     async def _noon(self) -> None:
-        await self._claim("reviewer", "Load test the search")
+        await self._claim("reviewer", _LOAD)
         await self.call("lithos_search", query="searches a second p95", agent_id="reviewer")
-        await self._find(
-            "reviewer", "Load test the search", "p95 88 ms at 600 searches a second.", "Load test"
-        )
-        asked = await self._retrieve("reviewer", "how fast must the search answer", "Load test the search")
-        await self._complete(
-            "reviewer", "Load test the search", asked, cited=["Timetable search", "Load test"]
-        )
+        await self._find("reviewer", _LOAD, "p95 88 ms at 600 searches a second.", "Load test")
+        asked = await self._retrieve("reviewer", "how fast must the search answer", _LOAD)
+        await self._complete("reviewer", _LOAD, asked, cited=["Timetable search", "Load test"])
         why = {"why": "The values it was measured with were copies for three weeks."}
         await self._relate("Delay model", "Wind stations", "contradicts", "reviewer", why)
         await self._relate("Delays on the map", "Map tiles: licence", "depends_on", "planner", None)
@@ -164,12 +150,10 @@ class Day:
             content="The shell script is gone. Use [[Runbook: timetable import]].", note_type="summary",
         )  # fmt: skip
         await self._supersede("Runbook: timetable import", "Import, old way")
-        await self._claim("builder", "Fit the delay model again")
+        await self._claim("builder", _FIT)
         await self._read("builder", "Delay training set")
-        await self._retrieve("builder", "error of the delay model", "Fit the delay model again")
-        await self._find(
-            "builder", "Fit the delay model again", "Mean error 3.1 minutes.", "Delay model, second fit"
-        )
+        await self._retrieve("builder", "error of the delay model", _FIT)
+        await self._find("builder", _FIT, "Mean error 3.1 minutes.", "Delay model, second fit")
 
     async def _edit_by_hand(self) -> None:
         """A person corrects a note in an editor; the server notices by itself."""
@@ -190,57 +174,37 @@ class Day:
 
     async def _afternoon(self) -> None:
         self.clock.reach(LAST_PART)
-        await self._claim("ops", "Write the runbook of the import", minutes=180)
-        asked = await self._retrieve("ops", "steps of a timetable import", "Write the runbook of the import")
+        await self._claim("ops", _RUNBOOK, minutes=180)
+        await self._retrieve("ops", "steps of a timetable import", _RUNBOOK)
         await self._read("ops", "Runbook: timetable import")
-        await self._edit(
-            "ops", "Runbook: timetable import", "Measured: the swap takes 40 ms, nobody notices it."
-        )
-        await self._find(
-            "ops",
-            "Write the runbook of the import",
-            "The runbook was followed once.",
-            "Runbook: timetable import",
-        )
-        await self._claim("scribe", "Tell travellers what changed", minutes=180)
+        measured = "Measured: the swap takes 40 ms, nobody notices it."
+        await self._edit("ops", "Runbook: timetable import", measured)
+        await self._find("ops", _RUNBOOK, "The runbook was followed once.", "Runbook: timetable import")
+        await self._claim("scribe", _TELL, minutes=180)
         await self._read("scribe", "Weekly: what changed for travellers")
-        await self._retrieve("scribe", "what is new for travellers this week", "Tell travellers what changed")
-        await self._claim("reviewer", "Find harbours despite typos", minutes=180)
-        await self._retrieve("reviewer", "misspelt harbour names", "Find harbours despite typos")
+        await self._retrieve("scribe", "what is new for travellers this week", _TELL)
+        await self._claim("reviewer", _TYPOS, minutes=180)
+        await self._retrieve("reviewer", "misspelt harbour names", _TYPOS)
         await self.call(
             "lithos_impact", id=self.ids["Wind stations"], action="quarantine", agent="reviewer",
-            open_tasks=True,
-            reason="Ytre Holme sent copies of its last good value.",
+            open_tasks=True, reason="Ytre Holme sent copies of its last good value.",
         )  # fmt: skip
-        assert asked
 
     async def _mislead(self) -> None:
         """An agent that was let loose too early: three changes that should be taken back."""
-        for title, text in (
-            ("Timetable search", "It need not be fast."),
-            ("Harbour names", "Langøy and Langoy are two harbours."),
-        ):
-            await self._edit(INTERN, title, text)
-        await self.call(
-            "lithos_write", title="Everything is fine", content="No problems were found.", agent=INTERN
-        )
+        await self._edit(INTERN, "Timetable search", "It need not be fast.")
+        await self._edit(INTERN, "Harbour names", "Langøy and Langoy are two harbours.")
+        title, content = "Everything is fine", "No problems were found."
+        await self.call("lithos_write", title=title, content=content, agent=INTERN)
 
     # -- single steps --------------------------------------------------------------------------------
 
     async def _write(self, note: DemoNote) -> None:
-        sources = [self.ids[title] for title in note.sources]
         answer = await self.call(
-            "lithos_write",
-            minutes=6,
-            title=note.title,
-            content=note.content,
-            agent=note.author,
-            path=note.folder,
-            tags=list(note.tags),
-            note_type=note.note_type,
-            **({"derived_from_ids": sources} if sources else {}),
-            **({"ttl_hours": note.ttl_hours} if note.ttl_hours else {}),
-        )
+            "lithos_write", minutes=6, title=note.title, content=note.content, agent=note.author,
+            path=note.folder, tags=list(note.tags), note_type=note.note_type, ttl_hours=note.ttl_hours,
+            derived_from_ids=[self.ids[title] for title in note.sources] or None,
+        )  # fmt: skip
         self.ids[note.title] = answer["id"]
 
     async def _edit(self, agent: str, title: str, addition: str) -> None:

@@ -19,7 +19,6 @@ class DemoNote:
     sources: tuple[str, ...] = ()
     note_type: str = "observation"
     ttl_hours: float | None = None
-    supersedes: str | None = None
 
 
 NOTES: Final = (

@@ -20,13 +20,14 @@ import attrs
 import trio
 from attrs import define
 
-from lithos.app import running_server
+from lithos.app import Server, running_server
 from lithos.app.front import serve_front
 from lithos.cli.commands.events import Feed, Record
 from lithos.cli.commands.hosting import front_settings, url_of
 from lithos.cli.demo.day import Day, DayClock
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import Session
+from lithos.config.catalogue import Config
 from lithos.front.bridge.client import OwnerClient
 
 #: What a copy of a vault goes without: version control, and what programs keep for themselves.
@@ -73,7 +74,7 @@ def run_demo(session: Session) -> int:
     """Play the demo, or serve the scripted day; the folder is gone afterwards."""
     data = Path(tempfile.mkdtemp(prefix="lithos-demo-"))
     config = attrs.evolve(session.config, storage=attrs.evolve(session.config.storage, data_dir=data))
-    stays = session.invocation.typed.get("stay", False)
+    stays = session.typed.get("stay", False)
     try:
         trio.run(_stay if stays else _play, attrs.evolve(session, config=config))
     finally:
@@ -82,9 +83,9 @@ def run_demo(session: Session) -> int:
 
 
 async def _play(session: Session) -> None:
-    stage = Stage(session)
-    async with _serving(session) as url:
-        stage.client = OwnerClient(url, None)
+    async with _serving(session.config) as (server, url):
+        server.publish_address(url)
+        stage = Stage(session, OwnerClient(url, None))
         stage.say(f"A server with no notes listens on {url}; two agents connect to {url}/mcp.")
         await _share_a_note(stage)
         await _divide_work(stage)
@@ -101,25 +102,17 @@ async def _stay(session: Session) -> None:
     config, clock = attrs.evolve(session.config, storage=storage), DayClock()
     _tell(session, "Playing a day of six agents ...")
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with running_server(config, clock=clock) as server, trio.open_nursery() as nursery:
-            shutdown = trio.Event()
-            settings = front_settings(config, "127.0.0.1", session.invocation.typed.get("port", 0), None)
-            address = await nursery.start(serve_front, settings, server, config.events, shutdown)
+        async with _serving(config, session.typed.get("port", 0), clock=clock) as (server, url):
             await Day(server, clock, folder).play()
-            url = url_of(*address)
             server.publish_address(url)
-            _tell(
-                session,
-                f"The console: {url}/console/ (Ctrl+C ends it, and its folder is gone)",
-                url=f"{url}/console/",
-            )
+            console = f"{url}/console/"
+            _tell(session, f"The console: {console} (Ctrl+C ends it, and its folder is gone)", url=console)
             async for _ in signals:
                 break
-            shutdown.set()
 
 
 def _tell(session: Session, text: str, **fields: str) -> None:
-    if not session.invocation.as_json:
+    if not session.as_json:
         print_line(text)
     elif fields:
         print_json(fields)
@@ -163,14 +156,12 @@ async def _search(stage: Stage) -> None:
 
 
 @asynccontextmanager
-async def _serving(session: Session) -> AsyncIterator[str]:
-    """A server on a port of its own for the block; its address."""
+async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[tuple[Server, str]]:
+    """A server on a port of its own for the block, and its address; `more` as `running_server` takes it."""
     shutdown = trio.Event()
-    async with running_server(session.config) as server, trio.open_nursery() as nursery:
-        settings = front_settings(session.config, "127.0.0.1", 0, None)
-        url = url_of(*await nursery.start(serve_front, settings, server, session.config.events, shutdown))
-        server.publish_address(url)
-        yield url
+    async with running_server(config, **more) as server, trio.open_nursery() as nursery:
+        settings = front_settings(config, "127.0.0.1", port, None)
+        yield server, url_of(*await nursery.start(serve_front, settings, server, shutdown))
         shutdown.set()
 
 
@@ -179,19 +170,18 @@ class Stage:
     """Where calls are made and shown: lines for a person, JSON objects with `--json`."""
 
     session: Session
-    client: OwnerClient | None = None
+    client: OwnerClient
 
     def say(self, text: str) -> None:
         """A line between calls."""
-        if not self.session.invocation.as_json:
+        if not self.session.as_json:
             if text[0].isdigit():
                 print_line("")
             print_line(text)
 
     async def call(self, caller: str, tool: str, /, **arguments: Any) -> Mapping[str, Any]:
         """One MCP call of an agent, shown with its answer."""
-        assert self.client is not None
-        as_json = self.session.invocation.as_json
+        as_json = self.session.as_json
         if not as_json:
             print_line(f"   {caller:>6} -> {tool} {_shorten(arguments)}")
         with trio.fail_after(PATIENCE):
@@ -213,14 +203,13 @@ class Stage:
         self, kind: str, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Show the next event of a kind; `started` once it will not be missed."""
-        assert self.client is not None
         head = (await self.client.health())["components"]["events"]["head"]
         task_status.started()
         with trio.fail_after(PATIENCE):
             await Feed(self.session, types=kind, since=str(head)).follow(self._show_event)
 
     def _show_event(self, event: Record) -> bool:
-        if self.session.invocation.as_json:
+        if self.session.as_json:
             print_json({"event": dict(event)})
         else:
             print_line(f"          ** {event['type']} {_shorten(event['payload'])}")
@@ -228,7 +217,7 @@ class Stage:
 
     def close(self) -> None:
         """What to try next."""
-        if self.session.invocation.as_json:
+        if self.session.as_json:
             return
         print_line("")
         print_line("That was all of it: no cloud, no other service, and the folder is gone again. Next:")

@@ -1,5 +1,5 @@
-"""What the hooks of a client have in common: silence and a deadline, the running server, what stdin tells.
+"""The hooks of a client: a briefing and a checkpoint of the running server, silent and within a deadline.
 
-`lithos.cli.briefing` and `lithos.cli.checkpoint` use it, and `lithos.cli` before it parses.
-Never here: what a hook asks or prints; anything that takes long to import.
+`lithos.cli` runs them; `lithos brief` and `checkpoint` for people use what they share.
+Never here: anything that takes long to import.
 """

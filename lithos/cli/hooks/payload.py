@@ -1,4 +1,6 @@
-"""What a client tells its hook on stdin: a JSON object, or a text to keep; read within bounds.
+"""What is known of a session: what a client tells its hook on stdin, who the agent is, where it works.
+
+On stdin is a JSON object, or a text to keep; it is read within bounds.
 
 The fields are those of Claude Code's hooks, which other clients took over: `hook_event_name`, `source` (of a
 session's start), `session_id`, `cwd`, and after a compaction `compact_summary`.
@@ -14,6 +16,46 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+
+def folder_of(told: Path | None) -> Path:
+    """The folder that the client told, if it is one, else the current one: a hook may run elsewhere."""
+    return told if told is not None and told.is_absolute() and told.is_dir() else Path.cwd()
+
+
+def repository_of(folder: Path) -> Path:
+    """The repository that holds the folder; outside of one the folder itself."""
+    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+
+
+def name_of(path: str) -> str:
+    """The characters of a name: those of folders are bytes, and the server wants characters."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+#: Variables that a client sets for the programs that it starts.
+_CLIENTS: Final = {
+    "CLAUDECODE": "claude-code",
+    "CLAUDE_PROJECT_DIR": "claude-code",
+}
+_UNKNOWN: Final = "lithos"
+_LONGEST: Final = 200
+
+
+def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """`--agent`, else `<client>@<host>`; the client is `--client`, else told by the environment."""
+    agent = typed.get("agent")
+    if agent:
+        return str(agent)
+    known = (name for variable, name in _CLIENTS.items() if environment.get(variable))
+    client = typed.get("client") or next(known, _UNKNOWN)
+    return f"{client}@{host_name()}"[:_LONGEST]
+
+
+def host_name() -> str:
+    """The name of this machine, without its domain."""
+    return os.uname().nodename.partition(".")[0] or "localhost"
+
 
 #: Bytes that are read; a hook's JSON has a kilobyte, a summary some twenty.
 LARGEST: Final = 262_144

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Final
 
-from lithos.cli.printable import make_printable
+from lithos.cli.streams import make_printable
 
 #: Seconds after which the process ends, whatever it waits for; Python itself takes a tenth beside.
 DEADLINE: Final = 0.7

@@ -1,5 +1,5 @@
-"""What Claude Code loads: a plugin with a server entry, the skill and hooks; `lithos skill` prints the skill.
+"""The forms in which Lithos is given away: the plugin of Claude Code, the skill, and what is published.
 
-`lithos.cli`, its `connect` and `bundle` enter here.
-Never here: what a hook does when it runs.
+`lithos skill`, `connect --plugin` and `bundle` enter here.
+Never here: what a hook does when it runs; publishing, since nothing is sent anywhere.
 """

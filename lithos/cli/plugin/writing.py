@@ -1,4 +1,9 @@
-"""Write a plugin into a folder: never over what somebody else put there; the same again changes nothing."""
+"""The plugin in a folder, never over what somebody else put there; and the skill that `lithos skill` prints.
+
+The skill (`SKILL.md`) is made of the template beside this file, with the tools' names of the registry. Agent
+Skills: `name` of at most 64 lower-case letters, digits and hyphens, equal to its folder's name; `description`
+of at most 1,024 characters; the text is read only when the description fits the work.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,35 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 from typing import Any, Final
 
-from attrs import frozen
-
 from lithos import __version__
-from lithos.cli.plugin.skill import SKILL, make_skill
+from lithos.cli.options import Invocation
+
+SKILL: Final = "lithos"
+_TEMPLATE: Final = Path(__file__).with_name("skill.md")
+
+
+def make_skill() -> str:
+    """The text of `SKILL.md`. Raises `KeyError` for a tool that the registry does not have."""
+    from lithos.tools.contract.declaring import all_tools
+
+    names = {each.name.removeprefix("lithos_"): each.name for each in all_tools()}
+    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(names, version=__version__)
+
+
+def run_skill(invocation: Invocation) -> int:
+    """Print the skill."""
+    from lithos.cli.output import print_json
+
+    text = make_skill()
+    if invocation.as_json:
+        print_json({"name": SKILL, "text": text})
+    else:
+        print(text, end="")
+    return 0
+
 
 #: Seconds after which the client gives up; a hook itself is gone within one.
 _TIMEOUT: Final = 5
@@ -70,19 +98,14 @@ class ForeignFolder(Exception):
     """The folder holds what is not ours; the message says what to do."""
 
 
-@frozen
-class PluginTarget:
-    """How the plugin starts Lithos: `program` and global `options` of this installation."""
+def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]) -> list[Path]:
+    """Write the plugin for an installation: a program and its global options; the files.
 
-    program: Sequence[str]
-    options: Sequence[str]
-
-
-def write_plugin(directory: Path, target: PluginTarget) -> list[Path]:
-    """Write the plugin for this installation; the files. Raises `ForeignFolder`, `OSError`."""
-    command = [*target.program, *target.options, "serve", "--transport", "stdio"]
+    Raises `ForeignFolder`, `OSError`.
+    """
+    command = [*program, *options, "serve", "--transport", "stdio"]
     entry = {"type": "stdio", "command": command[0], "args": command[1:]}
-    return _write(directory, entry, make_hooks(target.program, target.options))
+    return _write(directory, entry, make_hooks(program, options))
 
 
 def write_portable_plugin(directory: Path) -> list[Path]:

@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import outcome
 import trio
@@ -22,15 +22,36 @@ from textual.markup import escape
 from textual.widgets import DataTable, Footer, RichLog, Static
 
 from lithos.cli.commands.events import RESYNC, Record
-from lithos.cli.printable import make_printable
 from lithos.cli.session import Session
+from lithos.cli.streams import make_printable
 from lithos.cli.top.view import View
 from lithos.cli.top.watch import Audience, watch
 
-_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "tools": ("tool", "calls/s", "p50 ms", "p95 ms", "errors/s", "calls"),
-    "actors": ("actor", "waiting", "batches/s", "p50 ms", "p95 ms", "busy", "restarts"),
-    "claims": ("agent", "does", "of the task", "left"),
+#: The panels that are tables: their columns, and what these tell of a row of the view.
+_COLUMNS: Final[Mapping[str, Mapping[str, Callable[[Any], str]]]] = {
+    "tools": {
+        "tool": lambda row: row.tool,
+        "calls/s": lambda row: f"{row.per_s:g}",
+        "p50 ms": lambda row: _format_ms(row.p50_ms),
+        "p95 ms": lambda row: _format_ms(row.p95_ms),
+        "errors/s": lambda row: f"{row.errors_per_s:g}",
+        "calls": lambda row: str(row.calls),
+    },
+    "actors": {
+        "actor": lambda row: row.actor,
+        "waiting": lambda row: str(row.waiting),
+        "batches/s": lambda row: f"{row.batches_per_s:g}",
+        "p50 ms": lambda row: _format_ms(row.p50_ms),
+        "p95 ms": lambda row: _format_ms(row.p95_ms),
+        "busy": lambda row: f"{row.busy:.0%}",
+        "restarts": lambda row: str(row.restarts),
+    },
+    "claims": {
+        "agent": lambda row: row.agent,
+        "does": lambda row: row.aspect,
+        "of the task": lambda row: row.title,
+        "left": lambda row: format_seconds(row.left_s),
+    },
 }
 _TITLES: Final = {"tools": "Tools", "actors": "Actors", "claims": "Who does what", "events": "Events"}
 _EVENT_LINES = 500
@@ -156,9 +177,8 @@ class Screen(App[None]):
         if self.is_held:
             return
         self._say(describe_state(view))
-        self._fill("tools", tool_cells(view))
-        self._fill("actors", actor_cells(view))
-        self._fill("claims", claim_cells(view))
+        for name in _COLUMNS:
+            self._fill(name, cells_of(view, name))
 
     def _say(self, text: str) -> None:
         self.query_one("#head", Static).update("\n".join(map(make_printable, text.split("\n"))))
@@ -201,40 +221,9 @@ def describe_embedding(view: View) -> list[str]:
     return [f"{part['tier']} embeddings{progress}"]
 
 
-def tool_cells(view: View) -> list[tuple[str, ...]]:
-    """A row of texts for each tool."""
-    return [
-        (
-            row.tool,
-            f"{row.per_s:g}",
-            _format_ms(row.p50_ms),
-            _format_ms(row.p95_ms),
-            f"{row.errors_per_s:g}",
-            str(row.calls),
-        )
-        for row in view.tools
-    ]
-
-
-def actor_cells(view: View) -> list[tuple[str, ...]]:
-    """A row of texts for each actor."""
-    return [
-        (
-            row.actor,
-            str(row.waiting),
-            f"{row.batches_per_s:g}",
-            _format_ms(row.p50_ms),
-            _format_ms(row.p95_ms),
-            f"{row.busy:.0%}",
-            str(row.restarts),
-        )
-        for row in view.actors
-    ]
-
-
-def claim_cells(view: View) -> list[tuple[str, ...]]:
-    """A row of texts for each claim."""
-    return [(row.agent, row.aspect, row.title, format_seconds(row.left_s)) for row in view.claims]
+def cells_of(view: View, panel: str) -> list[tuple[str, ...]]:
+    """The texts in the rows of a panel."""
+    return [tuple(tell(row) for tell in _COLUMNS[panel].values()) for row in getattr(view, panel)]
 
 
 class Titles:

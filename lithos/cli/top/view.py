@@ -77,6 +77,13 @@ class Scrape:
         """A gauge or counter by its first label, others added up."""
         return self.labelled.get(name, {})
 
+    def histogram(self, name: str, row: str) -> Histogram | None:
+        """One row of a histogram, None before its first duration."""
+        return self.histograms.get(name, {}).get(row)
+
+
+_NOTHING: Final = Scrape({}, {}, {})
+
 
 def read_scrape(text: str) -> Scrape:
     """Read Prometheus text; raises `ValueError` when it is none."""
@@ -205,13 +212,11 @@ def compare(earlier: Poll, later: Poll) -> View:
     When the server was restarted in between, what the new one counted so far is what happened.
     """
     seconds = later.at - earlier.at
-    before = earlier.scrape if _started(earlier) == _started(later) else None
+    before = earlier.scrape if _started(earlier) == _started(later) else _NOTHING
     tools = _tool_rows(before, later.scrape, seconds)
     now = datetime.fromisoformat(later.health["timestamp"])
     value = later.scrape.value
-    processor = value("process_cpu_seconds_total") - (
-        before.value("process_cpu_seconds_total") if before else 0
-    )
+    processor = value("process_cpu_seconds_total") - before.value("process_cpu_seconds_total")
     return View(
         url=later.url,
         version=str(later.health["version"]),
@@ -239,12 +244,12 @@ def _rate(count: float, seconds: float) -> float:
     return count / seconds if seconds > 0 else 0.0
 
 
-def _tool_rows(before: Scrape | None, later: Scrape, seconds: float) -> tuple[ToolRow, ...]:
+def _tool_rows(before: Scrape, later: Scrape, seconds: float) -> tuple[ToolRow, ...]:
     """The busiest first."""
-    failed, failed_before = (_rows(scrape, "lithos_tool_errors_total") for scrape in (later, before))
+    failed, failed_before = (scrape.rows("lithos_tool_errors_total") for scrape in (later, before))
     rows: list[ToolRow] = []
     for tool, all_calls in later.histograms.get(TOOLS, {}).items():
-        calls = all_calls.since(_histogram(before, TOOLS, tool))
+        calls = all_calls.since(before.histogram(TOOLS, tool))
         errors = failed.get(tool, 0) - failed_before.get(tool, 0)
         rows.append(
             ToolRow(
@@ -259,12 +264,12 @@ def _tool_rows(before: Scrape | None, later: Scrape, seconds: float) -> tuple[To
     return tuple(sorted(rows, key=lambda row: (-row.per_s, -row.calls, row.tool)))
 
 
-def _actor_rows(before: Scrape | None, later: Scrape, seconds: float) -> tuple[ActorRow, ...]:
+def _actor_rows(before: Scrape, later: Scrape, seconds: float) -> tuple[ActorRow, ...]:
     """By name, so that each stays where it is."""
     restarts, nothing = later.rows("lithos_actor_restarts"), Histogram((), (0.0,), 0.0)
     rows: list[ActorRow] = []
     for actor, waiting in sorted(later.rows("lithos_actor_mailbox_depth").items()):
-        done = later.histograms.get(ACTORS, {}).get(actor, nothing).since(_histogram(before, ACTORS, actor))
+        done = (later.histogram(ACTORS, actor) or nothing).since(before.histogram(ACTORS, actor))
         rows.append(
             ActorRow(
                 actor=actor,
@@ -294,14 +299,6 @@ def _claim_rows(tasks: Sequence[Mapping[str, Any]], now: datetime) -> tuple[Clai
         for claim in task["claims"]
     ]
     return tuple(sorted(rows, key=lambda row: (row.left_s, row.task_id, row.aspect)))
-
-
-def _rows(scrape: Scrape | None, name: str) -> Mapping[str, float]:
-    return {} if scrape is None else scrape.rows(name)
-
-
-def _histogram(scrape: Scrape | None, name: str, row: str) -> Histogram | None:
-    return None if scrape is None else scrape.histograms.get(name, {}).get(row)
 
 
 def _ms(durations: Histogram, share: float) -> float | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import trio
 
+from lithos.cli.commands.asking import how_to_serve, owner_now
 from lithos.cli.commands.events import Feed, Record
-from lithos.cli.commands.queries import owner_now
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, first_of
 from lithos.cli.top.view import Poll, View, compare, read_scrape
 from lithos.front.bridge.client import OwnerClient, OwnerUnreachable
 
@@ -23,25 +24,21 @@ class Audience(Protocol):
 
     def show(self, view: View) -> None:
         """The state now."""
-        ...
 
     def miss(self, reason: str) -> None:
         """There is no server now, or it does not answer."""
-        ...
 
     def tell(self, event: Record) -> None:
         """An event, or a resync notice."""
-        ...
 
     def lack_events(self, reason: str) -> None:
         """The server refuses to tell its events."""
-        ...
 
 
 async def watch(session: Session, interval: float, audience: Audience) -> None:
     """Tell the audience every `interval` seconds, and each event when it comes, until cancelled."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(follow_events, Feed(session), audience)
+        nursery.start_soon(follow_events, Feed(session), audience.tell, audience.lack_events)
         await _poll_forever(session, interval, audience)
 
 
@@ -49,7 +46,7 @@ async def _poll_forever(session: Session, interval: float, audience: Audience) -
     earlier: Poll | None = None
     while True:
         due = trio.current_time() + interval
-        client = find_owner(session)
+        client = owner_now(session, PATIENCE)
         try:
             if client is None:
                 audience.miss(_no_server(session))
@@ -62,36 +59,40 @@ async def _poll_forever(session: Session, interval: float, audience: Audience) -
         await trio.sleep_until(due)
 
 
-async def sample(session: Session, interval: float, audience: Audience) -> None:
-    """Tell the audience once, of two polls, and the events between them.
+async def sample(session: Session, interval: float) -> dict[str, Any]:
+    """A view of two polls with the events between them, None when the server does not tell them.
 
     Raises `CommandFailed` when there is no server and `OwnerUnreachable` when it does not answer.
     """
-    client = find_owner(session)
+    client = owner_now(session, PATIENCE)
     if client is None:
         raise CommandFailed(_no_server(session))
     earlier = await poll(client)
+    events: list[Record] = []
+    refusals: list[str] = []
     async with trio.open_nursery() as nursery:
-        head = int(earlier.scrape.value("lithos_event_head_seq"))
-        nursery.start_soon(follow_events, Feed(session, since=str(head)), audience)
+        feed = Feed(session, since=str(int(earlier.scrape.value("lithos_event_head_seq"))))
+        nursery.start_soon(follow_events, feed, events.append, refusals.append)
         await trio.sleep(interval)
         later = await poll(client)
         nursery.cancel_scope.cancel()
-    audience.show(compare(earlier, later))
+    return {**compare(earlier, later).as_json(), "events": None if refusals else events}
 
 
-async def follow_events(feed: Feed, audience: Audience) -> None:
-    """Hand over events for ever, across restarts of the server."""
+async def follow_events(
+    feed: Feed, tell: Callable[[Record], object], refuse: Callable[[str], object]
+) -> None:
+    """Hand over events for ever, across restarts of the server, or why it tells none."""
 
     def take(event: Record) -> bool:
-        audience.tell(event)
+        tell(event)
         return False
 
     while True:
         try:
             await feed.follow(take)
         except* CommandFailed as refusals:
-            audience.lack_events(_first_of(refusals))
+            refuse(str(first_of(refusals)))
         await trio.sleep(REFUSED_PAUSE)
 
 
@@ -115,21 +116,7 @@ async def poll(client: OwnerClient) -> Poll:
     return Poll(trio.current_time(), client.url, scrape, health, tasks)
 
 
-def find_owner(session: Session) -> OwnerClient | None:
-    """The server that owns the data directory, None when there is none that says its address."""
-    return owner_now(session, PATIENCE)
-
-
 def _no_server(session: Session) -> str:
     data = session.config.storage.data_dir
-    vault = session.config.storage.vault
-    start = f"lithos -d {data} {'' if vault is None else f'--vault {vault} '}serve -t http"
+    start = how_to_serve(session)
     return f"No server owns {data} now, or it is still starting. Start one with: {start}"
-
-
-def _first_of(group: BaseExceptionGroup[BaseException]) -> str:
-    """The words of the first failure in a group."""
-    failure: BaseException = group
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    return str(failure)

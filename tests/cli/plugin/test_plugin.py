@@ -16,8 +16,7 @@ import pytest
 from lithos import __version__
 from lithos.cli import main
 from lithos.cli.options import parse_arguments
-from lithos.cli.plugin.skill import make_skill
-from lithos.cli.plugin.writing import PluginTarget, write_plugin, write_portable_plugin
+from lithos.cli.plugin.writing import make_skill, write_plugin, write_portable_plugin
 
 #: Events and matchers of the hooks reference that the plugin uses.
 EVENTS = {
@@ -93,7 +92,7 @@ def test_a_plugin_has_what_claude_code_loads(tmp_path: Path, capsys: pytest.Capt
 
 def test_the_hooks_call_options_that_exist(tmp_path: Path) -> None:
     """Behaviour 244: after the guard, in each form."""
-    write_plugin(tmp_path / "own", PluginTarget((sys.executable, "-m", "lithos"), ("--data-dir", "/my data")))
+    write_plugin(tmp_path / "own", (sys.executable, "-m", "lithos"), ("--data-dir", "/my data"))
     write_portable_plugin(tmp_path / "portable")
     for form in ("own", "portable"):
         check_plugin(tmp_path / form)
@@ -128,7 +127,7 @@ def stub_of_lithos(folder: Path) -> Path:
 def test_hooks_are_silent_where_lithos_is_not_installed(form: str, tmp_path: Path) -> None:
     """Behaviour 244: the environment it was in may be gone."""
     if form == "own":
-        write_plugin(tmp_path, PluginTarget((str(tmp_path / "gone" / "lithos"),), ("-d", "x")))
+        write_plugin(tmp_path, (str(tmp_path / "gone" / "lithos"),), ("-d", "x"))
     else:
         write_portable_plugin(tmp_path)
     shell = shutil.which("sh") or "/bin/sh"

@@ -12,8 +12,8 @@ import yaml
 
 from docs.interface import list_errors
 from lithos.cli import main
-from lithos.cli.checkpoint.hook import reminder_for
-from lithos.cli.plugin.skill import SKILL, make_skill
+from lithos.cli.hooks.checkpoint import reminder_for
+from lithos.cli.plugin.writing import SKILL, make_skill
 from lithos.tools.contract.arguments import schema_of
 from lithos.tools.contract.declaring import all_tools
 

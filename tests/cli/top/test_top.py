@@ -24,7 +24,7 @@ from lithos.cli.session import CommandFailed, load_session
 from lithos.cli.top.screen import (
     Screen,
     Titles,
-    claim_cells,
+    cells_of,
     describe_event,
     describe_state,
     format_seconds,
@@ -222,13 +222,9 @@ def test_events_that_a_server_refuses_are_explained_and_asked_for_again() -> Non
         async def follow(self, take: object) -> None:
             raise ExceptionGroup("as a nursery does", [CommandFailed("WebSocket delivery is disabled")])
 
-    class Listener(Screen):
-        def lack_events(self, reason: str) -> None:
-            reasons.append(reason)
-
     async def run() -> None:
         with trio.move_on_after(25):
-            await follow_events(Refused(session=None), Listener())  # type: ignore[arg-type]
+            await follow_events(Refused(session=None), print, reasons.append)  # type: ignore[arg-type]
 
     trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
     assert reasons == ["WebSocket delivery is disabled"] * 3
@@ -328,4 +324,4 @@ def test_the_titles_that_are_remembered_are_bounded() -> None:
 def test_claims_say_who_does_what() -> None:
     claim = {"agent": "zoe", "aspect": "dig", "expires_at": "2026-03-04T05:08:07+00:00"}
     poll = polled(1.0, "", [{"id": "t1", "title": "Lay the pipes", "claims": [claim]}])
-    assert claim_cells(compare(poll, poll)) == [("zoe", "dig", "Lay the pipes", "2m00s")]
+    assert cells_of(compare(poll, poll), "claims") == [("zoe", "dig", "Lay the pipes", "2m00s")]

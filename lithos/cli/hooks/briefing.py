@@ -13,13 +13,11 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lithos.cli.briefing.asking import TOOL, arguments_of, concern_of
-from lithos.cli.hooks.identity import agent_of
 from lithos.cli.hooks.owner import HookOwner, find_hook_owner
-from lithos.cli.hooks.payload import read_payload
-from lithos.cli.hooks.places import folder_of
+from lithos.cli.hooks.payload import agent_of, folder_of, name_of, read_payload, repository_of
 from lithos.cli.hooks.silence import (
     DEADLINE,
     FAILURES,
@@ -29,6 +27,26 @@ from lithos.cli.hooks.silence import (
     print_text,
     printable,
 )
+
+TOOL: Final = "lithos_context"
+#: Options and the parameters they are.
+_PARAMETERS: Final = {"query": "query", "task": "task_id", "budget": "budget", "agent": "agent_id"}
+_LONGEST_CONCERN: Final = 300
+
+
+def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
+    """The arguments of the tool; `since` is the cursor that was remembered, and the typed one goes first."""
+    arguments = {_PARAMETERS[name]: value for name, value in typed.items() if name in _PARAMETERS}
+    cursor = typed.get("since", since)
+    return arguments | ({"since": cursor} if cursor is not None else {})
+
+
+def concern_of(folder: Path) -> str:
+    """What a project is called, to ask about it: its repository, and the folders from there down to here."""
+    root = repository_of(folder)
+    parts = (root.name, *folder.relative_to(root).parts)
+    return name_of(" ".join(part for part in parts if part))[:_LONGEST_CONCERN]
+
 
 if TYPE_CHECKING:
     from lithos.cli.options import Invocation

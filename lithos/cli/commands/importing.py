@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,10 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.cli.commands.maintenance import progress_bars
-from lithos.cli.commands.queries import READY_WAIT, find_owner, owner_now
-from lithos.cli.importing.printing import print_report
-from lithos.cli.output import print_json
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.commands.asking import READY_WAIT, find_owner, owner_now
+from lithos.cli.commands.maintenance import counted
+from lithos.cli.output import tell
+from lithos.cli.session import CommandFailed, Session, first_of
 from lithos.config.catalogue import Config
 from lithos.core.carrying import Carried, KeptRow, RowBatch
 from lithos.core.errors import LithosError
@@ -26,6 +25,18 @@ from lithos.core.importing import ImportRefused, Record, Source
 from lithos.core.principals import IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing.records import (
+    CHANGED_HERE,
+    CREATED,
+    DELETED_HERE,
+    DUPLICATE,
+    EDGE_MADE,
+    EDGE_MISSING,
+    EDGE_THERE,
+    FAILED,
+    MALFORMED,
+    RESULTS,
+    UNCHANGED,
+    UPDATED,
     Begun,
     Options,
     Outcome,
@@ -33,8 +44,89 @@ from lithos.services.importing.records import (
     batch_to_json,
     record_to_json,
 )
-from lithos.services.importing.run import ImportRun, Report, Told, Writer
+from lithos.services.importing.run import (
+    ATTACHMENT,
+    CONFLICT,
+    COPIED,
+    EDGE,
+    EQUAL,
+    NOTICE,
+    ROW,
+    TABLE_RESULTS,
+    ImportRun,
+    Report,
+    Told,
+    Writer,
+)
 from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
+
+#: Rows printed of each kind.
+SHOWN: Final = 20
+_HEADINGS: Final[Mapping[str, str]] = {
+    CREATED: "Created",
+    UPDATED: "Updated",
+    UNCHANGED: "Unchanged since the last import",
+    CHANGED_HERE: "Changed at the source and here: left alone",
+    DELETED_HERE: "Deleted here: not created again (--recreate does)",
+    DUPLICATE: "Ids that the source has twice: skipped",
+    MALFORMED: "Could not be read: skipped",
+    FAILED: "Could not be written",
+    NOTICE: "Not kept quite as it was",
+    ATTACHMENT: "Attachments that were not copied",
+    ROW: "Rows that were left out",
+    EDGE: "Relations to what was not imported",
+}
+
+
+def _describe_report(report: Report) -> Iterator[str]:
+    """What was done, or would be, in words."""
+    options = report.options
+    would = "would be " if options.dry_run else ""
+    yield (
+        f"{'Plan' if options.dry_run else 'Import'} of {report.source} ({options.kind})"
+        + (f" into {options.into}" if options.into else "")
+    )
+    for result in RESULTS:
+        number = report.results[result]
+        if number or result in (CREATED, UPDATED, UNCHANGED):
+            yield f"  {number:>7,} {would if result in (CREATED, UPDATED) else ''}{result}"
+    carried = report.carried
+    told = ", ".join(f"{carried[name]:,} {name}" for name in ("links", "tags", "dates"))
+    yield f"Carried over: {told}"
+    files = report.attachments
+    if files:
+        yield (
+            f"Attachments: {files[COPIED]:,} {would}copied, {files[EQUAL]:,} there already, "
+            f"{files[CONFLICT]:,} in conflict, {files[FAILED]:,} failed"
+        )
+    if report.edges:
+        yield (
+            f"Relations: {report.edges[EDGE_MADE]:,} {would}made, {report.edges[EDGE_THERE]:,} there, "
+            f"{report.edges[EDGE_MISSING]:,} lead to what was not imported"
+        )
+    yield from _describe_rows(report)
+    if options.dry_run:
+        yield ""
+        yield "Dry run: nothing was changed."
+
+
+def _describe_rows(report: Report) -> Iterator[str]:
+    """What became of the rows of databases, a line a table; then records to look at, some of each kind."""
+    if report.tables:
+        yield "Rows of its databases:"
+    for name, counts in report.tables.items():
+        told = ", ".join(f"{counts[result]:,} {result}" for result in TABLE_RESULTS if counts[result])
+        yield f"  {name}: {told or 'none'}"
+    for what, rows in report.listed.items():
+        yield ""
+        yield f"{_HEADINGS[what]}:"
+        for row in rows[:SHOWN]:
+            place = f" -> {row.path}" if row.path and row.path != row.position else ""
+            yield f"  {row.position}{place}" + (f": {row.reason}" if row.reason else "")
+        more = report.counted[what] - min(len(rows), SHOWN)
+        if more:
+            yield f"  and {more:,} more"
+
 
 #: Seconds for a batch, above the deadline of a single write.
 STEP_TIMEOUT: Final = 300.0
@@ -49,14 +141,8 @@ class RemoteWriter:
     _turn: trio.Lock = field(factory=trio.Lock)
 
     async def begin(self, options: Options) -> Begun:
-        answer = await self._ask(
-            "begin",
-            kind=options.kind,
-            agent=options.agent,
-            into=options.into,
-            dry_run=options.dry_run,
-            recreate=options.recreate,
-        )
+        told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server knows that
+        answer = await self._ask("begin", **told)
         return Begun(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 
     async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
@@ -90,14 +176,14 @@ class RemoteWriter:
         return answer
 
 
-FAILED, USAGE = 1, 2
+USAGE = 2
 #: Seconds; nobody but the import waits for the event loop, and each hand-over of the interpreter costs.
 SWITCH_INTERVAL = 0.005
 
 
 def run_import(session: Session) -> int:
     """Import a source; 1 when something could not be written. Raises `CommandFailed`."""
-    typed = session.invocation.typed
+    typed = session.typed
     path = Path(typed["source"])
     _refuse_own(path, session.config)
     source = _find_source(path, typed.get("kind"), session.config.storage.max_content_size_bytes)
@@ -108,37 +194,21 @@ def run_import(session: Session) -> int:
         dry_run=typed.get("dry_run", False),
         recreate=typed.get("recreate", False),
     )
-    with progress_bars(session, " items") as progress:
-
-        def told(done: int) -> None:
-            if progress is not None:
-                progress(source.kind, done, 0)
-
+    with counted(session, source.kind, " items") as count:
         try:
-            report = trio.run(partial(_import, session, source, path, options, told))
-        except (LithosError, ImportRefused) as refusal:
-            raise _explain(refusal) from None
-        except BaseExceptionGroup as failures:
-            if failures.subgroup(KeyboardInterrupt) is not None:
-                raise KeyboardInterrupt from None
-            refused = failures.subgroup((LithosError, ImportRefused))
-            if refused is None:
-                raise
-            raise _explain(refused) from None
-    if session.invocation.as_json:
-        print_json(report.to_json())
-    else:
-        print_report(report)
-    return FAILED if report.has_failures else 0
-
-
-def _explain(failure: BaseException) -> CommandFailed:
-    """The first refusal in a group: of what was typed, or of the source."""
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    if isinstance(failure, LithosError):
-        return CommandFailed(failure.message, USAGE)
-    return CommandFailed(str(failure))
+            report = trio.run(partial(_import, session, source, path, options, lambda done: count(done, 0)))
+        except (LithosError, ImportRefused, BaseExceptionGroup) as failure:
+            refused: BaseException = failure
+            if isinstance(failure, BaseExceptionGroup):
+                ours = failure.subgroup((LithosError, ImportRefused))
+                if ours is None or failure.subgroup(KeyboardInterrupt) is not None:
+                    raise
+                refused = first_of(ours)
+            if isinstance(refused, LithosError):
+                raise CommandFailed(refused.message, USAGE) from None
+            raise CommandFailed(str(refused)) from None
+    tell(session, report.to_json(), _describe_report(report))
+    return 1 if report.has_failures else 0
 
 
 def _find_source(path: Path, kind: str | None, most: int) -> Source:

@@ -1,16 +1,52 @@
-"""Which calls keep a checkpoint: one note for each session, a section for each text, no text twice.
+"""`lithos checkpoint --hook`: keep the text that it is given, else remind the agent; or nothing at all.
 
-It neither calls nor waits: `storing` yields calls and is sent their answers, by the hook without a loop and
-by the command within one.
+The promise of `lithos.cli.hooks.silence` holds; what it stores it does not tell.
+
+Kept is one note for each session, a section for each text, no text twice. `storing` neither calls nor waits:
+it yields calls and is sent their answers, by the hook without a loop and by the command within one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
 import time
 from collections.abc import Generator, Mapping
-from typing import Any, Final, NamedTuple
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from lithos.cli.hooks.owner import HookOwner, find_hook_owner
+from lithos.cli.hooks.payload import Payload, agent_of, folder_of, name_of, read_payload, repository_of
+from lithos.cli.hooks.silence import DEADLINE, FAILURES, print_text, printable
+
+if TYPE_CHECKING:
+    from lithos.cli.options import Invocation
+
+#: Bytes that are read of a file or stdin; more is not a checkpoint.
+LARGEST_FILE: Final = 1_000_000
+
+
+def read_file(path: Path) -> str:
+    """The text of a file, at most `LARGEST_FILE` bytes of it. Raises `OSError`."""
+    with path.open("rb") as file:
+        return file.read(LARGEST_FILE).decode("utf-8", "replace").strip()
+
+
+def checkpoint_of(
+    text: str, typed: Mapping[str, Any], session: str | None, folder: Path | None
+) -> Checkpoint:
+    """The checkpoint of a text; what was typed goes before what the client told."""
+    return Checkpoint(
+        text=text,
+        agent=agent_of(typed, os.environ),
+        session=typed.get("session") or session,
+        project=name_of(repository_of(folder_of(folder)).name),
+        at=time.gmtime(),
+    )
+
 
 FOLDER: Final = "checkpoints"
 #: Characters of one text.
@@ -152,3 +188,78 @@ def _stored(status: str, answer: Answer) -> Stored:
     return Stored(
         status, str(answer.get("id", metadata.get("id", ""))), str(answer["path"]), int(answer["version"])
     )
+
+
+_BEFORE: Final = """\
+Keep in the summary, under the heading "To store in Lithos", what this session learned and has not stored in
+Lithos yet: facts with their sources, decisions with their reasons, what was tried and failed. Keep the ids of
+notes and tasks in use, and of each claim its task id, aspect, fence and expiry. Write "nothing" where
+there is nothing.
+"""
+_AFTER: Final = """\
+The conversation was shortened. What the summary lists under "To store in Lithos", store now, before you go
+on: one topic a note, with lithos_write, or with lithos_note_edit where a note of the topic exists (look
+with lithos_search). Renew the claims you still need with lithos_task_renew.
+"""
+_ANYTIME: Final = """\
+Before this session's context is lost, store in Lithos what it learned and others will need: one topic a note,
+with lithos_write, or with lithos_note_edit where a note of the topic exists (look with lithos_search). Post
+results of tasks with lithos_finding_post.
+"""
+#: By the name of the event; other clients have others.
+_BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact": "", "SessionEnd": ""}
+
+
+def reminder_for(event: str | None) -> str:
+    """What to say; nothing where nobody would read it."""
+    return _ANYTIME if event is None else _BY_EVENT.get(event, _ANYTIME)
+
+
+def run_hook(invocation: Invocation) -> int:
+    """Keep or remind, and return 0 whatever comes of it."""
+    with suppress(NotStored, *FAILURES):
+        _checkpoint(invocation)
+    return 0
+
+
+def _checkpoint(invocation: Invocation) -> None:
+    _, owner = find_hook_owner(invocation, time.monotonic() + DEADLINE)
+    told = read_payload()
+    text = _text_of(invocation, told)
+    if text:
+        _store(owner, checkpoint_of(text, invocation.typed, told.session, told.cwd))
+        return
+    words = reminder_for(told.event)
+    if words:
+        owner.check_health()
+        words = printable(words)
+        print_text(json.dumps({"text": words}) if invocation.as_json else words)
+
+
+def _text_of(invocation: Invocation, told: Payload) -> str:
+    typed = invocation.typed
+    if "text" in typed:
+        text = str(typed["text"])
+    elif typed.get("file", "-") != "-":
+        with suppress(FileNotFoundError):
+            return _shorten(read_file(Path(typed["file"])))
+        return ""
+    else:
+        text = told.text or ""
+    return _shorten(text.strip())
+
+
+def _shorten(text: str) -> str:
+    """The beginning, with a word that it is one: nobody is there to make it shorter."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    note = f"\n\n(Cut: the first {LONGEST_TEXT:,} of {len(text):,} characters.)"
+    return text[: LONGEST_TEXT - len(note)] + note
+
+
+def _store(owner: HookOwner, checkpoint: Checkpoint) -> None:
+    calls = storing(checkpoint)
+    with suppress(StopIteration):
+        tool, arguments = next(calls)
+        while True:
+            tool, arguments = calls.send(owner.call(tool, arguments))

@@ -1,0 +1,127 @@
+"""`lithos brief` and `checkpoint`: what the running server tells a session, and what it keeps of one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from lithos.cli.commands.asking import ask_tool, require_owner
+from lithos.cli.hooks.briefing import TOOL, arguments_of
+from lithos.cli.hooks.checkpoint import (
+    LARGEST_FILE,
+    LONGEST_TEXT,
+    Checkpoint,
+    NotStored,
+    Stored,
+    checkpoint_of,
+    read_file,
+    storing,
+)
+from lithos.cli.output import tell
+from lithos.cli.session import CommandFailed, Session, refusing
+from lithos.stores.told import SessionBusy, ToldSession, sessions_folder, told_session
+
+#: Seconds to wait for another briefing of the same session.
+_SESSION_WAIT = 10.0
+#: Characters of a session's id.
+_LONGEST_SESSION = 1_000
+
+
+def run_brief(session: Session) -> int:
+    """Print the briefing; 0 also when there is nothing new. Raises `CommandFailed`."""
+    typed = session.typed
+    if not typed.get("query") and not typed.get("task"):
+        raise CommandFailed("Say what the briefing is about: a QUERY, --task ID, or both.", 2)
+    with _told(session) as told:
+        since = None if told is None else told.cursor
+        answer = trio.run(partial(_ask, session, arguments_of(typed, since)))
+        lines = str(answer["text"]).rstrip("\n").split("\n") if answer["text"] else ()
+        tell(session, answer, lines)
+        if told is not None and answer.get("cursor"):
+            told.store(str(answer["cursor"]))
+    return 0
+
+
+@contextmanager
+def _told(session: Session) -> Iterator[ToldSession | None]:
+    """What the session was told, if one is named."""
+    name = session.typed.get("session")
+    if name is None:
+        yield None
+        return
+    data = session.config.storage.data_dir
+    with (
+        refusing(SessionBusy, ValueError),
+        told_session(sessions_folder(os.environ), data, name, _SESSION_WAIT) as told,
+    ):
+        yield told
+
+
+async def _ask(session: Session, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    owner = await require_owner(session, "a briefing is made by a running one")
+    return await ask_tool(owner, TOOL, arguments)
+
+
+def run_checkpoint(session: Session) -> int:
+    """Store the text and say where. Raises `CommandFailed`."""
+    typed = session.typed
+    name = typed.get("session")
+    if name is not None and not 0 < len(name) <= _LONGEST_SESSION:
+        raise CommandFailed(f"A session's id has 1 to {_LONGEST_SESSION:,} characters.", 2)
+    checkpoint = checkpoint_of(_read_text(typed), typed, name, None)
+    stored = trio.run(partial(_store, session, checkpoint))
+    line = f"It is in {stored.path} already; nothing was changed."
+    if stored.status == "stored":
+        line = f"Stored in {stored.path} (version {stored.version})."
+    tell(session, stored._asdict(), line)
+    return 0
+
+
+def _read_text(typed: dict[str, Any]) -> str:
+    file = typed.get("file")
+    if "text" in typed and file is not None:
+        raise CommandFailed("Give the text with --text or in a FILE, not both.", 2)
+    if "text" in typed:
+        text = str(typed["text"]).strip()
+    elif file is not None and file != "-":
+        try:
+            text = read_file(Path(file))
+        except OSError as failure:
+            raise CommandFailed(
+                f"Cannot read {file}: {failure.strerror}. Name a file that exists.", 2
+            ) from failure
+    elif sys.stdin is None or os.isatty(0):
+        raise CommandFailed("Say what to keep: --text TEXT, a FILE, or text on stdin.", 2)
+    else:
+        text = sys.stdin.buffer.read(LARGEST_FILE).decode("utf-8", "replace").strip()
+    if not text:
+        raise CommandFailed("There is no text to keep. Give it with --text, in a FILE, or on stdin.", 2)
+    if len(text) > LONGEST_TEXT:
+        raise CommandFailed(
+            f"A checkpoint has at most {LONGEST_TEXT:,} characters, and this text has {len(text):,}. Keep "
+            "what matters, or write notes of their own with lithos_write.",
+            2,
+        )
+    return text
+
+
+async def _store(session: Session, checkpoint: Checkpoint) -> Stored:
+    owner = await require_owner(session, "a running one keeps checkpoints")
+    calls = storing(checkpoint)
+    tool, arguments = next(calls)
+    while True:
+        answer = await owner.call(tool, arguments) or {}
+        try:
+            tool, arguments = calls.send(answer)
+        except StopIteration as end:
+            stored: Stored = end.value
+            return stored
+        except NotStored as refusal:
+            raise CommandFailed(str(refusal)) from refusal

@@ -1,0 +1,120 @@
+"""`lithos token create`, `list`, `revoke` and `off`: what is typed, what is printed.
+
+The token itself is printed once, alone on a line of stdout, so that a script can take it; everything else
+that is said goes to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from lithos.cli.output import tell
+from lithos.cli.session import CommandFailed, Session
+from lithos.cli.streams import make_printable
+from lithos.core.principals import Rights
+from lithos.core.times import format_time
+from lithos.stores.tokens import Token, TokenRefused, TokenStore, TokensUnreadable, read_tokens
+
+
+def run_token(session: Session) -> int:
+    """Change or show the tokens. Raises `CommandFailed`."""
+    try:
+        return _ACTIONS[session.typed["action"]](session)
+    except (TokenRefused, TokensUnreadable) as refusal:
+        raise CommandFailed(f"{str(refusal).rstrip('.')}.") from refusal
+    except OSError as failure:
+        place = failure.filename or session.private
+        raise CommandFailed(
+            f"The tokens cannot be changed: {failure.strerror} ({place}). Run this as the user who runs the "
+            "server."
+        ) from failure
+
+
+def _create(session: Session) -> int:
+    typed = session.typed
+    now = datetime.now(UTC)
+    rights: Rights = typed.get("rights", "write")
+    store, agent = TokenStore(session.private), typed.get("agent")
+    expires_at = now + timedelta(days=typed["expires"]) if "expires" in typed else None
+    token, secret = store.create(typed["name"], rights, agent, now, expires_at)
+    tell(session, {**_row(token, now), "token": secret}, secret)
+    who = "any agent" if token.agent is None else f"the agent '{token.agent}' alone"
+    end = "" if expires_at is None else f", until {expires_at:%Y-%m-%d %H:%M} UTC"
+    _hint(session, f"The token '{token.name}' may {_MAY[token.rights]} as {who}{end}. It is not shown again.")
+    _hint(session, "Clients send it as a header: Authorization: Bearer TOKEN")
+    if session.config.server.auth_token is None and len(read_tokens(session.private) or ()) == 1:
+        _hint(session, "From now on nobody uses this server without a token, but this user's commands.")
+    return 0
+
+
+def _list(session: Session) -> int:
+    now = datetime.now(UTC)
+    tokens = read_tokens(session.private)
+    rows = [_row(token, now) for token in tokens or ()]
+    lines = [_describe(token, now) for token in tokens or ()]
+    none = "No named tokens are defined." if tokens is None else _NONE_LEFT
+    tell(session, {"tokens": rows, "required": tokens is not None}, lines or none)
+    return 0
+
+
+def _describe(token: Token, now: datetime) -> str:
+    agent = "any agent" if token.agent is None else token.agent
+    end = "never expires"
+    if token.expires_at is not None:
+        word = "expired" if token.has_expired(now) else "expires"
+        end = f"{word} {token.expires_at:%Y-%m-%d %H:%M} UTC"
+    return f"{token.name:<24}  {token.rights:<5}  {agent:<24}  since {token.created_at:%Y-%m-%d}  {end}"
+
+
+def _revoke(session: Session) -> int:
+    token, left = TokenStore(session.private).revoke(session.typed["name"])
+    line = f"The token '{token.name}' is revoked. A running server ends its streams within 2 s."
+    tell(session, {"revoked": token.name, "left": left}, line)
+    if not left:
+        _hint(session, _NONE_LEFT)
+    return 0
+
+
+def _off(session: Session) -> int:
+    TokenStore(session.private).stop_asking()
+    tell(session, {"required": False}, "Named tokens are not asked for any more.")
+    if session.config.server.auth_token is None:
+        _hint(session, "Everyone who can reach this server can now read and change all notes.")
+    return 0
+
+
+_NONE_LEFT: Final = (
+    "No named token is left, and the server stays closed to all but this user's own commands. Create another "
+    "one, or open it to everyone who can reach it: lithos token off"
+)
+_MAY: Final[Mapping[Rights, str]] = {
+    "read": "read",
+    "write": "read and write",
+    "admin": "do everything",
+}
+_ACTIONS: Final[Mapping[str, Callable[[Session], int]]] = {
+    "create": _create,
+    "list": _list,
+    "revoke": _revoke,
+    "off": _off,
+}
+
+
+def _row(token: Token, now: datetime) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        "rights": token.rights,
+        "agent": token.agent,
+        "created_at": format_time(token.created_at),
+        "expires_at": None if token.expires_at is None else format_time(token.expires_at),
+        "expired": token.has_expired(now),
+    }
+
+
+def _hint(session: Session, text: str) -> None:
+    """A hint for a person."""
+    if not session.as_json:
+        print(make_printable(text), file=sys.stderr)
