@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial, wraps
 from hashlib import blake2b
@@ -22,7 +22,7 @@ from werkzeug.routing import PathConverter
 from lithos.actors.blocking import Threads
 from lithos.core.errors import LithosError
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
-from lithos.front.console.formats import make_environment, readable
+from lithos.front.console.formats import make_environment, readable, whole
 from lithos.front.console.parts import ConsoleParts
 from lithos.front.console.sessions import COOKIE, LIFE, Session, Sessions
 from lithos.front.server.ports import ToolBox
@@ -56,6 +56,8 @@ _STATUSES: Final[Mapping[str, int]] = {
 _OPEN_ENDPOINTS: Final = frozenset({"console.static_file", "console.login", "console.log_in"})
 
 Form = MultiDict[str, str]
+#: Answers a request with what Quart takes for a response.
+View = Callable[..., Awaitable[Any]]
 #: Carries a submitted form out; gives the location that shows the outcome.
 Change = Callable[..., Awaitable[str]]
 
@@ -152,7 +154,7 @@ class Console:
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def change(self, act: Change, needs: Rights = "write") -> Callable[..., Awaitable[Any]]:
+    def change(self, act: Change, needs: Rights = "write") -> View:
         """A view for a POST: checks rights and the session's token, carries `act(form, **values)` out once.
 
         What belongs to somebody `act` has to check by `demand_of`.
@@ -174,7 +176,12 @@ class Console:
 
         return view
 
-    def only(self, needs: Rights, view: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def asking(self, app: Blueprint, path: str, ask: View, act: Change, needs: Rights = "write") -> None:
+        """Add a form that asks before it changes something: `ask` shows it, `act` carries it out."""
+        app.get(path, endpoint=f"ask {path}")(self.only(needs, ask))
+        app.post(path, endpoint=f"do {path}")(self.change(act, needs))
+
+    def only(self, needs: Rights, view: View) -> View:
         """A view for a GET whose page takes more than the right `read`."""
 
         @wraps(view)
@@ -217,6 +224,18 @@ class Console:
     def agent(self) -> str:
         """The agent name of the person who asks."""
         return str(g.session.agent)
+
+    def title(self, note_id: str) -> str | None:
+        """The title of a note; None for one that is not there."""
+        entry = self.parts.catalogue.get(note_id)
+        return None if entry is None else entry.note.title
+
+    async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
+        """The titles of notes, of deleted ones the last; the id of one that is not known."""
+        ids = list(dict.fromkeys(note_ids))
+        deleted = await self.parts.timelines.titles(ids)
+        titles = ((one, self.title(one)) for one in ids)
+        return {one: deleted.get(one, one) if title is None else title for one, title in titles}
 
     def tell(self, notice: str) -> None:
         """Show a sentence on the next page of this session."""
@@ -309,6 +328,16 @@ class Console:
         return await self.show(
             "error.html", status, message=message, http_status=status, title=_title_of(status)
         )
+
+
+def given(name: str, most: int = 1_000) -> str:
+    """A value of the query, without space around it and cut where it is too long; "" for none."""
+    return request.args.get(name, "").strip()[:most]
+
+
+def given_offset(total: int = 10_000_000) -> int:
+    """The row at which a page of a list begins, of `total` rows."""
+    return min(whole(request.args.get("offset")) or 0, max(total - 1, 0))
 
 
 def _is_page() -> bool:

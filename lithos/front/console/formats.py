@@ -133,6 +133,25 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def whole(text: str | None, digits: int = 9) -> int | None:
+    """A whole number of an address or a form; None for anything else, or more digits."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
+def told(value: object) -> Any:
+    """What a payload tells as JSON text; None where that is none."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+
+
+def told_ids(value: object) -> list[str] | None:
+    """The ids of a list that a payload tells; None where it tells no list."""
+    found = told(value)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else None
+
+
 def query_with(args: Mapping[str, Any], **changed: Any) -> str:
     """A query string with some values changed; None takes one out."""
     from urllib.parse import urlencode  # noqa: PLC0415 - a name that templates do not see
@@ -156,5 +175,5 @@ def make_environment() -> Environment:
         label=label, readable=readable, visible=visible, when=when, number=number, size=size,
         duration=duration, short_id=short_id, commands=commands,
     )  # fmt: skip
-    environment.globals.update(plural=plural, query_with=query_with)
+    environment.globals.update(plural=plural, query_with=query_with, ago=ago)
     return environment
