@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby, pairwise
-from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -15,14 +13,16 @@ from quart import Blueprint, request
 
 from lithos.core.tasks.model import Agent, Claim
 from lithos.core.times import format_time, parse_time
-from lithos.front.console.console import Console, Refused
-from lithos.front.console.formats import as_json
-from lithos.services.tasks.timeline import KINDS, TASKS, WRITES, Timeline, TimelineEntry
+from lithos.front.console.console import Console, Refused, given, given_offset
+from lithos.front.console.formats import as_json, told_ids
+from lithos.services.tasks.timeline import KINDS, TASKS, WRITES, TimelineEntry
 
 #: Agents of a page, and entries of a timeline.
 ROWS: Final = 100
 #: Characters of an agent's metadata that are shown.
 LONGEST_METADATA: Final = 4_000
+#: Types of agents that the list may be reduced to.
+MOST_TYPES: Final = 50
 #: The span of the numbers beside each agent.
 RECENT: Final = timedelta(hours=24)
 #: Notes that a completion names in the timeline.
@@ -54,18 +54,16 @@ class AgentPages:
     async def agents(self) -> Any:
         """Agents, those seen last first, with what they hold and did in the last day."""
         parts = self._console.parts
-        kind = request.args.get("type", "").strip()[:1_000] or None
+        kind = given("type") or None
         found = parts.agents.list_agents(kind, None)
-        offset = _offset(len(found))
+        offset = given_offset(len(found))
         shown = found[offset : offset + ROWS]
         held = await self._claims()
-        recent = await parts.timelines.activity(parts.clock() - RECENT)
         return await self._console.show(
             "agents.html",
-            rows=[
-                {"agent": one, "claims": held.get(one.id, ()), "recent": recent.get(one.id, {})}
-                for one in shown
-            ],
+            rows=shown,
+            held=held,
+            recent=await parts.timelines.activity(parts.clock() - RECENT),
             titles=await parts.dossiers.titles(
                 [claim.task_id for one in shown for claim in held.get(one.id, ())[:2]]
             ),
@@ -73,7 +71,7 @@ class AgentPages:
             limit=ROWS,
             offset=offset,
             kind=kind,
-            kinds=_kinds(parts.agents.list_agents(None, None)),
+            kinds=sorted({one.type for one in parts.agents.list_agents(None, None) if one.type})[:MOST_TYPES],
         )
 
     async def agent(self, agent: str) -> Any:
@@ -87,29 +85,32 @@ class AgentPages:
         kinds = PUBLIC if hidden else KINDS
         if view and view not in kinds:
             raise Refused(f"What other agents read and searched is not shown. {hidden}", 403)
-        before = _moment(request.args.get("before", ""))
+        before = _moment(given("before", 60))
         timeline = await parts.timelines.page(agent, before, ROWS, (view,) if view else kinds)
-        if known is None and not timeline.entries and before is None and not view:
+        entries = timeline.entries
+        if known is None and not entries and before is None and not view:
             raise Refused("No agent of this name has been here. Look for it among all agents.", 404)
         claims = (await self._claims()).get(agent, [])
-        titles = await parts.dossiers.titles(
-            [*(claim.task_id for claim in claims), *_tasks_of(timeline.entries)]
-        )
+        cited = {one: self._console.title(one) or one for one in _cited_in(entries)}
         return await self._console.show(
             "one_agent.html",
             id=agent,
             known=known,
             claims=claims,
-            titles=titles,
+            task_titles=await parts.dossiers.titles([*(one.task_id for one in claims), *_tasks_of(entries)]),
+            titles=cited | await self._console.titles(_notes_of(entries)),
             metadata=_metadata(known),
-            days=self._days(timeline, await parts.timelines.titles(_notes_of(timeline.entries))),
+            days=[(day, list(some)) for day, some in groupby(entries, lambda one: f"{one.at:%A, %-d %B %Y}")],
+            idle=_idle(entries),
             timeline=timeline,
             before=before,
             view=view,
             views=[(name, _address(key, before)) for name, key in VIEWS if not key or key in kinds],
             hidden=hidden,
             here=next(name for name, key in VIEWS if key == view),
-            older=None if timeline.next_before is None else format_time(timeline.next_before),
+            format_time=format_time,
+            ids_of=told_ids,
+            most_cited=MOST_CITED,
         )
 
     async def _claims(self) -> dict[str, list[Claim]]:
@@ -119,66 +120,31 @@ class AgentPages:
             found.setdefault(held.claim.agent, []).append(held.claim)
         return found
 
-    def _days(self, timeline: Timeline, titles: Mapping[str, str]) -> list[tuple[str, list[dict[str, Any]]]]:
-        """The entries by day; a change ahead of which nothing was read since the one before says so."""
-        writes = [one for one in timeline.entries if one.version is not None]
-        same = {
-            later.at
-            for later, earlier in pairwise(writes)
-            if later.before and (later.before, later.asked) == (earlier.before, earlier.asked)
-        }
-        rows = [(_day_of(one), self._row(one, titles, is_same=one.at in same)) for one in timeline.entries]
-        return [(day, [row for _, row in some]) for day, some in groupby(rows, key=itemgetter(0))]
 
-    def _row(self, entry: TimelineEntry, titles: Mapping[str, str], *, is_same: bool) -> dict[str, Any]:
-        """An entry as the template shows it; `titles` are those of deleted notes."""
-        payload = {} if entry.event is None else entry.event.payload
-        cited, misled = (
-            [self._note(note, titles) for note in _ids(payload.get(key))[:MOST_CITED]]
-            for key in ("cited_nodes", "misleading_nodes")
-        )
-        return {
-            "entry": entry,
-            "time": entry.at.astimezone(UTC).strftime("%H:%M:%S"),
-            "exact": entry.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC"),
-            "since": format_time(entry.at),
-            "notes": [self._note(note, titles) for note in entry.notes],
-            "read_before": [self._note(note, titles) for note in entry.before],
-            "is_same": is_same,
-            "payload": payload,
-            "cited": cited,
-            "misled": misled,
-        }
-
-    def _note(self, note_id: str, titles: Mapping[str, str]) -> tuple[str, str]:
-        entry = self._console.parts.catalogue.get(note_id)
-        return note_id, entry.note.title if entry is not None else titles.get(note_id, note_id)
-
-
-def _day_of(entry: TimelineEntry) -> str:
-    return entry.at.astimezone(UTC).strftime("%A, %-d %B %Y")
+def _idle(entries: Sequence[TimelineEntry]) -> set[datetime]:
+    """The times of changes ahead of which nothing was read since the one before."""
+    writes = [one for one in entries if one.version is not None]
+    return {
+        later.at
+        for later, earlier in pairwise(writes)
+        if later.before and (later.before, later.asked) == (earlier.before, earlier.asked)
+    }
 
 
 def _notes_of(entries: Sequence[TimelineEntry]) -> list[str]:
     return [note for one in entries for note in (*one.notes, *one.before)]
 
 
+def _cited_in(entries: Sequence[TimelineEntry]) -> Iterator[str]:
+    for event in (one.event for one in entries if one.event is not None):
+        for key in ("cited_nodes", "misleading_nodes"):
+            yield from (told_ids(event.payload.get(key)) or [])[:MOST_CITED]
+
+
 def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:
     found = [one.event.payload.get("task_id") for one in entries if one.event is not None]
     asked = [one.receipt.task_id for one in entries if one.receipt is not None]
     return [each for each in (*found, *asked) if isinstance(each, str)]
-
-
-def _ids(text: object) -> list[str]:
-    try:
-        value = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        return []
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-
-
-def _kinds(agents: Iterable[Agent]) -> list[str]:
-    return sorted({one.type for one in agents if one.type})[:50]
 
 
 def _metadata(agent: Agent | None) -> str:
@@ -194,14 +160,7 @@ def _address(view: str, before: datetime | None) -> str:
 
 def _moment(text: str) -> datetime | None:
     """A time of the address; None where there is none. Raises `Refused`."""
-    if not text.strip():
-        return None
     try:
-        return parse_time(text[:60].strip())
+        return parse_time(text) if text else None
     except ValueError as problem:
         raise Refused("This is no time. Give it as 2026-01-31T12:00:00Z.") from problem
-
-
-def _offset(total: int) -> int:
-    text = request.args.get("offset", "0")
-    return min(int(text), max(total - 1, 0)) if text.isdecimal() and len(text) <= 9 else 0

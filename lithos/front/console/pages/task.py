@@ -39,7 +39,7 @@ _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,500})")
 class Closing:
     """A way to close a task: what it is called and asked with, its tool, and what is said once it is done.
 
-    `field` of the form goes to the tool under the same name; `templates/task_asked.html` says what comes of it.
+    `field` of the form goes to the tool under the same name; what comes of it says `task_asked.html`.
     """
 
     question: str

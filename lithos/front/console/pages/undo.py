@@ -15,15 +15,11 @@ from quart import Blueprint, request
 
 from lithos.core.history.undo import Step
 from lithos.core.times import format_time, parse_time
-from lithos.front.console.console import Console, Form, Refused
-from lithos.front.console.formats import readable
+from lithos.front.console.console import Console, Form, Refused, given
+from lithos.front.console.formats import plural
 from lithos.services.notes.undo import (
     LEFT,
-    MERGED,
-    REMOVED,
     RESULTS,
-    RETURNED,
-    REVERTED,
     UNDONE,
     Result,
     UndoFailed,
@@ -43,26 +39,12 @@ MOST_LISTED: Final = 100
 #: Outcomes that are kept for their pages.
 MOST_REPORTS: Final = 50
 SPANS: Final[Mapping[str, str]] = {"hour": "the last hour", "today": "today (UTC)", "custom": "since a time"}
-#: Title ahead and afterwards, and what it means.
-_TOLD: Final = {
-    REVERTED: ("Go back to what they said before", "Went back to what they said before", ""),
-    MERGED: (
-        "Lose the agent's changes, and keep what others changed since",
-        "Lost the agent's changes, and kept what others changed since",
-        "",
-    ),
-    REMOVED: ("Are deleted: the agent created them", "Were deleted: the agent had created them", ""),
-    RETURNED: ("Come back: the agent deleted them", "Came back: the agent had deleted them", ""),
-    LEFT: ("Cannot be undone", "Could not be undone", ""),
-    UNDONE: ("Need nothing", "Needed nothing", ""),
-}
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the form, the change and the page of its outcome."""
     pages = UndoPages(console)
-    app.get("/undo")(console.only("admin", pages.ask))
-    app.post("/undo")(console.change(pages.undo, needs="admin"))
+    console.asking(app, "/undo", pages.ask, pages.undo, needs="admin")
     app.get("/undo/<report>")(console.only("admin", pages.report))
 
 
@@ -90,9 +72,9 @@ class Report:
     left: int
 
     @property
-    def counts(self) -> dict[str, int]:
-        """How many of each result."""
-        return {name: sum(one.result == name for one in self.results) for name in RESULTS}
+    def by_result(self) -> dict[str, list[Result]]:
+        """The results by what became of the notes."""
+        return {name: [one for one in self.results if one.result == name] for name in RESULTS}
 
 
 @define(eq=False)
@@ -104,7 +86,7 @@ class UndoPages:
 
     async def ask(self) -> Any:
         """The form; once a time is given, also what would become of each note."""
-        agent = request.args.get("agent", "").strip()[:1_000]
+        agent = given("agent")
         span = request.args.get("span", "")
         if not agent:
             raise Refused("Choose the agent whose changes you want to take back, on the page Agents.", 404)
@@ -124,7 +106,7 @@ class UndoPages:
             ahead=ahead,
             until="" if window is None else format_time(window.until),
             since_exact="" if window is None else format_time(window.since),
-            parts=[] if ahead is None else self._parts(ahead, is_done=False),
+            most=MOST_LISTED,
             does_something=ahead is not None
             and (ahead.left > 0 or any(one.result not in (UNDONE, LEFT) for one in ahead.results)),
         )
@@ -155,9 +137,7 @@ class UndoPages:
                 "own changes on the page Agents.",
                 404,
             )
-        return await self._console.show(
-            "undone.html", path=SECTION, done=done, parts=self._parts(done, is_done=True)
-        )
+        return await self._console.show("undone.html", path=SECTION, done=done, most=MOST_LISTED)
 
     def _window(self, agent: str, span: str, since: str) -> Window | None:
         now = self._console.parts.clock()
@@ -192,46 +172,8 @@ class UndoPages:
                 if trio.current_time() > end:
                     break
         except UndoFailed as failure:
+            done = plural(count - 1, "note")
             raise Refused(
-                f"The undo ended early, after {plural_of(count - 1)}: {failure} Look again what is left.", 409
+                f"The undo ended early, after {done}: {failure} Look again what is left.", 409
             ) from failure
         return Report(window=window, by=run.by, results=results, left=len(steps) - count)
-
-    def _parts(self, report: Report, *, is_done: bool) -> list[dict[str, Any]]:
-        """Lists of notes by what becomes of them."""
-        parts = []
-        for name, (ahead, afterwards, hint) in _TOLD.items():
-            rows = [one for one in report.results if one.result == name]
-            if not rows:
-                continue
-            parts.append(
-                {
-                    "name": name,
-                    "title": afterwards if is_done else ahead,
-                    "count": len(rows),
-                    "hint": hint,
-                    "rows": [self._row(one, is_done=is_done) for one in rows[:MOST_LISTED]],
-                    "more": max(len(rows) - MOST_LISTED, 0),
-                }
-            )
-        return parts
-
-    def _row(self, result: Result, *, is_done: bool) -> dict[str, Any]:
-        last, before = result.step.last, result.step.before
-        versions = [change.version for change in reversed(result.step.changes)]
-        return {
-            "id": last.note_id,
-            "title": last.title,
-            "path": last.path,
-            "at": last.at,
-            "versions": f"{versions[0]}" if len(versions) == 1 else f"{versions[0]}–{versions[-1]}",
-            "is_one": len(versions) == 1,
-            "back_to": None if before is None else before.version,
-            "now": result.version if is_done else None,
-            "reason": readable(result.reason, 300),
-        }
-
-
-def plural_of(count: int) -> str:
-    """So many notes."""
-    return "1 note" if count == 1 else f"{count:,} notes"
