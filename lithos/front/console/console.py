@@ -45,6 +45,8 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+#: Bytes of a page.
+LARGEST: Final = 200_000
 #: HTTP status of refusals by their code; others are 400.
 _STATUSES: Final[Mapping[str, int]] = {
     "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,
@@ -152,6 +154,14 @@ class Console:
         text = await self._rendering.run(lambda: page.render(shared | context))
         response = Response(text, status, content_type="text/html; charset=utf-8")
         response.headers["Cache-Control"] = "no-store"
+        return response
+
+    async def show_within(self, template: str, name: str, values: Iterable[int], **context: Any) -> Response:
+        """A page with the first of these values of `name` that makes it no larger than `LARGEST`, or the last."""
+        for value in values:
+            response = await self.show(template, **{name: value}, **context)
+            if (response.content_length or 0) <= LARGEST:
+                break
         return response
 
     def change(self, act: Change, needs: Rights = "write") -> View:

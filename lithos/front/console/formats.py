@@ -152,6 +152,12 @@ def told_ids(value: object) -> list[str] | None:
     return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else None
 
 
+def folders_of(path: str) -> list[tuple[str, str]]:
+    """The folders down to a path, the last of them too, each by its name and its path."""
+    parts = path.split("/")[:20]
+    return [(part, "/".join(parts[: place + 1]) + "/") for place, part in enumerate(parts) if part]
+
+
 def query_with(args: Mapping[str, Any], **changed: Any) -> str:
     """A query string with some values changed; None takes one out."""
     from urllib.parse import urlencode  # noqa: PLC0415 - a name that templates do not see
