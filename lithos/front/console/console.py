@@ -21,11 +21,13 @@ from werkzeug.routing import PathConverter
 
 from lithos.actors.blocking import Threads
 from lithos.core.errors import LithosError
+from lithos.core.learning.memory import Receipt
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.front.console.formats import make_environment, readable, whole
 from lithos.front.console.parts import ConsoleParts
 from lithos.front.console.sessions import COOKIE, LIFE, Session, Sessions
 from lithos.front.server.ports import ToolBox
+from lithos.services.retrieve.questions import PRIVATE
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault
@@ -157,7 +159,7 @@ class Console:
         return response
 
     async def show_within(self, template: str, name: str, values: Iterable[int], **context: Any) -> Response:
-        """A page with the first of these values of `name` that makes it no larger than `LARGEST`, or the last."""
+        """A page with the first of these values of `name` by which it is no larger than `LARGEST`."""
         for value in values:
             response = await self.show(template, **{name: value}, **context)
             if (response.content_length or 0) <= LARGEST:
@@ -239,6 +241,11 @@ class Console:
         """The title of a note; None for one that is not there."""
         entry = self.parts.catalogue.get(note_id)
         return None if entry is None else entry.note.title
+
+    def is_private(self, receipt: Receipt) -> bool:
+        """Whether the question is shown only to who asked it, and to `admin` (docs/spec/memory.md §8)."""
+        entries = (self.parts.catalogue.get(node.id) for node in receipt.final_nodes)
+        return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
         """The titles of notes, of deleted ones the last; the id of one that is not known."""
