@@ -15,7 +15,6 @@ from lithos.core.findings import Finding, ok, warn
 from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,
-    components,
     files,
     graph,
     login,
@@ -59,7 +58,6 @@ PAGES: Final = tuple(
         undo,
         receipts,
         system,
-        components,
     )
 )
 
@@ -85,7 +83,6 @@ def add_console(
         neighbourhoods=Neighbourhoods(server.catalogue, server.edges, server.search.centrality),
         state=server.state,
         gauges=server.gauges,
-        access_log=server.access_log,
         streams=server.streams,
         activity=Activity(server.broadcaster, server.state.coordination, server.state.reading),
         agents=Agents(server.coordinator),

@@ -20,7 +20,7 @@ from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.activity import Activity
-from lithos.services.tasks.agents import AccessLog, Agents
+from lithos.services.tasks.agents import Agents
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.dossier import Dossiers
@@ -55,7 +55,6 @@ class ConsoleParts:
     neighbourhoods: Neighbourhoods
     state: ServerState
     gauges: Gauges
-    access_log: AccessLog
     streams: EventStreams
     activity: Activity
     agents: Agents

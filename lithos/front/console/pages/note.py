@@ -21,8 +21,7 @@ from lithos.core.notes.paths import folder_of
 from lithos.core.notes.trust import NoteWarning, WarningKind
 from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Form, Refused
-from lithos.front.console.diffs import Difference, read_diff
-from lithos.front.console.formats import folders_of, plural, whole
+from lithos.front.console.formats import Difference, folders_of, plural, read_diff, whole
 from lithos.front.console.note_text import Draft, Shown, draft, finish, place_of
 from lithos.services.notes.knowledge import ReadNote
 from lithos.tools.contract.rows import metadata_row

@@ -15,9 +15,8 @@ from quart import Blueprint, Response, redirect, request
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import Event
-from lithos.front.console.charts import sparkline
 from lithos.front.console.console import Console
-from lithos.front.console.formats import query_with
+from lithos.front.console.formats import query_with, sparkline
 from lithos.front.console.summary import Summaries, Summary
 from lithos.services.tasks.activity import JournalPage, Wanted
 from lithos.stores.sqlite import DatabaseFailed
