@@ -11,7 +11,7 @@ from quart import Blueprint, request
 
 from lithos.core.tasks.graph import GATE_TYPES
 from lithos.core.tasks.model import TASK_TYPES
-from lithos.front.console.console import Console, Form, Refused
+from lithos.front.console.console import Console, Form, Refused, given, given_offset
 from lithos.services.tasks.board import (
     BLOCKED,
     CLAIMED,
@@ -26,8 +26,6 @@ from lithos.services.tasks.board import (
 #: Cards of a column beside others, and alone.
 CARDS: Final = 25
 CARDS_ALONE: Final = 100
-#: Characters of a filter.
-LONGEST_FILTER: Final = 1_000
 #: Forms that were refused and wait to be shown again; and characters of each that are kept.
 MOST_DRAFTS: Final = 20
 LONGEST_DRAFT: Final = 200_000
@@ -46,8 +44,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
     """Add the board and the form for a new task."""
     pages = BoardPages(console)
     app.get("/tasks")(pages.board)
-    app.get("/tasks/new")(console.only("write", pages.new))
-    app.post("/tasks/new")(console.change(pages.create))
+    console.asking(app, "/tasks/new", pages.new, pages.create)
 
 
 @define(eq=False)
@@ -60,14 +57,16 @@ class BoardPages:
 
     async def board(self) -> Any:
         """All columns, or one of them in pages."""
-        wanted = BoardFilter(project=_given("project"), tag=_given("tags"), agent=_given("agent"))
+        filters = {name: text for name in ("project", "tags", "agent") if (text := given(name))}
+        wanted = BoardFilter(
+            project=filters.get("project"), tag=filters.get("tags"), agent=filters.get("agent")
+        )
         only = request.args.get("column")
         if only is not None and only not in COLUMNS:
             raise Refused(f"The board has the columns {', '.join(COLUMNS)}. Choose one of them.", 404)
-        offset = _offset() if only else 0
+        offset = given_offset() if only else 0
         limit = CARDS_ALONE if only else CARDS
         columns = await self._console.parts.board.columns(wanted, limit, only=only, offset=offset)
-        filters = {"project": wanted.project, "tags": wanted.tag, "agent": wanted.agent}
         return await self._console.show(
             "tasks.html",
             columns=columns,
@@ -75,7 +74,7 @@ class BoardPages:
             only=only,
             offset=offset,
             limit=limit,
-            filters={name: value for name, value in filters.items() if value},
+            filters=filters,
             is_empty=wanted.is_empty and not any(column.total for column in columns.values()),
         )
 
@@ -83,19 +82,15 @@ class BoardPages:
         """The form for a new task."""
         draft = self._drafts.get(request.args.get("draft", ""), {})
         return await self._console.show(
-            "task_new.html", draft=draft, kinds=TASK_TYPES, gates=GATE_TYPES, parent=_given("parent")
+            "task_new.html", draft=draft, kinds=TASK_TYPES, gates=GATE_TYPES, parent=given("parent")
         )
 
     async def create(self, form: Form) -> str:
         """Create a task in the name of the person; a refused form is shown again with what was typed."""
         kind = form.get("task_type", "task")
-        metadata: dict[str, Any] = {}
-        if project := form.get("project", "").strip():
-            metadata["project"] = project
+        fields = {"project": form.get("project", "")}
         if kind == "gate":
-            metadata["gate_type"] = form.get("gate_type", "human")
-            if ready_at := form.get("ready_at", "").strip():
-                metadata["ready_at"] = ready_at
+            fields |= {"gate_type": form.get("gate_type", "human"), "ready_at": form.get("ready_at", "")}
         try:
             answer = await self._console.call(
                 "lithos_task_create",
@@ -104,7 +99,7 @@ class BoardPages:
                 description=form.get("description", "").replace("\r\n", "\n") or None,
                 tags=[tag for each in form.get("tags", "").split(",") if (tag := each.strip())],
                 task_type=kind,
-                metadata=metadata,
+                metadata={name: text.strip() for name, text in fields.items() if text.strip()},
                 parent_task_id=form.get("parent_task_id", "").strip() or None,
                 depends_on=form.get("depends_on", "").replace(",", " ").split() or None,
             )
@@ -120,12 +115,3 @@ class BoardPages:
         while len(self._drafts) > MOST_DRAFTS:
             self._drafts.popitem(last=False)
         return f"/console/tasks/new?draft={key}"
-
-
-def _given(name: str) -> str | None:
-    return request.args.get(name, "").strip()[:LONGEST_FILTER] or None
-
-
-def _offset() -> int:
-    text = request.args.get("offset", "0")
-    return int(text) if text.isdecimal() and len(text) <= 9 else 0
