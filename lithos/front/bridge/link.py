@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import httpx2
 import trio
@@ -52,7 +51,7 @@ class OwnerHangs(AnswerLost):
     """The owner's process lives but fails the health check; a retry would only wait again."""
 
 
-class OwnerLink:
+class OwnerLink(trio.abc.AsyncResource):
     """A client of the server in `record`; `token` is used when the record has none.
 
     Closed by leaving its `async with`, which ends what is under way with `AnswerLost`.
@@ -84,12 +83,8 @@ class OwnerLink:
         self._asked = trio.current_time()
         self._is_gone = False
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def aclose(self) -> None:
+        """End what is under way, and the connections."""
         self.give_up()
         await self._client.aclose()
 

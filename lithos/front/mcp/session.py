@@ -9,10 +9,10 @@ that only protocol messages reach the client, whatever a library prints; descrip
 from __future__ import annotations
 
 import contextvars
-from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 import anyio
+import anyio.abc
 import trio
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
@@ -89,7 +89,7 @@ class _Unanswered:
                 await self._changed.wait()
 
 
-class _Reading:
+class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
     """The SDK's read stream, its end delayed until all responses are sent or the grace is over."""
 
     def __init__(self, inner: ReadStream[Incoming], unanswered: _Unanswered, listens_after_end: bool) -> None:
@@ -131,25 +131,8 @@ class _Reading:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> Self:
-        return self
 
-    async def __anext__(self) -> Incoming:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Writing:
+class _Writing(anyio.abc.ObjectSendStream[SessionMessage]):
     """The write stream for the SDK; it marks requests as answered."""
 
     def __init__(self, inner: WriteStream[SessionMessage], unanswered: _Unanswered) -> None:
@@ -165,14 +148,6 @@ class _Writing:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 log = get_logger("lithos.front.stdio")

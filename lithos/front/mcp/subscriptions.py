@@ -37,6 +37,7 @@ from mcp.types import (
 
 from lithos.core.offers import read_address
 from lithos.front.mcp.resources import not_found
+from lithos.front.server.ports import cancel_when
 from lithos.services.notes.resource_changes import Changes, Follower, TooMuchFollowed
 from lithos.services.notes.resources import Resources, UnknownResource
 from lithos.services.tasks.event_stream import StreamEnded
@@ -174,18 +175,13 @@ async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
     """The follower's next change. Raises `StreamEnded`, also once `ended` is set."""
     changed: list[str | None] = []
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_cancel_when, ended, nursery.cancel_scope)
+        nursery.start_soon(cancel_when, ended, nursery.cancel_scope)
         with suppress(StreamEnded):  # raised below, where no group is made of it
             changed.append(await follower.next_change())
         nursery.cancel_scope.cancel()
     if not changed:
         raise StreamEnded
     return changed[0]
-
-
-async def _cancel_when(ended: trio.Event, scope: trio.CancelScope) -> None:
-    await ended.wait()
-    scope.cancel()
 
 
 def _follow(wanted: SubscriptionFilter, follower: Follower) -> SubscriptionFilter:

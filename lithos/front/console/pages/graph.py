@@ -39,8 +39,8 @@ class GraphPage:
         """The graph around `note`, around what `q` finds, or of the most central notes."""
         args = request.args
         note_id, query = args.get("note", "").strip(), args.get("q", "")[:LONGEST_QUERY]
-        asked = whole(args.get("depth"), 1)
-        depth = asked if asked in range(1, DEEPEST + 1) else 1
+        asked = whole(args.get("depth"), 1) or 1
+        depth = asked if asked <= DEEPEST else 1
         by: ColourBy = "namespace" if args.get("by") == "namespace" else "type"
         status, refusal = 200, ""
         try:

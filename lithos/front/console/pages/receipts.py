@@ -105,9 +105,10 @@ class ReceiptPages:
     async def _task(self, task_id: str) -> Mapping[str, Any]:
         """The task of a retrieval; of one that is not there only the id."""
         try:
-            return (await self._console.call("lithos_task_get", task_id=task_id))["task"]
+            answer = await self._console.call("lithos_task_get", task_id=task_id)
         except Refused:
             return {"id": task_id}
+        return dict(answer["task"])
 
     async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> Feedback | None:
         """What the completion of the task said, while the journal holds it."""
