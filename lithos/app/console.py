@@ -24,9 +24,7 @@ from lithos.front.console.pages import (
     receipts,
     search,
     system,
-    task,
     tasks,
-    undo,
 )
 from lithos.front.console.parts import ConfiguredSetting, ConsoleParts
 from lithos.front.console.sessions import Sessions
@@ -53,9 +51,7 @@ PAGES: Final = tuple(
         files,
         graph,
         tasks,
-        task,
         agents,
-        undo,
         receipts,
         system,
     )

@@ -11,7 +11,7 @@ from attrs import frozen
 from lithos.actors.blocking import Threads
 from lithos.app.server import Server
 from lithos.config.sections import EventsConfig
-from lithos.front.console import feed
+from lithos.front.console import sessions as feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
 from lithos.front.events.frames import Subscribers
@@ -74,8 +74,12 @@ async def serve_front(
 
 def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:
     """Add what Quart serves; it is loaded only once the server listens."""
-    from lithos.front.events.importing import import_route  # noqa: PLC0415
-    from lithos.front.events.monitoring import audit_route, metrics_route, reconcile_route  # noqa: PLC0415 - Quart loads late
+    from lithos.front.events.monitoring import (  # noqa: PLC0415 - Quart loads late
+        audit_route,
+        import_route,
+        metrics_route,
+        reconcile_route,
+    )
     from lithos.front.events.ws import WsEndpoint  # noqa: PLC0415
 
     metrics_route(server.gauges.scrape)(app)

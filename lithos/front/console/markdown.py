@@ -27,8 +27,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from lithos.front.console.note_links import linked, slug, targets_of
-from lithos.front.console.sanitising import ID_PREFIX, sanitise
+from lithos.front.console.note_links import ID_PREFIX, linked, sanitise, slug, targets_of
 
 #: Languages that are coloured; each has a lexer that is linear enough for a block.
 LANGUAGES: Final = frozenset({

@@ -15,6 +15,7 @@ from attrs import evolve
 from lithos.core.limits import ValueCount
 from lithos.front.server.access import (
     AccessPolicy,
+    Address,
     Passage,
     Refusal,
     RequestHead,
@@ -22,7 +23,6 @@ from lithos.front.server.access import (
     is_host,
     without_query_token,
 )
-from lithos.front.server.addresses import Address
 from lithos.front.server.admissions import Admissions, WrongTokens
 from lithos.front.server.limits import BODY_PATIENCE
 from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
