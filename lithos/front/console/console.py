@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import attrs
-from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request, send_from_directory
 from quart_trio import QuartTrio
 from werkzeug.datastructures import MultiDict
@@ -66,23 +65,15 @@ View = Callable[..., Awaitable[Any]]
 Change = Callable[..., Awaitable[str]]
 
 
-@frozen
-class NavigationItem:
-    """One entry of the navigation; `key` follows `g` on the keyboard."""
-
-    name: str
-    href: str
-    key: str
-
-
+#: The name, address and key (it follows `g`) of each entry of the navigation.
 NAVIGATION: Final = (
-    NavigationItem("Overview", "/console/", "o"),
-    NavigationItem("Search", "/console/search", "s"),
-    NavigationItem("Notes", "/console/notes", "n"),
-    NavigationItem("Graph", "/console/graph", "g"),
-    NavigationItem("Tasks", "/console/tasks", "t"),
-    NavigationItem("Agents", "/console/agents", "a"),
-    NavigationItem("System", "/console/system", "y"),
+    ("Overview", "/console/", "o"),
+    ("Search", "/console/search", "s"),
+    ("Notes", "/console/notes", "n"),
+    ("Graph", "/console/graph", "g"),
+    ("Tasks", "/console/tasks", "t"),
+    ("Agents", "/console/agents", "a"),
+    ("System", "/console/system", "y"),
 )
 
 
@@ -282,9 +273,6 @@ class Console:
         app.register_blueprint(blueprint)
 
         @app.get("/")
-        async def to_console() -> Any:
-            return redirect("/console/", 302)
-
         @app.get("/console")
         async def to_overview() -> Any:
             return redirect("/console/", 302)
@@ -343,7 +331,7 @@ class Console:
                 f"A database does not answer: {failure}. The System page says more; try again in a moment."
             )
         return await self.show(
-            "error.html", status, message=message, http_status=status, title=_title_of(status)
+            "error.html", status, message=message, http_status=status, title=HTTPStatus(status).phrase
         )
 
 
@@ -378,10 +366,6 @@ def _digest_of(folder: Path) -> str:
     """A short hash of the static files, so that a browser asks anew when they change."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
-
-
-def _title_of(status: int) -> str:
-    return HTTPStatus(status).phrase
 
 
 def _is_encrypted() -> bool:

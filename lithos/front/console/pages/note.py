@@ -142,7 +142,7 @@ class NotePages:
             return draft(text, path, start if place is None else place)
 
         made = await self._reading.run(begin)
-        found = await self._resolve(made.targets)
+        found = await self._resolve(made.parsed.targets)
         return await self._reading.run(lambda: finish(text, path, made, found))
 
     async def _resolve(self, targets: Sequence[str] | frozenset[str]) -> dict[str, str | None]:
