@@ -24,7 +24,7 @@ from lithos.core.tasks.graph import GATE_TYPES
 from lithos.core.tasks.model import TASK_TYPES, Task, aspect_key
 from lithos.front.console.console import Console, Form, Refused, given, given_offset
 from lithos.front.console.formats import as_json, readable, told, told_ids, whole
-from lithos.front.console.markdown import Links, render_markdown
+from lithos.front.console.markdown import render_markdown
 from lithos.services.tasks.board import (
     BLOCKED,
     CLAIMED,
@@ -240,7 +240,7 @@ class TaskPages:
         """Renders a text later, in a worker thread; its links are looked up now."""
         text, graph = text[:most], self._console.parts.catalogue.graph
         known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
-        return lambda: render_markdown(text, Links(known.get))
+        return lambda: render_markdown(text, known.get)
 
     async def _ask(self, effects: Effects, kind: str, **context: Any) -> Any:
         return await self._console.show(
