@@ -17,15 +17,12 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, request
 
-from lithos.core.history.undo import Step
 from lithos.core.tasks.model import Agent, Claim
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Form, Refused, given, given_offset
 from lithos.front.console.formats import as_json, plural, told_ids
 from lithos.services.notes.undo import (
-    LEFT,
     RESULTS,
-    UNDONE,
     Result,
     UndoFailed,
     UndoRun,
@@ -92,9 +89,8 @@ class UndoPages:
         window = self._window(agent, span, request.args.get("since", ""))
         ahead = None
         if window is not None:
-            steps = await self._plan(window)
             run = UndoRun(self._console.tools, dry_run=True, by=self._console.agent)
-            ahead = await self._carry_out(window, run, steps, LOOK_SECONDS)
+            ahead = await self._carry_out(window, run, LOOK_SECONDS)
         return await self._console.show(
             "undo.html",
             path=SECTION,
@@ -103,11 +99,8 @@ class UndoPages:
             span=span or "hour",
             since=request.args.get("since", "")[:60],
             ahead=ahead,
-            until="" if window is None else format_time(window.until),
-            since_exact="" if window is None else format_time(window.since),
             most=MOST_LISTED,
-            does_something=ahead is not None
-            and (ahead.left > 0 or any(one.result not in (UNDONE, LEFT) for one in ahead.results)),
+            format_time=format_time,
         )
 
     async def undo(self, form: Form) -> str:
@@ -120,7 +113,7 @@ class UndoPages:
         if not agent:
             raise Refused("This form names no agent whose changes can be undone. Begin at the page Agents.")
         run = UndoRun(self._console.tools, by=self._console.agent)
-        done = await self._carry_out(window, run, await self._plan(window), RUN_SECONDS)
+        done = await self._carry_out(window, run, RUN_SECONDS)
         key = token_urlsafe(12)
         self._reports[key] = done
         while len(self._reports) > MOST_REPORTS:
@@ -140,30 +133,27 @@ class UndoPages:
 
     def _window(self, agent: str, span: str, since: str) -> Window | None:
         now = self._console.parts.clock()
-        if span == "hour":
-            return Window(agent=agent, since=now - timedelta(hours=1), until=now)
+        if span not in SPANS:
+            return None
+        start = now - timedelta(hours=1)
         if span == "today":
             start = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-            return Window(agent=agent, since=start, until=now)
-        if span != "custom":
-            return None
         try:
-            return Window(agent=agent, since=parse_time(since[:60].strip()), until=now)
+            start = parse_time(since[:60].strip()) if span == "custom" else start
+            return Window(agent=agent, since=start, until=now)
         except ValueError as problem:
             raise Refused(
                 "Give the time since when the changes go, in UTC, as 2026-01-31T12:00. Nothing was changed."
             ) from problem
 
-    async def _plan(self, window: Window) -> list[Step]:
+    async def _carry_out(self, window: Window, run: UndoRun, seconds: float) -> Report:
+        """Carry the steps out for so long; at least one."""
         try:
-            return await plan_undo(
+            steps = await plan_undo(
                 self._console.tools, window.agent, window.since, window.until, most_notes=MOST_NOTES
             )
         except UndoFailed as failure:
             raise Refused(f"Nothing was changed. {failure}", 409) from failure
-
-    async def _carry_out(self, window: Window, run: UndoRun, steps: Sequence[Step], seconds: float) -> Report:
-        """Carry steps out for so long; at least one."""
         end, results, count = trio.current_time() + seconds, list[Result](), 0
         try:
             for count, step in enumerate(steps, 1):  # noqa: B007 - how far it got

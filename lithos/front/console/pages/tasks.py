@@ -25,16 +25,7 @@ from lithos.core.tasks.model import TASK_TYPES, Task, aspect_key
 from lithos.front.console.console import Console, Form, Refused, given, given_offset
 from lithos.front.console.formats import as_json, readable, told, told_ids, whole
 from lithos.front.console.markdown import render_markdown
-from lithos.services.tasks.board import (
-    BLOCKED,
-    CLAIMED,
-    COLUMNS,
-    DONE,
-    EPICS,
-    GATES,
-    READY,
-    BoardFilter,
-)
+from lithos.services.tasks.board import COLUMNS, BoardFilter
 from lithos.services.tasks.dossier import Dossier, Effects
 from lithos.stores.coordination.board_rows import HeldClaim
 
@@ -44,15 +35,6 @@ CARDS_ALONE: Final = 100
 #: Forms that were refused and wait to be shown again; and characters of each that are kept.
 MOST_DRAFTS: Final = 20
 LONGEST_DRAFT: Final = 200_000
-#: Name, what stands on it, and what to do where nothing does.
-TITLES: Final = {
-    READY: ("Ready", "Can start, and nobody is on it.", "Nothing can start that is not taken already."),
-    BLOCKED: ("Blocked", "Waits for something else.", "Nothing waits for anything."),
-    CLAIMED: ("Claimed", "An agent is on it.", "No agent holds a task now."),
-    DONE: ("Done", "Completed or cancelled, the latest first.", "Nothing is done yet."),
-    GATES: ("Gates", "Hold tasks back until something outside has happened.", "No gate is open."),
-    EPICS: ("Epics", "Made of other tasks.", "No epic is open."),
-}
 
 
 @define(eq=False)
@@ -78,7 +60,6 @@ class BoardPages:
         return await self._console.show(
             "tasks.html",
             columns=columns,
-            titles=TITLES,
             only=only,
             offset=offset,
             limit=limit,
