@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import httpx2
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.front.bridge.client import OwnerRefuses
 from lithos.front.bridge.messages import INTERNAL_ERROR, Request, encode_line, error_line, read_answer
@@ -47,6 +47,7 @@ class Sighting:
     record: OwnerRecord | None = None
 
 
+@define(eq=False)
 class OwnerTrail:
     """Tracks the link to the current owner.
 
@@ -54,23 +55,16 @@ class OwnerTrail:
     `host` serves the data directory with it in this process until the event is set.
     """
 
-    def __init__(
-        self,
-        look: Callable[[], Sighting],
-        connect: Callable[[OwnerRecord], OwnerLink],
-        take: Callable[[], Awaitable[OwnerLock]],
-        host: Callable[[OwnerLock, trio.Event], Awaitable[None]],
-    ) -> None:
-        self._look = look
-        self._connect = connect
-        self._take = take
-        self._host = host
-        self._link: OwnerLink | None = None
-        self._found = trio.Event()
-        self._doubted = trio.Event()
-        self._closed = trio.Event()
-        self._has_followed = False
-        self._lost_for_good: str | None = None
+    _look: Callable[[], Sighting]
+    _connect: Callable[[OwnerRecord], OwnerLink]
+    _take: Callable[[], Awaitable[OwnerLock]]
+    _host: Callable[[OwnerLock, trio.Event], Awaitable[None]]
+    _link: OwnerLink | None = None
+    _found: trio.Event = field(factory=trio.Event)
+    _doubted: trio.Event = field(factory=trio.Event)
+    _closed: trio.Event = field(factory=trio.Event)
+    _has_followed: bool = False
+    _lost_for_good: str | None = None
 
     async def link(self) -> OwnerLink:
         """Wait for a link to an owner that is present. Raises `NoOwner` after `OWNER_WAIT`."""

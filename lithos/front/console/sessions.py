@@ -17,7 +17,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from lithos.core.principals import ANYONE, Keyring, Principal
 from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
@@ -29,16 +29,16 @@ PAUSE, CAPACITY = 1.0, 2_000
 LOOK: Final = 0.5
 
 
+@frozen(eq=False)
 class ConsoleFeed:
-    """An ASGI application: the event stream for whoever has a session; it ends with the session."""
+    """An ASGI application: the event stream for whoever has a session; it ends with the session.
 
-    def __init__(
-        self, stream: AsgiApp, sessions: Sessions, rejected: Callable[[str], None] = ignore_rejection
-    ) -> None:
-        """`rejected` is told `unauthorized` for whoever has no session and needs one."""
-        self._stream = stream
-        self._sessions = sessions
-        self._rejected = rejected
+    `rejected` is told `unauthorized` for whoever has no session and needs one.
+    """
+
+    _stream: AsgiApp
+    _sessions: Sessions
+    _rejected: Callable[[str], None] = ignore_rejection
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one subscriber; 401 without a session where one is needed."""
@@ -153,20 +153,17 @@ class Session:
         return submission.location
 
 
+@define(eq=False)
 class Sessions:
-    """All sessions by id."""
+    """All sessions by id; `agent` is the name of those who choose none, and are bound to none."""
 
-    def __init__(
-        self, clock: Callable[[], datetime], agent: str, keyring: Keyring, *, life: timedelta = LIFE
-    ) -> None:
-        """`agent` is the name of those who choose none, and are bound to none."""
-        self._clock = clock
-        self._agent = agent
-        self._keyring = keyring
-        self._life = life
-        self._by_id: OrderedDict[str, Session] = OrderedDict()
-        #: Why sessions ended, by their ids, for browsers that come back with one.
-        self._ended: OrderedDict[str, str] = OrderedDict()
+    _clock: Callable[[], datetime]
+    _agent: str
+    _keyring: Keyring
+    _life: timedelta = field(default=LIFE, kw_only=True)
+    _by_id: OrderedDict[str, Session] = field(factory=OrderedDict)
+    #: Why sessions ended, by their ids, for browsers that come back with one.
+    _ended: OrderedDict[str, str] = field(factory=OrderedDict)
 
     def __len__(self) -> int:
         return len(self._by_id)

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from urllib.parse import parse_qs
 
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.core.events import Event
 from lithos.core.times import format_time
@@ -109,28 +109,20 @@ def _resync_data(notice: Resync) -> dict[str, str]:
     return {"reason": notice.reason, "since_id": notice.since, "message": notice.message}
 
 
+@define(eq=False)
 class Subscribers:
     """The connection limit and count of one kind of subscriber.
 
     `name` is used in refusals; `delivered` is called for sent events, `dropped` for each slow client cut off.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        enabled: bool,
-        limit: int,
-        delivered: Callable[[], None] = lambda: None,
-        dropped: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._delivered = delivered
-        self._dropped = dropped
-        #: Clients being served.
-        self.active = 0
-        self._name = name
-        self._enabled = enabled
-        self._limit = limit
+    _name: str
+    _enabled: bool = field(kw_only=True)
+    _limit: int = field(kw_only=True)
+    _delivered: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    _dropped: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    #: Clients being served.
+    active: int = field(default=0, init=False)
 
     def refusal(self) -> tuple[int, str] | None:
         """Status and text for a client that cannot be served now."""

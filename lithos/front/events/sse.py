@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import trio
+from attrs import field, frozen
 
 from lithos.front.events.frames import (
     KEEPALIVE_FRAME,
@@ -39,6 +40,7 @@ _HEADERS: Final = (
 )
 
 
+@frozen(eq=False)
 class SseEndpoint:
     """The endpoint as an ASGI application.
 
@@ -46,18 +48,10 @@ class SseEndpoint:
     it may wait. For clients that show events to people, a crowd of whom then costs writers little.
     """
 
-    def __init__(
-        self,
-        streams: EventStreams,
-        subscribers: Subscribers,
-        *,
-        pause: float = 0.0,
-        capacity: int | None = None,
-    ) -> None:
-        self._streams = streams
-        self._subscribers = subscribers
-        self._pause = pause
-        self._capacity = capacity
+    _streams: EventStreams
+    _subscribers: Subscribers
+    _pause: float = field(default=0.0, kw_only=True)
+    _capacity: int | None = field(default=None, kw_only=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one client until it disconnects, is too slow, its token ends, or the server shuts down."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 import trio
-from attrs import evolve, frozen
+from attrs import Factory, define, evolve, field, frozen
 from pydantic_core import from_json
 from quart import Response, Websocket, websocket
 from quart_trio import QuartTrio
@@ -91,13 +91,13 @@ NAME_LENGTH: Final = 200
 LAST_FRAMES, LAST_STORE = 0.05, 2.0
 
 
+@frozen(eq=False)
 class WsEndpoint:
     """The endpoint as routes of the Quart application."""
 
-    def __init__(self, streams: EventStreams, cursors: Cursors, subscribers: Subscribers) -> None:
-        self._streams = streams
-        self._cursors = cursors
-        self._subscribers = subscribers
+    _streams: EventStreams
+    _cursors: Cursors
+    _subscribers: Subscribers
 
     def add_routes(self, app: QuartTrio) -> None:
         """Add the endpoint to the application."""
@@ -144,25 +144,18 @@ class WsEndpoint:
             await _Conversation(socket, stream, self._cursors, query.subscriber, self._subscribers).run()
 
 
+@define(eq=False)
 class _Conversation:
     """One client connection after the hello."""
 
-    def __init__(
-        self,
-        socket: Websocket,
-        stream: EventStream,
-        cursors: Cursors,
-        subscriber: str | None,
-        subscribers: Subscribers,
-    ) -> None:
-        self._socket = socket
-        self._stream = stream
-        self._cursors = cursors
-        self._subscriber = subscriber
-        self._subscribers = subscribers
-        #: What may be acknowledged: what was sent, and where the client began.
-        self._sent = stream.position
-        self._acknowledged = trio.Event()
+    _socket: Websocket
+    _stream: EventStream
+    _cursors: Cursors
+    _subscriber: str | None
+    _subscribers: Subscribers
+    #: What may be acknowledged: what was sent, and where the client began.
+    _sent: int = field(init=False, default=Factory(lambda self: self._stream.position, takes_self=True))
+    _acknowledged: trio.Event = field(factory=trio.Event)
 
     async def run(self) -> None:
         """Serve the connection until the client disconnects (which cancels this) or the stream ends.

@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, Final
 
 import trio
+from attrs import define, field
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -73,13 +74,13 @@ MOST_LISTENERS: Final = 256
 Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices"]]
 
 
+@define(eq=False)
 class Notices:
     """The subscriptions of one session, and the task that sends its notifications."""
 
-    def __init__(self, follower: Follower, nursery: trio.Nursery) -> None:
-        self.follower = follower
-        self._nursery = nursery
-        self._has_begun = False
+    follower: Follower
+    _nursery: trio.Nursery
+    _has_begun: bool = False
 
     def begin(self, session: ServerSession) -> None:
         """Start sending notifications to this session; idempotent."""
@@ -149,14 +150,16 @@ def add_subscriptions(server: Server[Any], resources: Resources) -> None:
     server.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)
 
 
+@define(eq=False)
 class Listening:
-    """`subscriptions/listen`: one call is one stream of change notifications until either side ends it."""
+    """`subscriptions/listen`: one call is one stream of change notifications until either side ends it.
 
-    def __init__(self, changes: Changes, ended_of: Callable[[Context], trio.Event]) -> None:
-        """`ended_of` a request is set once its token is valid no longer."""
-        self._changes = changes
-        self._ended_of = ended_of
-        self._open = 0
+    `ended_of` a request is set once its token is valid no longer.
+    """
+
+    _changes: Changes
+    _ended_of: Callable[[Context], trio.Event]
+    _open: int = field(default=0, init=False)
 
     async def __call__(
         self, ctx: Context, params: SubscriptionsListenRequestParams

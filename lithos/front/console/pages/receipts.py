@@ -36,7 +36,6 @@ class Feedback:
     """What the completion of the task said of a retrieval; `other` is the receipt it named instead."""
 
     agent: str
-    at: Any
     cited: frozenset[str] = frozenset()
     misleading: frozenset[str] = frozenset()
     elsewhere: Sequence[str] = ()
@@ -123,19 +122,17 @@ class ReceiptPages:
         payload = event.draft.payload
         cited, misleading = told_ids(payload.get("cited_nodes")), told_ids(payload.get("misleading_nodes"))
         agent = str(payload.get("agent") or "")
-        at = event.draft.timestamp
         if cited is None and misleading is None:
-            return Feedback(agent=agent, at=at, is_given=False)
+            return Feedback(agent=agent, is_given=False)
         meant = told(payload.get("receipt_id"))
         if not isinstance(meant, str):
             newest = await self._console.parts.learning.newest_receipt(receipt.task_id or "", agent)
             meant = newest.id if newest is not None else ""
         if meant != receipt.id:
-            return Feedback(agent=agent, at=at, other=meant or None, is_given=bool(meant))
+            return Feedback(agent=agent, other=meant or None, is_given=bool(meant))
         returned = {node.id for node in receipt.final_nodes}
         return Feedback(
             agent=agent,
-            at=at,
             cited=frozenset(cited or ()),
             misleading=frozenset(misleading or ()),
             elsewhere=[one for one in dict.fromkeys(cited or ()) if one not in returned][:PAGE],

@@ -119,14 +119,8 @@ class Asked:
         )
 
 
-@frozen
-class Part:
-    """One part of a score, as a piece of a bar: where it begins and how long it is, 0..100."""
-
-    name: str
-    start: float
-    length: float
-    value: float
+#: One part of a score, as a piece of a bar: its name, where it begins and how long it is, 0..100, its value.
+Piece = tuple[str, float, float, float]
 
 
 @frozen(kw_only=True)
@@ -136,7 +130,7 @@ class Row:
     place: int
     data: Mapping[str, Any]
     why: Explanation | None
-    parts: Sequence[Part]
+    parts: Sequence[Piece]
     #: What a retrieval adds to the score of the search: what the note was cited for.
     memory: float | None = None
 
@@ -278,7 +272,7 @@ def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str,
     return rows
 
 
-def _parts(why: Explanation | None, memory: float | None, longest: float) -> list[Part]:
+def _parts(why: Explanation | None, memory: float | None, longest: float) -> list[Piece]:
     """The parts of a score as pieces of a bar."""
     if why is None or longest <= 0:
         return []
@@ -288,11 +282,11 @@ def _parts(why: Explanation | None, memory: float | None, longest: float) -> lis
         legs = (("words", why.words), ("meaning", why.meaning), ("lead", why.lead))
         named = [(name, leg.part) for name, leg in legs if leg is not None]
     named += [("memory", memory)] if memory is not None and memory > 0 else []
-    parts, start = [], 0.0
+    parts, start = list[Piece](), 0.0
     for name, value in named:
         length = 100 * value / longest
         if length > 0:
-            parts.append(Part(name, round(start, 2), round(length, 2), value))
+            parts.append((name, round(start, 2), round(length, 2), value))
             start += length
     return parts
 
