@@ -43,17 +43,15 @@ class ConsoleFeed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one subscriber; 401 without a session where one is needed."""
         session = self._sessions.find(_cookie_of(scope))
-        if session is not None:
-            await self._stream(
-                scope, self._receiving_while(lambda: self._sessions.holds(session), receive), send
-            )
-        elif self._sessions.needs_login:
+        if session is None and self._sessions.needs_login:
             self._rejected("unauthorized")
             await answer(scope, receive, send, 401, {"error": "unauthorized"})
-        else:  # whoever has not loaded a page yet
-            await self._stream(
-                scope, self._receiving_while(lambda: not self._sessions.needs_login, receive), send
-            )
+            return
+
+        def holds() -> bool:  # also for whoever has not loaded a page yet
+            return not self._sessions.needs_login if session is None else self._sessions.holds(session)
+
+        await self._stream(scope, self._receiving_while(holds, receive), send)
 
     def _receiving_while(self, holds: Callable[[], bool], receive: Receive) -> Receive:
         """A `receive` that tells the stream of a disconnect once `holds` is false."""

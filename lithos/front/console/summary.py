@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 #: Seconds for which a summary is shared, and for one part of it.
 AGE, PATIENCE = 3.0, 3.0
-#: Claims, agents and conflicts that are shown.
-SHOWN_CLAIMS, SHOWN_AGENTS, SHOWN_CONFLICTS = 60, 12, 10
+#: Claims that are looked at, of which the template shows some.
+SHOWN_CLAIMS: Final = 60
 #: How long ago an agent that counts as active was seen.
 ACTIVE: Final = timedelta(hours=1)
 #: What of the notes is not served as it should be: a component of `/health`, its count, and what that is of.
@@ -71,10 +71,8 @@ class Summary:
     health: Health
     numbers: Mapping[str, Any] | None
     agents: tuple[ActiveAgent, ...]
-    agent_count: int
-    claim_count: int | None
+    held: Holdings | None
     conflicts: Sequence[Mapping[str, Any]] | None
-    conflict_count: int
     concerns: ConcernReport | None
     samples: Sequence[Sample]
     untold: tuple[str, ...]
@@ -107,16 +105,12 @@ class Summaries:
             "conflicts", self._console.call("lithos_edge_list", type="contradicts"), untold
         )
         seen = parts.agents.list_agents(None, now - ACTIVE)
-        agents = _join(seen, held)
-        conflicts = None if edges is None else self._open_conflicts(edges["edges"])
         return Summary(
             health=health_of(report),
             numbers=numbers,
-            agents=agents[:SHOWN_AGENTS],
-            agent_count=len(agents),
-            claim_count=None if held is None else held.total,
-            conflicts=None if conflicts is None else conflicts[:SHOWN_CONFLICTS],
-            conflict_count=len(conflicts or ()),
+            agents=_join(seen, held),
+            held=held,
+            conflicts=None if edges is None else self._open_conflicts(edges["edges"]),
             concerns=await parts.concerns.report(),
             samples=parts.samples.taken,
             untold=tuple(untold),

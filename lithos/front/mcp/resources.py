@@ -71,6 +71,7 @@ from lithos.tools.contract.rows import blocker_row, claim_row, finding_row, slic
 #: Streams of `subscriptions/listen` over all clients of one endpoint.
 MOST_LISTENERS: Final = 256
 
+Context = ServerRequestContext[Any, Any]
 Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices"]]
 
 
@@ -223,9 +224,6 @@ def _follow(wanted: SubscriptionFilter, follower: Follower) -> SubscriptionFilte
     return SubscriptionFilter(
         resources_list_changed=follower.wants_list or None, resource_subscriptions=uris or None
     )
-
-
-Context = ServerRequestContext[Any, Any]
 
 
 def add_prompts(server: Server[Any]) -> None:
