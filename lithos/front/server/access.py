@@ -357,29 +357,26 @@ def _preflight_headers(head: RequestHead) -> tuple[Header, ...]:
 
 
 def _forbidden(principal: Principal, needed: Rights, path: str, cors: tuple[Header, ...]) -> Refusal:
-    return _refusal(
-        "forbidden",
+    message = (
         f"The token '{principal.name}' has the right {principal.rights}; {path} needs {needed}. Use a token "
-        f"that has it, or ask for one (lithos token create --rights {needed}).",
-        cors,
+        f"that has it, or ask for one (lithos token create --rights {needed})."
     )
+    return Refusal(403, "forbidden", {"error": "forbidden", "message": message}, cors)
 
 
 def _forbidden_host(head: RequestHead) -> Refusal:
-    return _refusal(
-        "forbidden_host",
-        f"This server does not answer to the host name {', '.join(head.hosts) or '(none)'}. If that name is "
-        "right, add it to server.allowed_hosts (LITHOS_SERVER__ALLOWED_HOSTS).",
+    asked = ", ".join(head.hosts) or "(none)"
+    message = (
+        f"This server does not answer to the host name {asked}. If that name is right, add it to "
+        "server.allowed_hosts (LITHOS_SERVER__ALLOWED_HOSTS)."
     )
+    return Refusal(403, "forbidden_host", {"error": "forbidden_host", "message": message})
 
 
 def _forbidden_origin(head: RequestHead) -> Refusal:
-    return _refusal(
-        "forbidden_origin",
-        f"Pages of {', '.join(head.origins) or '(empty)'} may not use this server. If they should, add that "
-        "origin to server.allowed_origins (LITHOS_SERVER__ALLOWED_ORIGINS).",
+    asked = ", ".join(head.origins) or "(empty)"
+    message = (
+        f"Pages of {asked} may not use this server. If they should, add that origin to "
+        "server.allowed_origins (LITHOS_SERVER__ALLOWED_ORIGINS)."
     )
-
-
-def _refusal(reason: str, message: str, headers: tuple[Header, ...] = ()) -> Refusal:
-    return Refusal(403, reason, {"error": reason, "message": message}, headers)
+    return Refusal(403, "forbidden_origin", {"error": "forbidden_origin", "message": message})
