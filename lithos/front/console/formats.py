@@ -237,9 +237,9 @@ def short_id(value: str) -> Markup:
     return Markup('<code class=id title="{}">{}</code>').format(readable(value), readable(value)[:8])
 
 
-def as_json(value: object, most: int) -> str:
-    """A value as JSON in lines, with control and direction characters escaped, at most so many characters."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)[:most]
+def as_json(value: Mapping[str, Any], most: int) -> str:
+    """Metadata as JSON in lines, control and direction characters escaped, cut at `most`; "" for none."""
+    text = json.dumps(dict(value), ensure_ascii=False, indent=1)[:most] if value else ""
     return "\n".join(_UNSEEN.sub(_escape, line) for line in text.split("\n"))
 
 

@@ -11,16 +11,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from secrets import token_urlsafe
 from typing import Any, Final
-from urllib.parse import urlencode
 
 import trio
 from attrs import define, field, frozen
 from quart import Blueprint, request
 
-from lithos.core.tasks.model import Agent, Claim
+from lithos.core.tasks.model import Claim
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Form, Refused, given, given_offset
-from lithos.front.console.formats import as_json, plural, told_ids
+from lithos.front.console.formats import as_json, plural, query_with, told_ids
 from lithos.services.notes.undo import (
     RESULTS,
     Result,
@@ -51,11 +50,6 @@ class Window:
     agent: str
     since: datetime
     until: datetime
-
-    @property
-    def query(self) -> str:
-        """As the address of the page that looks ahead."""
-        return urlencode({"agent": self.agent, "span": "custom", "since": format_time(self.since)})
 
 
 @frozen(kw_only=True)
@@ -129,7 +123,9 @@ class UndoPages:
                 "own changes on the page Agents.",
                 404,
             )
-        return await self._console.show("undone.html", path=SECTION, done=done, most=MOST_LISTED)
+        return await self._console.show(
+            "undone.html", path=SECTION, done=done, most=MOST_LISTED, format_time=format_time
+        )
 
     def _window(self, agent: str, span: str, since: str) -> Window | None:
         now = self._console.parts.clock()
@@ -240,6 +236,7 @@ class AgentPages:
         if view and view not in kinds:
             raise Refused(f"What other agents read and searched is not shown. {hidden}", 403)
         before = _moment(given("before", 60))
+        since = "" if before is None else format_time(before)
         timeline = await parts.timelines.page(agent, before, ROWS, (view,) if view else kinds)
         entries = timeline.entries
         if known is None and not entries and before is None and not view:
@@ -253,13 +250,17 @@ class AgentPages:
             claims=claims,
             task_titles=await parts.dossiers.titles([*(one.task_id for one in claims), *_tasks_of(entries)]),
             titles=cited | await self._console.titles(_notes_of(entries)),
-            metadata=_metadata(known),
+            metadata=as_json(known.metadata if known else {}, LONGEST_METADATA),
             days=[(day, list(some)) for day, some in groupby(entries, lambda one: f"{one.at:%A, %-d %B %Y}")],
             idle=_idle(entries),
             timeline=timeline,
             before=before,
             view=view,
-            views=[(name, _address(key, before)) for name, key in VIEWS if not key or key in kinds],
+            views=[
+                (name, query_with({}, show=key, before=since))
+                for name, key in VIEWS
+                if not key or key in kinds
+            ],
             hidden=hidden,
             here=next(name for name, key in VIEWS if key == view),
             format_time=format_time,
@@ -299,17 +300,6 @@ def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:
     found = [one.event.payload.get("task_id") for one in entries if one.event is not None]
     asked = [one.receipt.task_id for one in entries if one.receipt is not None]
     return [each for each in (*found, *asked) if isinstance(each, str)]
-
-
-def _metadata(agent: Agent | None) -> str:
-    if agent is None or not agent.metadata:
-        return ""
-    return as_json(dict(agent.metadata), LONGEST_METADATA)
-
-
-def _address(view: str, before: datetime | None) -> str:
-    chosen = {"show": view, "before": format_time(before) if before else ""}
-    return "?" + urlencode({name: value for name, value in chosen.items() if value})
 
 
 def _moment(text: str) -> datetime | None:

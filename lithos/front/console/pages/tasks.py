@@ -21,12 +21,12 @@ from quart import Blueprint, request
 from lithos.core.errors import ClaimNotFound, StaleFence
 from lithos.core.tasks.commands import ReleaseClaim
 from lithos.core.tasks.graph import GATE_TYPES
-from lithos.core.tasks.model import TASK_TYPES, Task, aspect_key
+from lithos.core.tasks.model import TASK_TYPES, aspect_key
 from lithos.front.console.console import Console, Form, Refused, given, given_offset
 from lithos.front.console.formats import as_json, readable, told, told_ids, whole
 from lithos.front.console.markdown import render_markdown
 from lithos.services.tasks.board import COLUMNS, BoardFilter
-from lithos.services.tasks.dossier import Dossier, Effects
+from lithos.services.tasks.dossier import Effects
 from lithos.stores.coordination.board_rows import HeldClaim
 
 #: Cards of a column beside others, and alone.
@@ -192,6 +192,7 @@ class TaskPages:
             (told_ids(done.get(key)) or [])[:MOST_LISTED] if done else []
             for key in ("cited_nodes", "misleading_nodes")
         )
+        rest = {k: v for k, v in found.task.metadata.items() if k not in ("project", "gate_type")}
         named = [one.knowledge_id for one in shown if one.knowledge_id is not None]
         return await self._console.show(
             "one_task.html",
@@ -213,8 +214,7 @@ class TaskPages:
             misled=misled,
             cited_receipt=told(done.get("receipt_id")) if done else None,
             titles=await self._console.titles([*named, *helped, *misled]),
-            metadata=_metadata(found.task),
-            warning=_warning_of(found),
+            metadata=as_json(rest, LONGEST_METADATA),
         )
 
     def _renderer(self, text: str, most: int) -> Callable[[], Markup]:
@@ -328,18 +328,3 @@ def _digest(effects: Effects) -> str:
         sorted(one.id for one in effects.children),
     ]
     return blake2b(json.dumps(seen).encode(), digest_size=9).hexdigest()
-
-
-def _metadata(task: Task) -> str:
-    """What else is kept of a task, as JSON; empty where there is nothing."""
-    rest = {key: value for key, value in task.metadata.items() if key not in ("project", "gate_type")}
-    return as_json(rest, LONGEST_METADATA) if rest else ""
-
-
-def _warning_of(found: Dossier) -> str:
-    kinds = {blocker.kind for blocker in found.blockers}
-    if "blocker_unsatisfiable" in kinds:
-        return (
-            "It can never start as it is: something it waits for was cancelled. Cancel it, or create another."
-        )
-    return "It can never start as it is: the tasks wait for each other." if "cycle" in kinds else ""
