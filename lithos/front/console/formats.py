@@ -1,4 +1,4 @@
-"""How values look on pages: times, numbers, names, differences, charts. Jinja filters, and their environment."""
+"""How values look on pages: times, numbers, names, differences, charts; Jinja filters and environment."""
 
 from __future__ import annotations
 
