@@ -16,11 +16,13 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
+from attrs import asdict
 from pydantic_core import from_json
 from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden, InvalidInput, LithosError
 from lithos.core.findings import SCOPES
 from lithos.core.principals import ANYONE, Principal
@@ -29,9 +31,8 @@ from lithos.front.server.admissions import principal_of
 from lithos.front.server.ports import HealthReport, compact_json
 from lithos.metrics import CONTENT_TYPE
 from lithos.services.importing.importing import Importing, NoImport
-from lithos.services.importing.records import Options, SourceEdge, record_from_json
-from lithos.services.importing.tables import batch_from_json
-from lithos.services.tasks.agents import AccessLog, Titles, with_titles
+from lithos.services.importing.records import Options, SourceEdge, batch_from_json, record_from_json
+from lithos.services.tasks.agents import AccessLog, with_titles
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -83,7 +84,7 @@ async def _describe(error: HTTPException) -> Response:
     return response
 
 
-def add_audit(access_log: AccessLog, notes: Titles, app: QuartTrio) -> None:
+def add_audit(access_log: AccessLog, notes: Catalogue, app: QuartTrio) -> None:
     """Add `/audit`; with `titles=true` each entry has the `title` of its note."""
 
     @app.get("/audit")
@@ -200,7 +201,7 @@ async def _answer(importing: Importing, given: Any, principal: Principal) -> Map
     session = str(given["session"])
     if step == "notes":
         records = [record_from_json(record) for record in given["records"]]
-        return {"outcomes": [outcome.to_json() for outcome in await importing.take(session, records)]}
+        return {"outcomes": list(map(asdict, await importing.take(session, records)))}
     if step == "edges":
         edges = [SourceEdge(str(one), str(relation), str(other)) for one, relation, other in given["edges"]]
         return {"results": await importing.connect(session, edges)}

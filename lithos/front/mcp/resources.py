@@ -54,14 +54,16 @@ from lithos.core.offers import (
 from lithos.core.tasks.model import Task
 from lithos.front.mcp.tool_calls import join_slices
 from lithos.front.server.ports import cancel_when, compact_json
-from lithos.services.notes.resource_changes import Changes, Follower, TooMuchFollowed
 from lithos.services.notes.resources import (
     BadCursor,
+    Changes,
     Content,
+    Follower,
     ListedResource,
     NoteFile,
     Resources,
     Tags,
+    TooMuchFollowed,
     UnknownResource,
 )
 from lithos.services.tasks.coordination import TaskSheet

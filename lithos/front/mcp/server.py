@@ -20,6 +20,7 @@ from mcp.types import (
     ToolsCapability,
 )
 
+from lithos.actors.opening import progress_told
 from lithos.core.principals import OWNER, Principal
 from lithos.front.mcp.resources import (
     Listening,
@@ -32,7 +33,6 @@ from lithos.front.mcp.resources import (
 from lithos.front.mcp.tool_calls import call_tool_box
 from lithos.front.server.ports import SharedToolBox
 from lithos.services.notes.resources import Library
-from lithos.services.progress import progress_told
 from lithos.tools.contract.arguments import ToolSpec
 
 SERVER_NAME: Final = "Lithos"

@@ -60,7 +60,7 @@ class LoginPages:
         if principal is None:
             return await self._refuse(target)
         try:
-            chosen = self._choose(form.get("agent", ""), parts.agent)
+            chosen = self._choose(form.get("agent", ""), self._console.own_agent)
         except InvalidInput as refusal:
             return await self._console.show("login.html", 400, next=target, message=refusal.message)
         session = self._console.begin_session(chosen, principal)
@@ -70,14 +70,14 @@ class LoginPages:
 
     async def _refuse(self, target: str) -> Response:
         """The form again: 401, or 429 for an address that sent too many wrong tokens."""
-        parts = self._console.parts
+        console = self._console
         address, *_ = request.scope.get("client") or ("",)
-        seconds = parts.wrong_tokens.note(str(address), trio.current_time())
+        seconds = console.wrong_tokens.note(str(address), trio.current_time())
         status, reason, message = 401, "unauthorized", _INVALID
         if seconds:
             status, reason, message = 429, "too_many_wrong_tokens", _TOO_MANY
-        parts.rejected(reason)
-        page = await self._console.show("login.html", status, next=target, message=message)
+        console.rejected(reason)
+        page = await console.show("login.html", status, next=target, message=message)
         if seconds:
             page.headers["Retry-After"] = str(ceil(seconds))
         return page
@@ -110,7 +110,7 @@ class LoginPages:
     def _choose(self, given: str, otherwise: str) -> str:
         """A name as it is recorded, or `otherwise` where it is blank. Raises `InvalidInput`."""
         name = " ".join(given.split())[:LONGEST_NAME]
-        return name if name == self._console.parts.agent else check_agent(name, "name") or otherwise
+        return name if name == self._console.own_agent else check_agent(name, "name") or otherwise
 
     def _fixed(self) -> str:
         """Why the name of the person's changes cannot be chosen; empty where it can."""

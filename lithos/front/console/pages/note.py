@@ -16,9 +16,8 @@ from lithos.actors.blocking import Threads, slices
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound
 from lithos.core.learning.salience import PATIENCE, STRIKES
-from lithos.core.notes.model import Note
+from lithos.core.notes.model import Note, NoteWarning, WarningKind
 from lithos.core.notes.paths import folder_of
-from lithos.core.notes.trust import NoteWarning, WarningKind
 from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Form, Refused
 from lithos.front.console.formats import Difference, folders_of, plural, read_diff, whole

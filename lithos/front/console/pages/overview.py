@@ -18,7 +18,7 @@ from lithos.core.events import Event
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with, sparkline, whole
 from lithos.front.console.summary import Summaries, Summary
-from lithos.services.tasks.activity import JournalPage, Wanted
+from lithos.services.tasks.event_stream import JournalPage, Wanted
 from lithos.stores.sqlite import DatabaseFailed
 
 #: Every type of event, and what the filter calls it.

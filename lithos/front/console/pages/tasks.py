@@ -208,7 +208,9 @@ class TaskPages:
             offset=offset,
             alone=alone,
             most_events=MOST_EVENTS,
-            receipts=await self._console.parts.learning.receipts_of_task(task_id, MOST_RECEIPTS),
+            receipts=await self._console.parts.learning.read(
+                lambda tables: tables.receipts.of_task(task_id, MOST_RECEIPTS)
+            ),
             is_completed=done is not None,
             helped=helped,
             misled=misled,
@@ -302,7 +304,7 @@ class TaskPages:
             held_by=holder,
         )
         try:
-            await self._console.parts.tasks.run(command)
+            await self._console.parts.coordination.run(command)
         except (StaleFence, ClaimNotFound) as refusal:
             raise Refused(
                 f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "
