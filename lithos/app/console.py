@@ -10,7 +10,6 @@ from lithos.app import Server
 from lithos.front.console.console import Console
 from lithos.front.console.pages import (
     agents,
-    components,
     files,
     graph,
     login,
@@ -20,9 +19,7 @@ from lithos.front.console.pages import (
     receipts,
     search,
     system,
-    task,
     tasks,
-    undo,
 )
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.admissions import WrongTokens
@@ -39,12 +36,9 @@ PAGES: Final = tuple(
         files,
         graph,
         tasks,
-        task,
         agents,
-        undo,
         receipts,
         system,
-        components,
     )
 )
 

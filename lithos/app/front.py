@@ -9,7 +9,7 @@ import trio
 
 from lithos.app import Server
 from lithos.config.sections import EventsConfig
-from lithos.front.console import feed
+from lithos.front.console import sessions as feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
 from lithos.front.events.frames import Subscribers
@@ -69,14 +69,13 @@ async def serve_front(
 
 def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:
     """Add what Quart serves; it is loaded only once the server listens."""
-    from lithos.front.events.importing import import_route  # noqa: PLC0415
-    from lithos.front.events.monitoring import audit_route, metrics_route, reconcile_route  # noqa: PLC0415 - Quart loads late
+    from lithos.front.events.monitoring import add_audit, add_import, add_metrics, add_reconcile  # noqa: PLC0415 - Quart loads late
     from lithos.front.events.ws import WsEndpoint  # noqa: PLC0415
 
-    metrics_route(server.gauges.scrape)(app)
-    audit_route(server.access_log, server.catalogue)(app)
-    reconcile_route(server.live_check)(app)
-    import_route(server.importing)(app)
+    add_metrics(server.gauges.scrape, app)
+    add_audit(server.access_log, server.catalogue, app)
+    add_reconcile(server.live_check, app)
+    add_import(server.importing, app)
     WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
 
 

@@ -296,8 +296,8 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "front.console.pages.tasks.BoardPages._drafts": Bound(
         "`front.console.pages.tasks.MOST_DRAFTS`", "`front.console.pages.tasks.LONGEST_DRAFT` a field"
     ),
-    "front.console.pages.undo.UndoPages._reports": Bound(
-        "`front.console.pages.undo.MOST_REPORTS`", "`front.console.pages.undo.MOST_NOTES` notes' results"
+    "front.console.pages.agents.UndoPages._reports": Bound(
+        "`front.console.pages.agents.MOST_REPORTS`", "`front.console.pages.agents.MOST_NOTES` notes' results"
     ),
     "front.console.sessions.Session._notices": Bound("`front.console.sessions.MOST_NOTICES`", "sentences"),
     "front.console.sessions.Session.submissions": Bound(
@@ -315,7 +315,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     ),
     "services.keyring.TokenRing._by_digest": _TOKENS,
     "services.keyring.TokenRing._by_principal": _TOKENS,
-    "front.mcp.sdk.SdkTransports._openers": _CONNECTIONS,
+    "front.mcp.session.SdkTransports._openers": _CONNECTIONS,
     "front.mcp.session._Unanswered._ids": _CONNECTIONS,
     "front.mcp.session._Unanswered._listening": _CONNECTIONS,
     "metrics.Metrics._begun": Bound("fixed: the tools, kinds, modes and mailboxes", "fixed"),
@@ -327,7 +327,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.notes.undo.UndoRun._began": _CALL,
     "services.tasks.dossier._Tree._seen": _CALL,
     "services.notes.resources.Changes._followers": Bound(
-        "sessions, `front.mcp.subscriptions.MOST_LISTENERS`", "theirs"
+        "sessions, `front.mcp.resources.MOST_LISTENERS`", "theirs"
     ),
     "services.notes.resources.Follower._due": Bound(
         "`services.notes.resources.MOST_URIS`", "`services.notes.resources.LONGEST_URI` each"

@@ -14,8 +14,7 @@ import trio
 from attrs import define, field
 
 from lithos.front.bridge.bridge import Bridge
-from lithos.front.bridge.link import OwnerLink
-from lithos.front.bridge.trail import OwnerTrail, Sighting
+from lithos.front.bridge.link import OwnerLink, OwnerTrail, Sighting
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from lithos.stores.owner_record import OwnerRecord
 from tests.front.running import rpc

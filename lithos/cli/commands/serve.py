@@ -102,8 +102,7 @@ async def _is_within_reach(path: Path) -> bool:
 async def _bridge(session: Session, shutdown: trio.Event) -> None:
     """Serve the client on stdio through the owner, and through this process once that has gone."""
     from lithos.front.bridge.bridge import serve_bridge
-    from lithos.front.bridge.link import OwnerLink
-    from lithos.front.bridge.trail import OwnerTrail, Sighting
+    from lithos.front.bridge.link import OwnerLink, OwnerTrail, Sighting
 
     gc.freeze()
     gc.enable()

@@ -15,21 +15,22 @@ from typing import Final
 
 import trio
 
-from lithos.front.bridge.link import AnswerLost, NeverSent, OwnerHangs
+from lithos.front.bridge.link import AnswerLost, NeverSent, NoOwner, OwnerHangs, OwnerTrail
 from lithos.front.bridge.messages import (
     NOT_SENT,
     OUTCOME_UNKNOWN,
     Cancellation,
+    Lines,
+    Output,
     Request,
     RequestId,
+    claim_standard_streams,
     error_line,
     headers_of,
     negotiated_version,
     read_message,
     result_line,
 )
-from lithos.front.bridge.trail import NoOwner, OwnerTrail
-from lithos.front.bridge.wires import Lines, Output, claim_standard_streams
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
 from lithos.telemetry import get_logger
 

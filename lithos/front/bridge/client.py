@@ -59,10 +59,7 @@ class OwnerClient:
 
     async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """The body of `/audit`. Raises `OwnerUnreachable`."""
-        answer = await self._request("GET", f"/audit?{urlencode(query)}", None)
-        if "error" in answer:
-            raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
-        return answer
+        return _accepted(await self._request("GET", f"/audit?{urlencode(query)}", None))
 
     async def reconcile(self, scope: str) -> list[dict[str, Any]] | None:
         """What a dry run of `reconcile` finds, by scope; None where the server does not know the question.
@@ -70,12 +67,7 @@ class OwnerClient:
         Raises `OwnerUnreachable`.
         """
         answer = await self._request("GET", f"/reconcile?{urlencode({'scope': scope})}", None)
-        if answer.get("error") == "not_found":
-            return None
-        if "error" in answer:
-            raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
-        results: list[dict[str, Any]] = answer["results"]
-        return results
+        return None if answer.get("error") == "not_found" else list(_accepted(answer)["results"])
 
     async def import_step(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to a step of an import, `error` and `message` in it. Raises `OwnerUnreachable`."""
@@ -92,10 +84,7 @@ class OwnerClient:
         return content.decode()
 
     async def _request(self, method: str, path: str, body: str | None) -> dict[str, Any]:
-        return await trio.to_thread.run_sync(self._exchange, method, path, body)
-
-    def _exchange(self, method: str, path: str, body: str | None) -> dict[str, Any]:
-        status, content = self._fetch(method, path, body)
+        status, content = await trio.to_thread.run_sync(self._fetch, method, path, body)
         try:
             answer: dict[str, Any] = json.loads(content)
         except ValueError as failure:
@@ -131,3 +120,10 @@ class OwnerClient:
                 f"The server at {self._url} wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token."
             )
         return response.status, content
+
+
+def _accepted(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer that is no refusal. Raises `OwnerUnreachable`."""
+    if "error" in answer:
+        raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
+    return answer

@@ -1,18 +1,147 @@
-"""JSON-RPC messages of the bridge: parsing, HTTP headers of requests, and its own error responses.
+"""JSON-RPC messages of the bridge: parsing, HTTP headers of requests, its own error responses; stdio.
 
 Everything else of a message is passed through unchanged. The SDK offers the same, but takes a second to load.
+The stdio transport (`Lines`, `Output`) has newline-delimited messages, on Trio without threads.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
+import trio
 from attrs import frozen
 
 from lithos.core.limits import JSON_VALUES, holds_more_values
+
+READ_BYTES: Final = 64 * 1024
+WRITE_BYTES: Final = 4096
+"""What a writable pipe takes without blocking (PIPE_BUF on Linux; POSIX promises 512)."""
+
+
+@contextmanager
+def claim_standard_streams() -> Iterator[tuple[int, int]]:
+    """Yield private descriptors of stdin and stdout; restore the standard ones afterwards.
+
+    Meanwhile descriptor 1 is stderr and descriptor 0 reads as empty."""
+    sys.stdout.flush()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    try:
+        yield wire_in, wire_out
+    finally:
+        sys.stdout.flush()
+        os.dup2(wire_in, 0)
+        os.dup2(wire_out, 1)
+        os.close(wire_in)
+        os.close(wire_out)
+
+
+class Lines:
+    """The lines of stdin, ending with its end or with the stop.
+
+    One that holds more than any call may is not passed on: a parser would stand still over it. It is answered
+    on `output`.
+    """
+
+    def __init__(self, descriptor: int, shutdown: trio.Event, output: Output) -> None:
+        self._descriptor = descriptor
+        self._shutdown = shutdown
+        self._output = output
+        self._buffer = bytearray()
+        self._searched = 0
+        self._ended = False
+
+    def __aiter__(self) -> Lines:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._shutdown.is_set():
+            end = self._buffer.find(b"\n", self._searched)
+            if end < 0 and not self._ended:
+                self._searched = len(self._buffer)
+                await self._fill()
+                continue
+            line = self._take(end + 1 if end >= 0 else len(self._buffer))
+            if not line:
+                break
+            refusal = refuse_line(line)
+            if refusal is None:
+                return line.decode("utf-8", "replace")
+            await self._output.write_bytes(refusal)
+        raise StopAsyncIteration
+
+    def _take(self, size: int) -> bytes:
+        line = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        self._searched = 0
+        return line
+
+    async def _fill(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_on, self._shutdown, nursery.cancel_scope)
+            await _readable(self._descriptor)
+            data = os.read(self._descriptor, READ_BYTES)
+            self._buffer += data
+            self._ended = not data
+            nursery.cancel_scope.cancel()
+
+
+class Output:
+    """The protocol's stdout; a client that closed it ends the serving."""
+
+    def __init__(self, descriptor: int, serving: trio.CancelScope) -> None:
+        self._descriptor = descriptor
+        self._serving = serving
+        #: Answers are written whole, whoever writes them.
+        self._turn = trio.Lock()
+
+    async def write(self, text: str) -> None:
+        await self.write_bytes(text.encode("utf-8", "replace"))
+
+    async def write_bytes(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            async with self._turn:
+                while rest:
+                    await _writable(self._descriptor)
+                    rest = rest[os.write(self._descriptor, rest[:WRITE_BYTES]) :]
+        except BrokenPipeError:
+            self._serving.cancel()
+            await trio.lowlevel.checkpoint_if_cancelled()
+
+    async def flush(self) -> None:
+        """Nothing is buffered."""
+
+
+async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait for input; regular files, which cannot be waited for, never block."""
+    try:
+        await trio.lowlevel.wait_readable(descriptor)
+    except PermissionError:
+        await trio.lowlevel.checkpoint()
+
+
+async def _writable(descriptor: int) -> None:
+    try:
+        await trio.lowlevel.wait_writable(descriptor)
+    except PermissionError:
+        await trio.lowlevel.checkpoint()
+
 
 RequestId = int | str
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial, wraps
 from hashlib import blake2b
@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import attrs
-from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request, send_from_directory
 from quart_trio import QuartTrio
 from werkzeug.datastructures import MultiDict
@@ -21,11 +20,13 @@ from werkzeug.routing import PathConverter
 
 from lithos.actors.blocking import Threads
 from lithos.core.errors import LithosError
+from lithos.core.learning.memory import Receipt
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
-from lithos.front.console.formats import make_environment, readable
+from lithos.front.console.formats import make_environment, readable, whole
 from lithos.front.console.sessions import COOKIE, LIFE, Session, Sessions
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings, SharedToolBox, ToolBox
+from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.services import Services
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -46,6 +47,8 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+#: Bytes of a page.
+LARGEST: Final = 200_000
 #: HTTP status of refusals by their code; others are 400.
 _STATUSES: Final[Mapping[str, int]] = {
     "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,
@@ -57,27 +60,21 @@ _STATUSES: Final[Mapping[str, int]] = {
 _OPEN_ENDPOINTS: Final = frozenset({"console.static_file", "console.login", "console.log_in"})
 
 Form = MultiDict[str, str]
+#: Answers a request with what Quart takes for a response.
+View = Callable[..., Awaitable[Any]]
 #: Carries a submitted form out; gives the location that shows the outcome.
 Change = Callable[..., Awaitable[str]]
 
 
-@frozen
-class NavigationItem:
-    """One entry of the navigation; `key` follows `g` on the keyboard."""
-
-    name: str
-    href: str
-    key: str
-
-
+#: The name, address and key (it follows `g`) of each entry of the navigation.
 NAVIGATION: Final = (
-    NavigationItem("Overview", "/console/", "o"),
-    NavigationItem("Search", "/console/search", "s"),
-    NavigationItem("Notes", "/console/notes", "n"),
-    NavigationItem("Graph", "/console/graph", "g"),
-    NavigationItem("Tasks", "/console/tasks", "t"),
-    NavigationItem("Agents", "/console/agents", "a"),
-    NavigationItem("System", "/console/system", "y"),
+    ("Overview", "/console/", "o"),
+    ("Search", "/console/search", "s"),
+    ("Notes", "/console/notes", "n"),
+    ("Graph", "/console/graph", "g"),
+    ("Tasks", "/console/tasks", "t"),
+    ("Agents", "/console/agents", "a"),
+    ("System", "/console/system", "y"),
 )
 
 
@@ -170,7 +167,15 @@ class Console:
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def change(self, act: Change, needs: Rights = "write") -> Callable[..., Awaitable[Any]]:
+    async def show_within(self, template: str, name: str, values: Iterable[int], **context: Any) -> Response:
+        """A page with the first of these values of `name` by which it is no larger than `LARGEST`."""
+        for value in values:
+            response = await self.show(template, **{name: value}, **context)
+            if (response.content_length or 0) <= LARGEST:
+                break
+        return response
+
+    def change(self, act: Change, needs: Rights = "write") -> View:
         """A view for a POST: checks rights and the session's token, carries `act(form, **values)` out once.
 
         What belongs to somebody `act` has to check by `demand_of`.
@@ -192,7 +197,12 @@ class Console:
 
         return view
 
-    def only(self, needs: Rights, view: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def asking(self, app: Blueprint, path: str, ask: View, act: Change, needs: Rights = "write") -> None:
+        """Add a form that asks before it changes something: `ask` shows it, `act` carries it out."""
+        app.get(path, endpoint=f"ask {path}")(self.only(needs, ask))
+        app.post(path, endpoint=f"do {path}")(self.change(act, needs))
+
+    def only(self, needs: Rights, view: View) -> View:
         """A view for a GET whose page takes more than the right `read`."""
 
         @wraps(view)
@@ -236,6 +246,23 @@ class Console:
         """The agent name of the person who asks."""
         return str(g.session.agent)
 
+    def title(self, note_id: str) -> str | None:
+        """The title of a note; None for one that is not there."""
+        entry = self.parts.catalogue.get(note_id)
+        return None if entry is None else entry.note.title
+
+    def is_private(self, receipt: Receipt) -> bool:
+        """Whether the question is shown only to who asked it, and to `admin` (docs/spec/memory.md §8)."""
+        entries = (self.parts.catalogue.get(node.id) for node in receipt.final_nodes)
+        return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
+
+    async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
+        """The titles of notes, of deleted ones the last; the id of one that is not known."""
+        ids = list(dict.fromkeys(note_ids))
+        deleted = await self.parts.timelines.titles(ids)
+        titles = ((one, self.title(one)) for one in ids)
+        return {one: deleted.get(one, one) if title is None else title for one, title in titles}
+
     def tell(self, notice: str) -> None:
         """Show a sentence on the next page of this session."""
         g.session.tell(notice)
@@ -264,9 +291,6 @@ class Console:
         app.register_blueprint(blueprint)
 
         @app.get("/")
-        async def to_console() -> Any:
-            return redirect("/console/", 302)
-
         @app.get("/console")
         async def to_overview() -> Any:
             return redirect("/console/", 302)
@@ -325,8 +349,18 @@ class Console:
                 f"A database does not answer: {failure}. The System page says more; try again in a moment."
             )
         return await self.show(
-            "error.html", status, message=message, http_status=status, title=_title_of(status)
+            "error.html", status, message=message, http_status=status, title=HTTPStatus(status).phrase
         )
+
+
+def given(name: str, most: int = 1_000) -> str:
+    """A value of the query, without space around it and cut where it is too long; "" for none."""
+    return request.args.get(name, "").strip()[:most]
+
+
+def given_offset(total: int = 10_000_000) -> int:
+    """The row at which a page of a list begins, of `total` rows."""
+    return min(whole(request.args.get("offset")) or 0, max(total - 1, 0))
 
 
 def _is_page() -> bool:
@@ -350,10 +384,6 @@ def _digest_of(folder: Path) -> str:
     """A short hash of the static files, so that a browser asks anew when they change."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
-
-
-def _title_of(status: int) -> str:
-    return HTTPStatus(status).phrase
 
 
 def _is_encrypted() -> bool:

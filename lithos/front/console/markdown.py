@@ -27,8 +27,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from lithos.front.console.note_links import linked, slug, targets_of
-from lithos.front.console.sanitising import ID_PREFIX, sanitise
+from lithos.front.console.note_links import ID_PREFIX, linked, sanitise, slug, targets_of
 
 #: Languages that are coloured; each has a lexer that is linear enough for a block.
 LANGUAGES: Final = frozenset({
@@ -67,17 +66,6 @@ _MISSING_CELLS: Final = 2_000
 
 
 @frozen
-class Links:
-    """Where links of a note lead: `resolve` gives the id of the note a wiki-link or path means, or None.
-
-    `path` is the path of the note itself, in the folder of which relative addresses begin.
-    """
-
-    resolve: Callable[[str], str | None]
-    path: str = ""
-
-
-@frozen
 class OutlineEntry:
     """A heading outside lists and quotes: its level 1 to 6, its text, and its id on the page."""
 
@@ -105,10 +93,14 @@ class Parsed:
         return Markup(sanitise(html))  # noqa: S704 - sanitised above
 
 
-def render_markdown(text: str, links: Links) -> Markup:
-    """The text as safe HTML. Linear in its length; a page shows at most 40,000 characters at once."""
-    parsed = parse_markdown(text, links.path)
-    return parsed.render({target: links.resolve(target) for target in parsed.targets})
+def render_markdown(text: str, resolve: Callable[[str], str | None], path: str = "") -> Markup:
+    """The text as safe HTML. Linear in its length; a page shows at most 40,000 characters at once.
+
+    `resolve` gives the id of the note a wiki-link or path means, or None; `path` is that of the note itself,
+    in the folder of which relative addresses begin.
+    """
+    parsed = parse_markdown(text, path)
+    return parsed.render({target: resolve(target) for target in parsed.targets})
 
 
 def parse_markdown(text: str, path: str = "") -> Parsed:

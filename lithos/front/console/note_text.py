@@ -14,7 +14,7 @@ from typing import Final
 from attrs import frozen
 from markupsafe import Markup, escape
 
-from lithos.front.console.markdown import OutlineEntry, Parsed, block_starts, parse_markdown
+from lithos.front.console.markdown import Parsed, block_starts, parse_markdown
 
 #: Characters of a text that are shown at once.
 LONGEST: Final = 40_000
@@ -43,16 +43,14 @@ class Jump:
 
 @frozen
 class Draft:
-    """A part of a text, parsed; `start` and `end` count characters of the whole."""
+    """A part of a text, parsed; `start` and `end` count characters of the whole.
+
+    `finish` must be told the notes that `parsed.targets` mean.
+    """
 
     parsed: Parsed
     start: int
     end: int
-
-    @property
-    def targets(self) -> frozenset[str]:
-        """The names whose notes `finish` must be told."""
-        return self.parsed.targets
 
 
 @frozen
@@ -80,7 +78,7 @@ def draft(text: str, path: str, start: int, most: int = LONGEST) -> Draft:
 
 def _end_of(window: str) -> int:
     """Where a part ends: before its last heading in its second half, or before its last block."""
-    lines = _line_starts(window)
+    lines = [0, *(match.end() for match in re.finditer("\n", window))]
     places = [(lines[line], is_heading) for line, is_heading in block_starts(window) if 0 < line < len(lines)]
     headings = [place for place, is_heading in places if is_heading and place > len(window) / 2]
     if headings:
@@ -91,16 +89,10 @@ def _end_of(window: str) -> int:
     return window.rfind("\n", len(window) // 2) + 1 or len(window)
 
 
-def _line_starts(text: str) -> list[int]:
-    starts = [0]
-    starts.extend(match.end() for match in re.finditer("\n", text))
-    return starts
-
-
 def finish(text: str, path: str, made: Draft, found: Mapping[str, str | None]) -> Shown:
     """The HTML of a part; of less than was drafted where that would be too much."""
     html, most = made.parsed.render(found), made.end - made.start
-    while _size(html) > MOST_HTML:
+    while len(html.encode()) > MOST_HTML:
         most //= 2
         if most < _SMALLEST:
             return _plain(text, made.start)
@@ -108,7 +100,7 @@ def finish(text: str, path: str, made: Draft, found: Mapping[str, str | None]) -
         html = made.parsed.render(found)
     is_whole = made.start == 0 and made.end == len(text)
     jumps = (
-        [_jump_here(entry) for entry in made.parsed.outline]
+        [Jump(entry.level, _brief(entry.text), f"#{entry.anchor}") for entry in made.parsed.outline]
         if is_whole
         else _outline_of(text, made.start, made.end)
     )
@@ -135,14 +127,6 @@ def _shown(html: Markup, jumps: Sequence[Jump], start: int, end: int, text: str)
         after=end if end < len(text) else None,
         more_headings=max(0, len(jumps) - MOST_HEADINGS),
     )
-
-
-def _size(html: Markup) -> int:
-    return len(html.encode())
-
-
-def _jump_here(entry: OutlineEntry) -> Jump:
-    return Jump(entry.level, _brief(entry.text), f"#{entry.anchor}")
 
 
 def _outline_of(text: str, start: int, end: int) -> list[Jump]:

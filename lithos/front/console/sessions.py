@@ -2,7 +2,8 @@
 
 They live in memory: after a restart one logs in anew. While no token is defined every browser gets a session
 by itself, which only names the agent and protects against forged submissions. A session remembers the
-principal of its token and never the token; it ends when that token does.
+principal of its token and never the token; it ends when that token does. `/console/events` (`ConsoleFeed`)
+is the event stream for pages, which carry a cookie and no bearer token.
 """
 
 from __future__ import annotations
@@ -12,12 +13,70 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from lithos.core.principals import ANYONE, Keyring, Principal
+from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
+
+PATH: Final = "/console/events"
+#: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
+PAUSE, CAPACITY = 1.0, 2_000
+#: Seconds between two looks at whether the session of an open stream goes on.
+LOOK: Final = 0.5
+
+
+@frozen(eq=False)
+class ConsoleFeed:
+    """An ASGI application: the event stream for whoever has a session; it ends with the session.
+
+    `rejected` is told `unauthorized` for whoever has no session and needs one.
+    """
+
+    _stream: AsgiApp
+    _sessions: Sessions
+    _rejected: Callable[[str], None] = ignore_rejection
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one subscriber; 401 without a session where one is needed."""
+        session = self._sessions.find(_cookie_of(scope))
+        if session is None and self._sessions.needs_login:
+            self._rejected("unauthorized")
+            await answer(scope, receive, send, 401, {"error": "unauthorized"})
+            return
+
+        def holds() -> bool:  # also for whoever has not loaded a page yet
+            return not self._sessions.needs_login if session is None else self._sessions.holds(session)
+
+        await self._stream(scope, self._receiving_while(holds, receive), send)
+
+    def _receiving_while(self, holds: Callable[[], bool], receive: Receive) -> Receive:
+        """A `receive` that tells the stream of a disconnect once `holds` is false."""
+
+        async def receiving() -> Message:
+            while holds():
+                with trio.move_on_after(LOOK):
+                    return await receive()
+            return {"type": "http.disconnect"}
+
+        return receiving
+
+
+def _cookie_of(scope: Scope) -> str | None:
+    """The id of the session in the cookies of a request."""
+    for name, value in scope["headers"]:
+        if name == b"cookie":
+            try:
+                cookies = SimpleCookie(value.decode("latin-1"))
+            except CookieError:
+                return None
+            if COOKIE in cookies:
+                return cookies[COOKIE].value
+    return None
+
 
 COOKIE: Final = "lithos_session"
 #: How long a session lasts.
@@ -92,20 +151,17 @@ class Session:
         return submission.location
 
 
+@define(eq=False)
 class Sessions:
-    """All sessions by id."""
+    """All sessions by id; `agent` is the name of those who choose none, and are bound to none."""
 
-    def __init__(
-        self, clock: Callable[[], datetime], agent: str, keyring: Keyring, *, life: timedelta = LIFE
-    ) -> None:
-        """`agent` is the name of those who choose none, and are bound to none."""
-        self._clock = clock
-        self._agent = agent
-        self._keyring = keyring
-        self._life = life
-        self._by_id: OrderedDict[str, Session] = OrderedDict()
-        #: Why sessions ended, by their ids, for browsers that come back with one.
-        self._ended: OrderedDict[str, str] = OrderedDict()
+    _clock: Callable[[], datetime]
+    _agent: str
+    _keyring: Keyring
+    _life: timedelta = field(default=LIFE, kw_only=True)
+    _by_id: OrderedDict[str, Session] = field(factory=OrderedDict)
+    #: Why sessions ended, by their ids, for browsers that come back with one.
+    _ended: OrderedDict[str, str] = field(factory=OrderedDict)
 
     def __len__(self) -> int:
         return len(self._by_id)

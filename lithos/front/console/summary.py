@@ -23,79 +23,36 @@ T = TypeVar("T")
 
 #: Seconds for which a summary is shared, and for one part of it.
 AGE, PATIENCE = 3.0, 3.0
-#: Claims, agents and conflicts that are shown.
-SHOWN_CLAIMS, SHOWN_AGENTS, SHOWN_CONFLICTS = 60, 12, 10
+#: Claims that are looked at, of which the template shows some.
+SHOWN_CLAIMS: Final = 60
 #: How long ago an agent that counts as active was seen.
 ACTIVE: Final = timedelta(hours=1)
-
-#: Components of `/health`: their names, and what to do about them where their own text does not say it.
-COMPONENTS: Final[Mapping[str, tuple[str, str]]] = {
-    "kb_directory": (
-        "Folder of the notes",
-        "See that the folder is there, that its disk is mounted and not full, and that the server may write "
-        "to it; it is tried again by itself.",
-    ),
-    "knowledge_base": ("Notes", "Run `lithos validate`: it names the files."),
-    "search": (
-        "Search",
-        "Full text or meaning is behind; make room on the disk. If it stays, restart: the start mends it.",
-    ),
-    "embedding_model": (
-        "Embedding model",
-        "Search goes by words alone meanwhile. `lithos doctor` says more.",
-    ),
-    "index": ("Index", ""),
-    "watcher": (
-        "Outside edits",
-        "What other programs change is found at the next start. See the log of the server, and restart it.",
-    ),
-    "events": (
-        "Events",
-        "Changes still happen, but are not told. Make room on the disk of the data directory.",
-    ),
-    "coordination": (
-        "Tasks and claims",
-        "See the disk of the data directory and the log; if the file is damaged, restore it from a backup.",
-    ),
-    "memory": ("Memory", ""),
-    "history": ("History", ""),
-    "ownership": ("Ownership", "Look whether another server uses this data directory, and stop one of them."),
-}
-
-
-@frozen
-class ComponentLine:
-    """One component: its `status`, what is wrong (`error`) and what to do, and its details in words."""
-
-    key: str
-    name: str
-    status: str
-    error: str
-    way_out: str
-    details: str
+#: What of the notes is not served as it should be: a component of `/health`, its count, and what that is of.
+_UNREAD: Final = (
+    ("knowledge_base", "unreadable", "note", "with a frontmatter that cannot be read"),
+    ("index", "skipped_files", "file", "not served as a note"),
+)
 
 
 @frozen
 class Health:
-    """Whether all is well: `status` is the worst of the components.
+    """Whether all is well: `status` is the worst of the components, which are as `/health` tells them.
 
     `unread` says what of the notes is not served as it should be, though the server is well.
     """
 
     status: str
     sentence: str
-    lines: tuple[ComponentLine, ...]
-    unread: tuple[str, ...] = ()
+    components: Mapping[str, Mapping[str, Any]]
+    unread: tuple[str, ...]
 
-    @property
-    def troubles(self) -> tuple[ComponentLine, ...]:
-        """The components that are not well."""
-        return tuple(line for line in self.lines if line.status in ("degraded", "unavailable"))
-
-    @property
-    def warming(self) -> tuple[ComponentLine, ...]:
-        """Those that get ready."""
-        return tuple(line for line in self.lines if line.status == "warming")
+    def details(self, component: str) -> str:
+        """What a component tells beside its status, in words."""
+        return ", ".join(
+            f"{name.replace('_', ' ')} {f'{value:,}' if isinstance(value, int) else value}"
+            for name, value in self.components[component].items()
+            if name not in ("status", "error") and value not in (None, "", 0)
+        )
 
 
 @frozen
@@ -114,10 +71,8 @@ class Summary:
     health: Health
     numbers: Mapping[str, Any] | None
     agents: tuple[ActiveAgent, ...]
-    agent_count: int
-    claim_count: int | None
+    held: Holdings | None
     conflicts: Sequence[Mapping[str, Any]] | None
-    conflict_count: int
     concerns: ConcernReport | None
     samples: Sequence[Sample]
     untold: tuple[str, ...]
@@ -150,16 +105,12 @@ class Summaries:
             "conflicts", self._console.call("lithos_edge_list", type="contradicts"), untold
         )
         seen = parts.agents.list_agents(None, now - ACTIVE)
-        agents = _join(seen, held)
-        conflicts = None if edges is None else self._open_conflicts(edges["edges"])
         return Summary(
             health=health_of(report),
             numbers=numbers,
-            agents=agents[:SHOWN_AGENTS],
-            agent_count=len(agents),
-            claim_count=None if held is None else held.total,
-            conflicts=None if conflicts is None else conflicts[:SHOWN_CONFLICTS],
-            conflict_count=len(conflicts or ()),
+            agents=_join(seen, held),
+            held=held,
+            conflicts=None if edges is None else self._open_conflicts(edges["edges"]),
             concerns=await parts.concerns.report(),
             samples=parts.samples.taken,
             untold=tuple(untold),
@@ -203,34 +154,19 @@ def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ..
 
 def health_of(report: Mapping[str, Any]) -> Health:
     """The body of `/health` in words."""
-    lines = tuple(_line(key, part) for key, part in report["components"].items())
-    unread = _unread(report["components"])
-    statuses = {line.status for line in lines}
-    for status in ("unavailable", "degraded", "warming"):
-        if status in statuses:
-            number = sum(line.status in ("unavailable", "degraded") for line in lines)
-            sentence = "Getting ready; everything can be used meanwhile."
-            if status != "warming":
-                sentence = "One thing needs you." if number == 1 else f"{number} things need you."
-            return Health(status, sentence, lines, unread)
-    return Health("ok", "The server is well, not all notes are." if unread else "All is well.", lines, unread)
-
-
-def _unread(components: Mapping[str, Any]) -> tuple[str, ...]:
-    broken = components.get("knowledge_base", {}).get("unreadable", 0)
-    skipped = components.get("index", {}).get("skipped_files", 0)
-    told = [f"{plural(broken, 'note')} with a frontmatter that cannot be read"] if broken else []
-    return (*told, f"{plural(skipped, 'file')} not served as a note") if skipped else tuple(told)
-
-
-def _line(key: str, part: Mapping[str, Any]) -> ComponentLine:
-    name, way_out = COMPONENTS.get(key, (key, ""))
-    error = str(part.get("error") or "")
-    details = ", ".join(
-        f"{label.replace('_', ' ')} {value:,}"
-        if isinstance(value, int)
-        else f"{label.replace('_', ' ')} {value}"
-        for label, value in part.items()
-        if label not in ("status", "error") and value not in (None, "", 0)
+    components = report["components"]
+    unread = tuple(
+        f"{plural(count, noun)} {what}"
+        for component, key, noun, what in _UNREAD
+        if (count := components.get(component, {}).get(key, 0))
     )
-    return ComponentLine(key, name, part["status"], error, way_out if error else "", details)
+    statuses = [part["status"] for part in components.values()]
+    worst = next((status for status in ("unavailable", "degraded", "warming") if status in statuses), "ok")
+    number = statuses.count("unavailable") + statuses.count("degraded")
+    if worst == "ok":
+        sentence = "The server is well, not all notes are." if unread else "All is well."
+    elif worst == "warming":
+        sentence = "Getting ready; everything can be used meanwhile."
+    else:
+        sentence = "One thing needs you." if number == 1 else f"{number} things need you."
+    return Health(worst, sentence, components, unread)

@@ -5,24 +5,29 @@ Events and resync notices are encoded as JSON objects, WebSocket frames and serv
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, NoReturn
 from urllib.parse import parse_qs
 
-from attrs import frozen
+import trio
+from attrs import define, field, frozen
 
 from lithos.core.events import Event
 from lithos.core.times import format_time
 from lithos.front.server.ports import compact_json
-from lithos.services.tasks.event_stream import EventFilter, Resync
+from lithos.services.tasks.event_stream import EventFilter, EventStream, Resync
 
 KEEPALIVE_FRAME: Final = b": keepalive\n\n"
 OVERFLOW_FRAME: Final = b": overflow\n\n"
 #: The last comment of a stream whose token was revoked or has expired.
 REVOKED_FRAME: Final = b": token ended\n\n"
 _FINAL_TEXT: Final = 0x81
+#: Events in one send at most: some 20 kB.
+SEND_TOGETHER: Final = 64
+Items = Sequence[Event | Resync]
 
 
 class EncodedFrames(bytes):
@@ -104,32 +109,20 @@ def _resync_data(notice: Resync) -> dict[str, str]:
     return {"reason": notice.reason, "since_id": notice.since, "message": notice.message}
 
 
-def tell_nobody() -> None:
-    """Count nothing."""
-
-
+@define(eq=False)
 class Subscribers:
     """The connection limit and count of one kind of subscriber.
 
     `name` is used in refusals; `delivered` is called for sent events, `dropped` for each slow client cut off.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        enabled: bool,
-        limit: int,
-        delivered: Callable[[], None] = tell_nobody,
-        dropped: Callable[[], None] = tell_nobody,
-    ) -> None:
-        self.delivered = delivered
-        self.dropped = dropped
-        #: Clients being served.
-        self.active = 0
-        self._name = name
-        self._enabled = enabled
-        self._limit = limit
+    _name: str
+    _enabled: bool = field(kw_only=True)
+    _limit: int = field(kw_only=True)
+    _delivered: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    _dropped: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    #: Clients being served.
+    active: int = field(default=0, init=False)
 
     def refusal(self) -> tuple[int, str] | None:
         """Status and text for a client that cannot be served now."""
@@ -147,6 +140,40 @@ class Subscribers:
             yield
         finally:
             self.active -= 1
+
+    @asynccontextmanager
+    async def following(self, stream: EventStream) -> AsyncIterator[EventStream]:
+        """Have a stream closed after the block, and counted where its client was too slow for it."""
+        try:
+            yield stream
+        finally:
+            stream.close()
+            if stream.has_overflowed:
+                self._dropped()
+
+    async def deliver(
+        self,
+        stream: EventStream,
+        send: Callable[[Items], Awaitable[None]],
+        silence: float = math.inf,
+        pause: float = 0.0,
+    ) -> NoReturn:
+        """Send what a stream brings, with a `pause` after it, and nothing after each `silence`.
+
+        Raises as the stream ends.
+        """
+        while True:
+            items: list[Event | Resync] = []
+            with trio.move_on_after(silence):
+                items = [await stream.receive()]
+            # What waits already goes along: one send for many events is what keeps a crowd on time.
+            items += stream.take_waiting(SEND_TOGETHER - 1) if items else ()
+            await send(items)
+            for item in items:
+                if not isinstance(item, Resync):
+                    self._delivered()
+            if items and pause:
+                await trio.sleep(pause)
 
 
 @frozen

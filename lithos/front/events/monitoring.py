@@ -1,29 +1,49 @@
 """The Quart-Trio application: `/health`, routes of other modules, JSON error responses.
 
-Also `GET /audit`, the access log, and `GET /metrics`, Prometheus text (docs/spec/events-http.md §6 and §7).
+Also `GET /audit`, the access log, `GET /metrics`, Prometheus text (docs/spec/events-http.md §6 and §7), and
+`POST /import`, the records that `lithos import` reads, for the server that owns the data directory.
+
+Only a token with the right `admin` may import: the command shows the one in the owner's lock (mode 0600).
+Who needed no token, since none is defined, may not. A token that is bound to an agent writes under no other
+name: notes and rows that name another are left out, and told.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
+from attrs import asdict
+from pydantic_core import from_json
 from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import Forbidden, InvalidInput, LithosError
 from lithos.core.findings import SCOPES
+from lithos.core.principals import ANYONE, Principal
 from lithos.core.times import parse_time
+from lithos.front.server.admissions import principal_of
 from lithos.front.server.ports import HealthReport, compact_json
 from lithos.metrics import CONTENT_TYPE
+from lithos.services.importing.importing import Importing, NoImport
+from lithos.services.importing.records import Options, SourceEdge, batch_from_json, record_from_json
 from lithos.services.tasks.agents import AccessLog, with_titles
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
+
+log = get_logger("lithos.front.audit")
+
+DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
+#: Every scope of `reconcile`.
+ALL: Final = "all"
+#: A `+` in a query string arrives as a space: one between a time and what looks like a zone.
+_LOST_PLUS: Final = re.compile(r"(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$")
 
 RouteModule = Callable[[QuartTrio], None]
 """Adds the routes of one module to the application."""
@@ -64,42 +84,30 @@ async def _describe(error: HTTPException) -> Response:
     return response
 
 
-log = get_logger("lithos.front.audit")
-
-DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
-#: Every scope of `reconcile`.
-ALL: Final = "all"
-#: A `+` in a query string arrives as a space: one between a time and what looks like a zone.
-_LOST_PLUS: Final = re.compile(r"(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$")
-
-
-def audit_route(access_log: AccessLog, notes: Catalogue) -> RouteModule:
+def add_audit(access_log: AccessLog, notes: Catalogue, app: QuartTrio) -> None:
     """Add `/audit`; with `titles=true` each entry has the `title` of its note."""
 
-    def add_routes(app: QuartTrio) -> None:
-        @app.get("/audit")
-        async def show_accesses() -> Response:
-            given = request.args
-            try:
-                after = read_after(given.get("after", ""))
-            except ValueError as error:
-                message = f"after is no time: {error}. Give ISO 8601, as in 2026-01-02T03:04:05Z."
-                return json_response(400, {"error": "invalid_after", "message": message})
-            try:
-                entries = await access_log.entries(
-                    agent=given.get("agent_id") or None,
-                    doc=given.get("doc_id") or None,
-                    after=after,
-                    limit=read_limit(given.get("limit", "")),
-                )
-            except DatabaseFailed as failure:
-                log.warning("access log not readable", reason=str(failure))
-                return json_response(503, {"error": "audit_log_unavailable", "entries": []})
-            if given.get("titles", "") == "true":
-                entries = with_titles(entries, notes)
-            return json_response(200, {"entries": entries})
-
-    return add_routes
+    @app.get("/audit")
+    async def show_accesses() -> Response:
+        given = request.args
+        try:
+            after = read_after(given.get("after", ""))
+        except ValueError as error:
+            message = f"after is no time: {error}. Give ISO 8601, as in 2026-01-02T03:04:05Z."
+            return json_response(400, {"error": "invalid_after", "message": message})
+        try:
+            entries = await access_log.entries(
+                agent=given.get("agent_id") or None,
+                doc=given.get("doc_id") or None,
+                after=after,
+                limit=read_limit(given.get("limit", "")),
+            )
+        except DatabaseFailed as failure:
+            log.warning("access log not readable", reason=str(failure))
+            return json_response(503, {"error": "audit_log_unavailable", "entries": []})
+        if given.get("titles", "") == "true":
+            entries = with_titles(entries, notes)
+        return json_response(200, {"entries": entries})
 
 
 def read_after(text: str) -> datetime | None:
@@ -115,34 +123,94 @@ def read_limit(text: str) -> int:
         return DEFAULT_LIMIT
 
 
-def reconcile_route(check: LiveCheck) -> RouteModule:
+def add_reconcile(check: LiveCheck, app: QuartTrio) -> None:
     """Add `GET /reconcile`: what a dry run of `lithos reconcile` finds; `scope` is one of them or `all`."""
 
-    def add_routes(app: QuartTrio) -> None:
-        @app.get("/reconcile")
-        async def show_faults() -> Response:
-            wanted = request.args.get("scope", "") or ALL
-            if wanted not in (ALL, *SCOPES):
-                message = f"scope must be {ALL} or one of {', '.join(SCOPES)}."
-                return json_response(400, {"error": "invalid_scope", "message": message})
-            results = await check.run(SCOPES if wanted == ALL else (wanted,))
-            return json_response(200, {"results": [result.as_json() for result in results]})
-
-    return add_routes
+    @app.get("/reconcile")
+    async def show_faults() -> Response:
+        wanted = request.args.get("scope", "") or ALL
+        if wanted not in (ALL, *SCOPES):
+            message = f"scope must be {ALL} or one of {', '.join(SCOPES)}."
+            return json_response(400, {"error": "invalid_scope", "message": message})
+        results = await check.run(SCOPES if wanted == ALL else (wanted,))
+        return json_response(200, {"results": [result.as_json() for result in results]})
 
 
-Scrape = Callable[[], Awaitable[bytes]]
-
-
-def metrics_route(scrape: Scrape) -> RouteModule:
+def add_metrics(scrape: Callable[[], Awaitable[bytes]], app: QuartTrio) -> None:
     """Add `/metrics`, which answers what `scrape` renders."""
 
-    def add_routes(app: QuartTrio) -> None:
-        @app.get("/metrics")
-        async def show_metrics() -> Response:
-            response = Response(await scrape())
-            response.headers["Content-Type"] = CONTENT_TYPE
-            response.headers["Cache-Control"] = "no-store"
-            return response
+    @app.get("/metrics")
+    async def show_metrics() -> Response:
+        response = Response(await scrape())
+        response.headers["Content-Type"] = CONTENT_TYPE
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
-    return add_routes
+
+def add_import(importing: Importing, app: QuartTrio) -> None:
+    """Add `/import`: a `step` of begin, notes, edges, rows or end, with the answer to it."""
+
+    @app.post("/import")
+    async def take_step() -> Response:
+        principal = principal_of(request.scope)  # type: ignore[arg-type]
+        if principal is None or principal == ANYONE:
+            message = (
+                "An import over HTTP needs a token with the right admin. Run `lithos import` as the user "
+                "who owns the data directory."
+            )
+            return json_response(403, {"error": "forbidden", "message": message})
+        try:
+            given = from_json(await request.get_data())
+            return json_response(200, await _answer(importing, given, principal))
+        except Forbidden as refusal:
+            return json_response(403, {"error": refusal.code, "message": refusal.message})
+        except (KeyError, TypeError, ValueError) as problem:
+            message = f"The request is no step of an import: {problem}."
+            return json_response(400, {"error": "invalid_input", "message": message})
+        except NoImport as refusal:
+            return json_response(409, {"error": "no_import", "message": refusal.message})
+        except LithosError as refusal:
+            status = 400 if isinstance(refusal, InvalidInput) else 503
+            return json_response(status, {"error": refusal.code, "message": refusal.message})
+
+
+async def _answer(importing: Importing, given: Any, principal: Principal) -> Mapping[str, Any]:
+    if not isinstance(given, dict):
+        raise TypeError("it is no JSON object")
+    step = given["step"]
+    if step == "begin":
+        options = Options(
+            kind=str(given["kind"]),
+            agent=str(given["agent"]),
+            into=str(given["into"]),
+            dry_run=given["dry_run"] is True,
+            recreate=given["recreate"] is True,
+            is_bound=principal.agent is not None,
+        )
+        if principal.agent not in (None, options.agent):
+            raise Forbidden(
+                f"The token {principal.name} is bound to the agent {principal.agent}; it cannot import as "
+                f"{options.agent}. Leave --agent out, or give that."
+            )
+        begun = await importing.begin(options)
+        return {
+            "session": begun.session,
+            "notes_folder": str(begun.notes_folder),
+            "content_limit": begun.content_limit,
+        }
+    session = str(given["session"])
+    if step == "notes":
+        records = [record_from_json(record) for record in given["records"]]
+        return {"outcomes": list(map(asdict, await importing.take(session, records)))}
+    if step == "edges":
+        edges = [SourceEdge(str(one), str(relation), str(other)) for one, relation, other in given["edges"]]
+        return {"results": await importing.connect(session, edges)}
+    if step == "rows":
+        carried = await importing.carry(session, batch_from_json(given))
+        kept = [[row.key, row.reason, row.is_taken] for row in carried.kept]
+        counts = {name: getattr(carried, name) for name in ("created", "updated", "same")}
+        return {**counts, "kept": kept}
+    if step == "end":
+        await importing.end(session)
+        return {}
+    raise ValueError(f"there is no step {step!r}")

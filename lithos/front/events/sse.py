@@ -9,22 +9,23 @@ from collections.abc import Iterable
 from typing import Final
 
 import trio
+from attrs import field, frozen
 
 from lithos.front.events.frames import (
     KEEPALIVE_FRAME,
     OVERFLOW_FRAME,
     REVOKED_FRAME,
+    Items,
     Subscribers,
     read_query,
     sse_frames,
 )
 from lithos.front.server.admissions import ended_of
 from lithos.front.server.limits import STOP_FLUSH
-from lithos.front.server.ports import Header, Receive, Scope, Send
+from lithos.front.server.ports import Header, Receive, Scope, Send, cancel_when
 from lithos.services.tasks.event_stream import (
     EventStream,
     EventStreams,
-    Resync,
     StreamEnded,
     SubscriberOverflow,
 )
@@ -32,8 +33,6 @@ from lithos.services.tasks.event_stream import (
 PATH: Final = "/events"
 #: Seconds of silence before a comment keeps the connection alive.
 KEEPALIVE: Final = 15.0
-#: Events in one send at most: some 20 kB.
-SEND_TOGETHER: Final = 64
 _HEADERS: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache"),
@@ -41,6 +40,7 @@ _HEADERS: Final = (
 )
 
 
+@frozen(eq=False)
 class SseEndpoint:
     """The endpoint as an ASGI application.
 
@@ -48,18 +48,10 @@ class SseEndpoint:
     it may wait. For clients that show events to people, a crowd of whom then costs writers little.
     """
 
-    def __init__(
-        self,
-        streams: EventStreams,
-        subscribers: Subscribers,
-        *,
-        pause: float = 0.0,
-        capacity: int | None = None,
-    ) -> None:
-        self._streams = streams
-        self._subscribers = subscribers
-        self._pause = pause
-        self._capacity = capacity
+    _streams: EventStreams
+    _subscribers: Subscribers
+    _pause: float = field(default=0.0, kw_only=True)
+    _capacity: int | None = field(default=None, kw_only=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one client until it disconnects, is too slow, its token ends, or the server shuts down."""
@@ -75,44 +67,33 @@ class SseEndpoint:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         query = read_query(scope["query_string"])
         since = _last_event_id(scope) or query.since
-        stream = await self._streams.open(since, query.wanted, self._capacity)
         ended = ended_of(scope)
-        try:
+        stream = await self._streams.open(since, query.wanted, self._capacity)
+        async with self._subscribers.following(stream):
             await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
-                nursery.start_soon(_cancel_when_ended, ended, nursery.cancel_scope)
+                nursery.start_soon(cancel_when, ended, nursery.cancel_scope)
                 await send({"type": "http.response.body", "body": await self._send_frames(stream, send)})
                 nursery.cancel_scope.cancel()
             if ended.is_set():
                 # One that reads nothing gets no goodbye; its connection ends all the same.
                 with trio.move_on_after(STOP_FLUSH):
                     await send({"type": "http.response.body", "body": REVOKED_FRAME})
-        finally:
-            stream.close()
-            if stream.has_overflowed:
-                self._subscribers.dropped()
 
     async def _send_frames(self, stream: EventStream, send: Send) -> bytes:
         """Send until the stream ends; the last frame."""
-        while True:
-            item = None
-            try:
-                with trio.move_on_after(KEEPALIVE):
-                    item = await stream.receive()
-            except SubscriberOverflow:
-                return OVERFLOW_FRAME
-            except StreamEnded:
-                return b""
-            # What waits already goes along: one send for many events is what keeps a crowd on time.
-            items = [] if item is None else [item, *stream.take_waiting(SEND_TOGETHER)]
+
+        async def send_items(items: Items) -> None:
             body = sse_frames(items) if items else KEEPALIVE_FRAME
             await send({"type": "http.response.body", "body": body, "more_body": True})
-            for one in items:
-                if not isinstance(one, Resync):
-                    self._subscribers.delivered()
-            if items and self._pause:
-                await trio.sleep(self._pause)
+
+        try:
+            await self._subscribers.deliver(stream, send_items, KEEPALIVE, self._pause)
+        except SubscriberOverflow:
+            return OVERFLOW_FRAME
+        except StreamEnded:
+            return b""
 
 
 def _last_event_id(scope: Scope) -> str | None:
@@ -123,11 +104,6 @@ def _last_event_id(scope: Scope) -> str | None:
 async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         continue
-    scope.cancel()
-
-
-async def _cancel_when_ended(ended: trio.Event, scope: trio.CancelScope) -> None:
-    await ended.wait()
     scope.cancel()
 
 

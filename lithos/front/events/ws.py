@@ -5,20 +5,19 @@ Clients send the commands subscribe and ack, one JSON object per text frame.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
 import trio
-from attrs import evolve, frozen
+from attrs import Factory, define, evolve, field, frozen
 from pydantic_core import from_json
 from quart import Response, Websocket, websocket
 from quart_trio import QuartTrio
 
 from lithos.core.errors import StorageFailed
-from lithos.front.events.frames import Query, Subscribers, message_frames, read_query
+from lithos.front.events.frames import Items, Query, Subscribers, message_frames, read_query
 from lithos.front.server.admissions import ended_of, principal_of
-from lithos.front.server.ports import Scope, compact_json
+from lithos.front.server.ports import Scope, cancel_when, compact_json
 from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.event_stream import (
     EventFilter,
@@ -60,24 +59,24 @@ def read_command(frame: str | bytes | None) -> Subscribe | Ack:
     operation = content.get("op") if isinstance(content, dict) else None
     if operation == "subscribe":
         return Subscribe(
-            EventFilter.of(_texts(content, "types"), _texts(content, "tags")), _position(content)
+            EventFilter.of(_texts(content, "types"), _texts(content, "tags")), _position(content.get("since"))
         )
-    if operation == "ack":
-        return Ack(_seq(content))
+    seq = content.get("seq") if operation == "ack" else None
+    if operation == "ack" and (not isinstance(seq, int) or isinstance(seq, bool)):
+        raise BadFrame('"seq" is the seq of an event, an integer.')
+    if isinstance(seq, int):
+        return Ack(seq)
     raise BadFrame('A frame is a JSON object with "op": "subscribe" or "ack".')
 
 
 def _texts(content: dict[str, Any], name: str) -> list[str]:
-    value = content.get(name)
-    if value is None:
-        return []
+    value = [] if content.get(name) is None else content[name]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadFrame(f'"{name}" is a list of texts; leave it out for no filter.')
     return value
 
 
-def _position(content: dict[str, Any]) -> str | None:
-    value = content.get("since")
+def _position(value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)[:100] if abs(value) < 10**100 else "-"
     if value is not None and not isinstance(value, str):
@@ -85,29 +84,20 @@ def _position(content: dict[str, Any]) -> str | None:
     return value
 
 
-def _seq(content: dict[str, Any]) -> int:
-    value = content.get("seq")
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise BadFrame('"seq" is the seq of an event, an integer.')
-    return value
-
-
 PATH: Final = "/events/ws"
 GOING_AWAY, POLICY_VIOLATION, TRY_AGAIN_LATER = 1001, 1008, 1013
-#: Events in one send at most: some 20 kB.
-SEND_TOGETHER: Final = 64
 NAME_LENGTH: Final = 200
 #: Seconds after the end in which frames that had arrived are read, and in which a cursor is stored.
 LAST_FRAMES, LAST_STORE = 0.05, 2.0
 
 
+@frozen(eq=False)
 class WsEndpoint:
     """The endpoint as routes of the Quart application."""
 
-    def __init__(self, streams: EventStreams, cursors: Cursors, subscribers: Subscribers) -> None:
-        self._streams = streams
-        self._cursors = cursors
-        self._subscribers = subscribers
+    _streams: EventStreams
+    _cursors: Cursors
+    _subscribers: Subscribers
 
     def add_routes(self, app: QuartTrio) -> None:
         """Add the endpoint to the application."""
@@ -148,35 +138,24 @@ class WsEndpoint:
         resumed = None if cursor is None else str(cursor)
         stream = await self._streams.open(query.since or resumed, query.wanted)
         hello = {"type": "hello", "head": self._streams.head, "cursor": cursor}
-        try:
+        async with self._subscribers.following(stream):
             await socket.accept()
             await socket.send(compact_json(hello))
             await _Conversation(socket, stream, self._cursors, query.subscriber, self._subscribers).run()
-        finally:
-            stream.close()
-            if stream.has_overflowed:
-                self._subscribers.dropped()
 
 
+@define(eq=False)
 class _Conversation:
     """One client connection after the hello."""
 
-    def __init__(
-        self,
-        socket: Websocket,
-        stream: EventStream,
-        cursors: Cursors,
-        subscriber: str | None,
-        subscribers: Subscribers,
-    ) -> None:
-        self._socket = socket
-        self._stream = stream
-        self._cursors = cursors
-        self._subscriber = subscriber
-        self._subscribers = subscribers
-        #: What may be acknowledged: what was sent, and where the client began.
-        self._sent = stream.position
-        self._acknowledged = trio.Event()
+    _socket: Websocket
+    _stream: EventStream
+    _cursors: Cursors
+    _subscriber: str | None
+    _subscribers: Subscribers
+    #: What may be acknowledged: what was sent, and where the client began.
+    _sent: int = field(init=False, default=Factory(lambda self: self._stream.position, takes_self=True))
+    _acknowledged: trio.Event = field(factory=trio.Event)
 
     async def run(self) -> None:
         """Serve the connection until the client disconnects (which cancels this) or the stream ends.
@@ -189,7 +168,7 @@ class _Conversation:
                 nursery.start_soon(self._answer_frames)
                 nursery.start_soon(self._store_cursor)
                 nursery.start_soon(
-                    _cancel_when, ended_of(cast(Scope, self._socket.scope)), nursery.cancel_scope
+                    cancel_when, ended_of(cast(Scope, self._socket.scope)), nursery.cancel_scope
                 )
                 code = await self._deliver()
                 nursery.cancel_scope.cancel()
@@ -199,37 +178,32 @@ class _Conversation:
 
     async def _deliver(self) -> int:
         """Send events as they come; returns the close code."""
-        while True:
-            try:
-                item = await self._stream.receive()
-            except SubscriberOverflow:
-                return TRY_AGAIN_LATER
-            except StreamEnded:
-                return GOING_AWAY
-            # What waits already goes along: one send for many events is what keeps a crowd on time.
-            items = [item, *self._stream.take_waiting(SEND_TOGETHER - 1)]
+
+        async def send_items(items: Items) -> None:
             seqs = [self._stream.position if isinstance(one, Resync) else one.seq for one in items]
             self._sent = max(self._sent, *seqs)
             await self._socket.send(message_frames(items))
-            for one in items:
-                if not isinstance(one, Resync):
-                    self._subscribers.delivered()
+
+        try:
+            await self._subscribers.deliver(self._stream, send_items)
+        except SubscriberOverflow:
+            return TRY_AGAIN_LATER
+        except StreamEnded:
+            return GOING_AWAY
 
     async def _answer_frames(self) -> None:
         while True:
             try:
-                await self._obey(await self._socket.receive())
+                command = read_command(await self._socket.receive())
+                if isinstance(command, Ack):
+                    self._acknowledge(command.seq)
+                    continue
+                if command.since is not None:
+                    await self._stream.seek(command.since)
+                self._stream.wanted = command.wanted
             except BadFrame as fault:
-                await self._send({"type": "error", "code": "invalid_input", "message": str(fault)})
-
-    async def _obey(self, frame: str | bytes | None) -> None:
-        command = read_command(frame)
-        if isinstance(command, Ack):
-            self._acknowledge(command.seq)
-            return
-        if command.since is not None:
-            await self._stream.seek(command.since)
-        self._stream.wanted = command.wanted
+                refusal = {"type": "error", "code": "invalid_input", "message": str(fault)}
+                await self._socket.send(compact_json(refusal))
 
     def _acknowledge(self, seq: int) -> None:
         if self._subscriber is None:
@@ -253,23 +227,12 @@ class _Conversation:
             return
         with trio.move_on_after(LAST_FRAMES, shield=True):
             while True:
-                self._hear_last(await self._socket.receive())
+                with suppress(BadFrame):  # nobody is there to be told
+                    command = read_command(await self._socket.receive())
+                    if isinstance(command, Ack):
+                        self._acknowledge(command.seq)
         with trio.move_on_after(LAST_STORE, shield=True):
             await self._cursors.store(self._subscriber)
-
-    def _hear_last(self, frame: str | bytes | None) -> None:
-        with suppress(BadFrame):  # nobody is there to be told
-            command = read_command(frame)
-            if isinstance(command, Ack):
-                self._acknowledge(command.seq)
-
-    async def _send(self, content: Mapping[str, Any]) -> None:
-        await self._socket.send(compact_json(content))
-
-
-async def _cancel_when(ended: trio.Event, scope: trio.CancelScope) -> None:
-    await ended.wait()
-    scope.cancel()
 
 
 def _refuse(status: int, text: str) -> Response:

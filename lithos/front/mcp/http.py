@@ -15,7 +15,7 @@ from lithos.front.server.ports import AsgiApp, Late, Receive, Scope, Send, Share
 from lithos.services.notes.resources import Library
 
 if TYPE_CHECKING:
-    from lithos.front.mcp.sdk import SdkTransports
+    from lithos.front.mcp.session import SdkTransports
 
 MCP_PATH: Final = "/mcp"
 SSE_PATH: Final = "/sse"
@@ -65,7 +65,7 @@ class McpEndpoints:
             await trio.sleep_forever()
 
     def _load_sdk(self) -> SdkTransports:
-        from lithos.front.mcp.sdk import SdkTransports  # noqa: PLC0415 - half a second, when others are served
+        from lithos.front.mcp.session import SdkTransports  # noqa: PLC0415 - half a second, when others are served
 
         return SdkTransports(self._toolbox, self._library, self._version, self._max_body_bytes, MESSAGES_PATH)
 

@@ -1,40 +1,231 @@
-"""MCP handlers: `resources/list`, `resources/templates/list`, `resources/read`; `prompts/list` and `/get`."""
+"""MCP handlers of resources and prompts: subscriptions too, for both generations of the protocol.
+
+Sessions with an `initialize` handshake (stdio, SSE) subscribe URI by URI and also get notifications of list
+changes; the lifespan of the SDK's server is the session, so subscriptions end with it. From 2026-07-28 on,
+one `subscriptions/listen` request carries all subscriptions, and its response is a stream on any transport.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final
 
+import trio
+from attrs import define, field
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.shared.subscriptions import (
+    SUBSCRIPTION_ID_META_KEY,
+    ResourcesListChanged,
+    ResourceUpdated,
+    event_to_notification,
+)
 from mcp.types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     GetPromptRequestParams,
+    NotificationParams,
     PaginatedRequestParams,
     ReadResourceRequestParams,
+    SubscribeRequestParams,
+    SubscriptionFilter,
+    SubscriptionsAcknowledgedNotification,
+    SubscriptionsAcknowledgedNotificationParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    UnsubscribeRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from lithos.catalogue.catalogue import Entry
-from lithos.core.offers import NOTE_PREFIX, PROMPTS, TASK_PREFIX, BadPrompt, Prompt, render_prompt
+from lithos.core.offers import (
+    NOTE_PREFIX,
+    PROMPTS,
+    TASK_PREFIX,
+    BadPrompt,
+    Prompt,
+    read_address,
+    render_prompt,
+)
 from lithos.core.tasks.model import Task
 from lithos.front.mcp.tool_calls import join_slices
-from lithos.front.server.ports import compact_json
+from lithos.front.server.ports import cancel_when, compact_json
 from lithos.services.notes.resources import (
     BadCursor,
+    Changes,
     Content,
+    Follower,
     ListedResource,
     NoteFile,
     Resources,
     Tags,
+    TooMuchFollowed,
     UnknownResource,
 )
 from lithos.services.tasks.coordination import TaskSheet
+from lithos.services.tasks.event_stream import StreamEnded
 from lithos.tools.contract.rows import blocker_row, claim_row, finding_row, sliced_rows, task_record
 
+#: Streams of `subscriptions/listen` over all clients of one endpoint.
+MOST_LISTENERS: Final = 256
+
 Context = ServerRequestContext[Any, Any]
+Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices"]]
+
+
+@define(eq=False)
+class Notices:
+    """The subscriptions of one session, and the task that sends its notifications."""
+
+    follower: Follower
+    _nursery: trio.Nursery
+    _has_begun: bool = False
+
+    def begin(self, session: ServerSession) -> None:
+        """Start sending notifications to this session; idempotent."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._nursery.start_soon(self._tell, session)
+
+    async def _tell(self, session: ServerSession) -> None:
+        try:
+            while True:
+                uri = await self.follower.next_change()
+                if uri is None:
+                    await session.send_resource_list_changed()
+                else:
+                    await session.send_resource_updated(uri)
+        except StreamEnded:
+            return
+
+
+def notices_of(changes: Changes) -> Lifespan:
+    """The lifespan of a session with change notifications."""
+
+    @asynccontextmanager
+    async def lifespan(server: Server[Any]) -> AsyncIterator[Notices]:
+        with changes.followed() as follower:
+            async with trio.open_nursery() as nursery:
+                yield Notices(follower, nursery)
+                nursery.cancel_scope.cancel()
+
+    return lifespan
+
+
+@asynccontextmanager
+async def no_notices(server: Server[Any]) -> AsyncIterator[None]:
+    """The lifespan of a session without change notifications."""
+    yield
+
+
+def add_subscriptions(server: Server[Any], resources: Resources) -> None:
+    """Register the subscribe handlers with a server; its lifespan must be that of `notices_of`."""
+
+    async def begin(ctx: Context, params: NotificationParams) -> None:
+        notices: Notices = ctx.lifespan_context
+        notices.follower.wants_list = True
+        notices.begin(ctx.session)
+
+    async def subscribe(ctx: Context, params: SubscribeRequestParams) -> dict[str, Any]:
+        notices: Notices = ctx.lifespan_context
+        try:
+            notices.follower.follow(params.uri, await resources.find(params.uri))
+        except UnknownResource as missing:
+            raise not_found(ctx, params.uri, missing) from missing
+        except TooMuchFollowed as problem:
+            raise MCPError(INVALID_PARAMS, str(problem)) from problem
+        notices.begin(ctx.session)
+        return {}
+
+    async def unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> dict[str, Any]:
+        notices: Notices = ctx.lifespan_context
+        address = read_address(params.uri)
+        if address is not None:
+            notices.follower.unfollow(params.uri, address)
+        return {}
+
+    server.add_notification_handler("notifications/initialized", NotificationParams, begin)
+    server.add_request_handler("resources/subscribe", SubscribeRequestParams, subscribe)
+    server.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)
+
+
+@define(eq=False)
+class Listening:
+    """`subscriptions/listen`: one call is one stream of change notifications until either side ends it.
+
+    `ended_of` a request is set once its token is valid no longer.
+    """
+
+    _changes: Changes
+    _ended_of: Callable[[Context], trio.Event]
+    _open: int = field(default=0, init=False)
+
+    async def __call__(
+        self, ctx: Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Acknowledge the subscriptions, send notifications, and end the stream with server or token."""
+        if self._open >= MOST_LISTENERS:
+            raise MCPError(INTERNAL_ERROR, "Too many clients listen already. Read the events at /events.")
+        self._open += 1
+        try:
+            with self._changes.followed() as follower:
+                return await self._serve(ctx, params.notifications, follower)
+        finally:
+            self._open -= 1
+
+    async def _serve(
+        self, ctx: Context, wanted: SubscriptionFilter, follower: Follower
+    ) -> SubscriptionsListenResult:
+        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+        try:
+            honoured = _follow(wanted, follower)
+        except TooMuchFollowed as problem:
+            raise MCPError(INVALID_PARAMS, str(problem)) from problem
+        acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
+        await ctx.session.send_notification(
+            SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=ctx.request_id
+        )
+        ended = self._ended_of(ctx)
+        try:
+            while True:
+                uri = await _next_change(follower, ended)
+                event = ResourcesListChanged() if uri is None else ResourceUpdated(uri)
+                await ctx.session.send_notification(
+                    event_to_notification(event, meta), related_request_id=ctx.request_id
+                )
+        except StreamEnded:
+            return SubscriptionsListenResult(_meta=meta)
+
+
+async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
+    """The follower's next change. Raises `StreamEnded`, also once `ended` is set."""
+    changed: list[str | None] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cancel_when, ended, nursery.cancel_scope)
+        with suppress(StreamEnded):  # raised below, where no group is made of it
+            changed.append(await follower.next_change())
+        nursery.cancel_scope.cancel()
+    if not changed:
+        raise StreamEnded
+    return changed[0]
+
+
+def _follow(wanted: SubscriptionFilter, follower: Follower) -> SubscriptionFilter:
+    """Subscribe to what can change, and return what was accepted: lists of tools and prompts never change."""
+    uris: list[str] = []
+    for uri in wanted.resource_subscriptions or ():
+        address = read_address(uri)
+        if address is not None:
+            follower.follow(uri, address)
+            uris.append(uri)
+    follower.wants_list = wanted.resources_list_changed is True
+    return SubscriptionFilter(
+        resources_list_changed=follower.wants_list or None, resource_subscriptions=uris or None
+    )
 
 
 def add_prompts(server: Server[Any]) -> None:

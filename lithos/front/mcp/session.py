@@ -1,31 +1,147 @@
-"""MCP sessions over a stream pair (stdio, SSE) with graceful shutdown, and the stdio server.
+"""MCP sessions over a stream pair (stdio, SSE) with graceful shutdown; the stdio server; HTTP transports.
 
 The SDK cancels running calls when its read stream ends. `run_session` therefore tracks the requests in flight
 and passes the end of input on only when all have responses, or after `STOP_GRACE`. stdio runs on Trio without
 threads, so that a blocked read cannot delay the exit. While serving, file descriptor 1 points at stderr, so
 that only protocol messages reach the client, whatever a library prints; descriptor 0 reads as empty.
+The HTTP transports (`SdkTransports`) serve requests to `/mcp` that are no plain tool calls, and SSE sessions.
 """
 
 from __future__ import annotations
 
 import contextvars
-from types import TracebackType
-from typing import Any, Final, Self, cast
+import logging
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+from urllib.parse import parse_qs
+from uuid import UUID
 
 import anyio
+import anyio.abc
 import trio
 from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp.types import (
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
 
-from lithos.front.bridge.wires import Lines, Output, claim_standard_streams
-from lithos.front.mcp.server import build_mcp_server
+from lithos.front.bridge.messages import Lines, Output, claim_standard_streams
+from lithos.front.mcp.server import Caller, Context, build_mcp_server
+from lithos.front.server.admissions import ENDED, PRINCIPAL, ended_of
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
-from lithos.front.server.ports import SharedToolBox
+from lithos.front.server.ports import Message, Receive, Scope, Send, SharedToolBox
 from lithos.services.notes.resources import Library
 from lithos.telemetry import get_logger
+
+#: The first event of an SSE session names it.
+_SESSION: Final = re.compile(rb"session_id=([0-9a-f]{32})")
+
+
+class SdkTransports:
+    """The SDK's servers and transports for one toolbox."""
+
+    def __init__(
+        self,
+        toolbox: SharedToolBox,
+        library: Library | None,
+        version: str,
+        max_body_bytes: int,
+        messages_path: str,
+    ) -> None:
+        self._server = build_mcp_server(toolbox, version, library, keeps_sessions=True, caller_of=caller_of)
+        stateless = build_mcp_server(toolbox, version, library, keeps_sessions=False, caller_of=caller_of)
+        self._streamable = StreamableHTTPSessionManager(
+            stateless, stateless=True, json_response=True, max_request_body_size=max_body_bytes
+        )
+        self._sse = SseServerTransport(messages_path, max_request_body_size=max_body_bytes)
+        #: Who opened the SSE sessions that are open.
+        self._openers: dict[str, Caller] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Hold the SDK's request tasks; leaving cancels them."""
+        # The SDK tells of every request at INFO.
+        logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
+        logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
+        async with self._streamable.run():
+            yield
+
+    async def answer_post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a POST to `/mcp`."""
+        await self._streamable.handle_request(scope, receive, send)
+
+    async def keep_session(
+        self, scope: Scope, receive: Receive, send: Send, shutdown: trio.Event, ended: trio.Event
+    ) -> None:
+        """Serve an SSE session until its client leaves, or one of the events is set."""
+        session_id: str | None = None
+
+        async def noting(message: Message) -> None:
+            nonlocal session_id
+            if session_id is None and (found := _SESSION.search(message.get("body", b""))):
+                session_id = found[1].decode()
+                self._openers[session_id] = Caller(scope[PRINCIPAL], ended)
+            await send(message)
+
+        try:
+            async with self._sse.connect_sse(scope, receive, noting) as (reader, writer):
+                await run_session(self._server, reader, writer, shutdown, ended, listens_after_end=False)
+        finally:
+            if session_id is not None:
+                del self._openers[session_id]
+
+    def may_post(self, scope: Scope) -> bool:
+        """Whether a message comes from whoever opened its SSE session; also for a session that is none."""
+        return all(opener.principal == scope[PRINCIPAL] for opener in self._openers_of(scope))
+
+    def _openers_of(self, scope: Scope) -> list[Caller]:
+        """Who opened the sessions that a message names, which is one unless somebody tries something."""
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("session_id", [])
+        found = (self._openers.get(_spelled(session_id)) for session_id in given)
+        return [opener for opener in found if opener is not None]
+
+    async def take_message(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Dispatch a posted message to its SSE session, with which what it asks for ends."""
+        for opener in self._openers_of(scope):
+            scope[ENDED] = opener.ended
+        await self._sse.handle_post_message(scope, receive, send)
+
+    @staticmethod
+    def is_message(body: bytes) -> bool:
+        """Whether the body is a JSON-RPC message."""
+        try:
+            jsonrpc_message_adapter.validate_json(body, by_name=False)
+        except ValidationError:
+            return False
+        return True
+
+
+def _spelled(session_id: str) -> str:
+    """A session's id as it was given out; the SDK takes every spelling of a UUID."""
+    try:
+        return UUID(hex=session_id).hex
+    except ValueError:
+        return ""
+
+
+def caller_of(ctx: Context) -> Caller:
+    """Who sent the request that is being answered. Raises `RuntimeError` where nobody was let in."""
+    if ctx.request is None:
+        raise RuntimeError("a request over HTTP without its head")
+    scope: Scope = ctx.request.scope
+    return Caller(scope[PRINCIPAL], ended_of(scope))
+
 
 Incoming = SessionMessage | Exception
 #: Seconds that calls of a token that was revoked may still take.
@@ -89,7 +205,7 @@ class _Unanswered:
                 await self._changed.wait()
 
 
-class _Reading:
+class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
     """The SDK's read stream, its end delayed until all responses are sent or the grace is over."""
 
     def __init__(self, inner: ReadStream[Incoming], unanswered: _Unanswered, listens_after_end: bool) -> None:
@@ -131,25 +247,8 @@ class _Reading:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> Self:
-        return self
 
-    async def __anext__(self) -> Incoming:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Writing:
+class _Writing(anyio.abc.ObjectSendStream[SessionMessage]):
     """The write stream for the SDK; it marks requests as answered."""
 
     def __init__(self, inner: WriteStream[SessionMessage], unanswered: _Unanswered) -> None:
@@ -165,14 +264,6 @@ class _Writing:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 log = get_logger("lithos.front.stdio")

@@ -190,7 +190,7 @@ async def _encode(request_id: int | str, result: Mapping[str, Any]) -> list[byte
         b'{"jsonrpc":"2.0","id":',
         to_json(request_id),
         b',"result":{"content":[{"text":"',
-        *await _encode_text(block["text"]),
+        *await _in_slices(block["text"], lambda part: to_json(part)[1:-1]),
         b'","type":"text"}],"isError":',
         to_json(result["isError"]),
     ]
@@ -205,17 +205,13 @@ async def _encode_structured(text: str, structured: Mapping[str, Any]) -> list[b
     if text == _NULL or "NaN" in text or "Infinity" in text:
         slices = await encode_slices(structured, lambda part: to_json(part).decode())
         return [part.encode() for part in slices]
-    parts = [text[:TEXT_SLICE].encode()]
-    for start in range(TEXT_SLICE, len(text), TEXT_SLICE):
-        await trio.lowlevel.checkpoint()
-        parts.append(text[start : start + TEXT_SLICE].encode())
-    return parts
+    return await _in_slices(text, str.encode)
 
 
-async def _encode_text(text: str) -> list[bytes]:
-    """The inside of a JSON string; between the parts of a very long one others may run."""
-    parts = [to_json(text[:TEXT_SLICE])[1:-1]]
+async def _in_slices(text: str, encode: Callable[[str], bytes]) -> list[bytes]:
+    """A text encoded in parts; between those of a very long one others may run."""
+    parts = [encode(text[:TEXT_SLICE])]
     for start in range(TEXT_SLICE, len(text), TEXT_SLICE):
         await trio.lowlevel.checkpoint()
-        parts.append(to_json(text[start : start + TEXT_SLICE])[1:-1])
+        parts.append(encode(text[start : start + TEXT_SLICE]))
     return parts

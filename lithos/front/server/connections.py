@@ -19,7 +19,6 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
-from lithos.front.server.heads import HEAD_TOO_LARGE
 from lithos.front.server.limits import (
     IDLE_PATIENCE,
     MESSAGE_BYTES,
@@ -29,7 +28,7 @@ from lithos.front.server.limits import (
     SEND_PIECE,
 )
 from lithos.front.server.ports import AsgiApp, ignore_rejection
-from lithos.front.server.upgrades import Http1Protocol
+from lithos.front.server.upgrades import HEAD_TOO_LARGE, Http1Protocol
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.connections")

@@ -15,6 +15,7 @@ from attrs import evolve
 from lithos.core.limits import ValueCount
 from lithos.front.server.access import (
     AccessPolicy,
+    Address,
     Passage,
     Refusal,
     RequestHead,
@@ -22,7 +23,6 @@ from lithos.front.server.access import (
     is_host,
     without_query_token,
 )
-from lithos.front.server.addresses import Address
 from lithos.front.server.admissions import Admissions, WrongTokens
 from lithos.front.server.limits import BODY_PATIENCE
 from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
@@ -179,7 +179,9 @@ class Gate:
         try:
             body = await read_body(scope, receive, min(most, address.most_bytes or most), address)
         except BodyTooLarge as refusal:
-            await self._refuse_body(str(refusal), scope, receive, send)
+            self._rejected("body_too_large")
+            too_large = {"error": "body_too_large", "message": str(refusal)}
+            await answer(scope, receive, send, 413, too_large)
         except BodyStalled:
             self._rejected("body_stalled")
             stalled = {
@@ -191,10 +193,6 @@ class Gate:
             return
         else:
             await self._app(scope, replaying(body, receive), send)
-
-    async def _refuse_body(self, message: str, scope: Scope, receive: Receive, send: Send) -> None:
-        self._rejected("body_too_large")
-        await answer(scope, receive, send, 413, {"error": "body_too_large", "message": message})
 
 
 def read_head(scope: Scope) -> RequestHead:

@@ -125,6 +125,12 @@ async def _drop_body(receive: Receive) -> None:
                 return
 
 
+async def cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
+    """Cancel `scope` once `event` is set."""
+    await event.wait()
+    scope.cancel()
+
+
 T = TypeVar("T")
 #: Seconds that something may wait for its application: far more than any disk takes to load it.
 PATIENCE = 60.0

@@ -8,9 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 import trio
-from attrs import field, frozen
 from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.config import Config
 from hypercorn.trio.lifespan import Lifespan
 
 from lithos.core.principals import Keyring
@@ -45,15 +43,6 @@ log = get_logger("lithos.front.serve")
 #: Seconds that a client has for a first plain call, before loading takes half of the interpreter.
 UNDISTURBED: Final = 0.1
 NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
-
-
-@frozen
-class _Waiting:
-    """What the loading of libraries waits for, and who waits for it."""
-
-    on_loaded: Callable[[], None]
-    wanted: trio.Event = field(factory=trio.Event)
-    ended: trio.Event = field(factory=trio.Event)
 
 
 async def serve_http(
@@ -92,51 +81,42 @@ async def serve_http(
         keyring or OneToken(settings.auth_token),
         settings.private,
     )
-    waiting = _Waiting(on_loaded)
-    mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, waiting.wanted)
-    pages = Late(lambda: _create_pages(health, routes), waiting.wanted)
-    dispatch = _by_path({**mcp.routes, **apps}, _waiting_for(pages))
+    wanted, ended = trio.Event(), trio.Event()
+    mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, wanted)
+    pages = Late(lambda: _create_pages(health, routes), wanted)
+    dispatch = _by_path({**mcp.routes, **apps}, pages)
     gate = Gate(dispatch, policy, settings.max_body_bytes, rejected, wrong_tokens)
     exchanges = Exchanges(gate, {SSE_PATH, MCP_PATH})
     connections = Connections(exchanges, config, rejected)
-    _warn_if_open(policy)
+    if warning := open_bind_warning(policy):
+        log.warning(warning)
+
+    async def load() -> None:
+        """Bring up what serves the other requests, first that for which every client waits, until `ended`."""
+        with trio.move_on_after(UNDISTURBED):
+            await wanted.wait()
+        await nursery.start(mcp.run)
+        on_loaded()
+        app = await pages.make()
+        lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
+        await nursery.start(lifespan.handle_lifespan)
+        await lifespan.wait_for_startup()
+        pages.give(app)
+        await ended.wait()
+        await lifespan.wait_for_shutdown()
+        nursery.cancel_scope.cancel()
+
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_load, mcp, pages, config, waiting, nursery)
+        nursery.start_soon(load)
         nursery.start_soon(gate.run)
         await _accept_until(shutdown, listeners, connections, exchanges, task_status)
-        waiting.ended.set()
-
-
-async def _load(
-    mcp: McpEndpoints, pages: Late[AsgiApp], config: Config, waiting: _Waiting, nursery: trio.Nursery
-) -> None:
-    """Bring up what serves the other requests, first that for which every client waits, until `ended`."""
-    with trio.move_on_after(UNDISTURBED):
-        await waiting.wanted.wait()
-    await nursery.start(mcp.run)
-    waiting.on_loaded()
-    app = await pages.make()
-    lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
-    await nursery.start(lifespan.handle_lifespan)
-    await lifespan.wait_for_startup()
-    pages.give(app)
-    await waiting.ended.wait()
-    await lifespan.wait_for_shutdown()
-    nursery.cancel_scope.cancel()
+        ended.set()
 
 
 def _create_pages(health: HealthReport, routes: Iterable[RouteModule]) -> AsgiApp:
     from lithos.front.events.monitoring import create_app  # noqa: PLC0415 - Quart takes a while, when others are served
 
     return cast(AsgiApp, create_app(health, routes))
-
-
-def _waiting_for(pages: Late[AsgiApp]) -> AsgiApp:
-    async def answer_later(scope: Scope, receive: Receive, send: Send) -> None:
-        app = await pages.get()
-        await app(scope, receive, send)
-
-    return answer_later
 
 
 async def _accept_until(
@@ -173,17 +153,11 @@ async def _stop(connections: Connections, exchanges: Exchanges) -> None:
     connections.abort()
 
 
-def _by_path(routes: dict[str, AsgiApp], otherwise: AsgiApp) -> AsgiApp:
+def _by_path(routes: dict[str, AsgiApp], pages: Late[AsgiApp]) -> AsgiApp:
     """Route HTTP requests by path, each of one spelling: `apps` serve theirs, Quart everything else."""
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         app = routes.get(scope["path"]) if scope["type"] == "http" else None
-        await (app or otherwise)(scope, receive, send)
+        await (app or await pages.get())(scope, receive, send)
 
     return dispatch
-
-
-def _warn_if_open(policy: AccessPolicy) -> None:
-    warning = open_bind_warning(policy)
-    if warning is not None:
-        log.warning(warning)

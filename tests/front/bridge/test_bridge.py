@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from lithos.front.bridge.link import CONNECTIONS, PATIENCE, PING_PATIENCE
-from lithos.front.bridge.trail import OWNER_WAIT, TAKE_OVER_AFTER
+from lithos.front.bridge.link import CONNECTIONS, OWNER_WAIT, PATIENCE, PING_PATIENCE, TAKE_OVER_AFTER
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
 from tests.front.bridging import VERSION, FakeOwner, House, bridged, owned
 

@@ -13,7 +13,7 @@ import trio
 from lithos.front.bridge import bridge as bridge_module
 from lithos.front.bridge.bridge import serve_bridge
 from lithos.front.bridge.client import OwnerRefuses
-from lithos.front.bridge.trail import TAKE_OVER_AFTER
+from lithos.front.bridge.link import TAKE_OVER_AFTER
 from lithos.front.server.limits import STOP_GRACE
 from tests.front.bridging import House, owned
 from tests.front.running import rpc

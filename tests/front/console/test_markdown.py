@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lithos.front.console.markdown import Links, parse_markdown, render_markdown
+from lithos.front.console.markdown import parse_markdown, render_markdown
 from lithos.front.console.note_text import draft, finish, scan_headings
 from tests.front.console.injections import LONG_LINE, PAYLOADS
 from tests.front.console.pages import dangers, parse
@@ -14,7 +14,7 @@ from tests.growth.measuring import find_growth, steady
 from tests.growth.patterns import single_patterns
 
 KNOWN = {"Known note": "id-1", "folder/other": "id-2"}
-LINKS = Links(KNOWN.get, "folder/this.md")
+LINKS = (KNOWN.get, "folder/this.md")
 
 #: What takes parsers of Markdown and HTML long, beside the patterns of every parser.
 HOSTILE: dict[str, Callable[[int], str]] = {
@@ -45,7 +45,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 
 
 def html_of(text: str) -> str:
-    return str(render_markdown(text, LINKS))
+    return str(render_markdown(text, *LINKS))
 
 
 def test_links_lead_to_notes_to_files_and_to_elsewhere() -> None:

@@ -48,7 +48,7 @@ async def test_a_note_is_shown_with_its_text_frontmatter_links_and_lineage(tmp_p
             "## First\n\nSee [[The source]] and [[Not there]].\n\n## Second\n\nMore.",
             tags=["one", "two"],
             derived_from_ids=[source],
-            metadata={"reviewed_by": "Kim"},
+            metadata={"reviewed_by": "Kim", "due_at": "one day"},
         )
         reader = await lithos.create("The reader", "From [[The note]].", derived_from_ids=[note_id])
         await lithos.read(note_id, agent_id="ann")
@@ -59,8 +59,8 @@ async def test_a_note_is_shown_with_its_text_frontmatter_links_and_lineage(tmp_p
         assert [one.text for one in prose.all("a", "broken")] == ["Not there"]
         assert "First" in [one.text for one in page.all("a", href="#n-first")]
         for expected in (
-            "reviewed_by Kim", "Links here 1 The reader", "Not there no such note", "Rests on The source",
-            "Rest on it 1 The reader", "ann 1 time",
+            "reviewed_by Kim", "due_at one day", "Links here 1 The reader", "Not there no such note",
+            "Rests on The source", "Rest on it 1 The reader", "ann 1 time",
         ):  # fmt: skip
             assert expected in page.told, expected
         assert f"/console/notes/{reader}" in page.links

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lithos.front.console.pages import undo as undo_page
+from lithos.front.console.pages import agents as undo_page
 from lithos.services.notes.undo import UndoRun, plan_undo
 from tests.front.console.pages import check
 from tests.front.console.visiting import Visitor, form_of, visiting

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from lithos.actors.blocking import Inline
 from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
 from lithos.core.times import format_time
-from lithos.front.events.monitoring import audit_route, read_after, read_limit
+from lithos.front.events.monitoring import add_audit, read_after, read_limit
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import START, served
@@ -43,7 +44,7 @@ async def auditing(path: Path, rows: int = 0) -> AsyncIterator[tuple[Station, Fr
         )
         async with (
             served(station.coordinator.mailbox, station.coordinator.start),
-            running_front([audit_route(log, Named())]) as front,
+            running_front([partial(add_audit, log, Named())]) as front,
         ):
             yield station, front
 

@@ -15,7 +15,7 @@ from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.types import ResourceUpdatedNotification, TextResourceContents
 
 from lithos.config.sections import EventsConfig
-from lithos.front.mcp import subscriptions
+from lithos.front.mcp import resources
 from tests.front.whole import HANDSHAKE, MODERN, TOLD_BOUND, SseSession, Whole, whole_server
 from tests.servers import MISSING_ID
 
@@ -181,7 +181,7 @@ async def test_a_stop_says_goodbye_to_who_listens(tmp_path: Path, transport: str
 
 
 async def test_listeners_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "MOST_LISTENERS", 1)
+    monkeypatch.setattr(resources, "MOST_LISTENERS", 1)
     async with whole_server(tmp_path) as whole:
         wanted: Any = {"notifications": {"resourceSubscriptions": ["lithos://tags"]}}
         async with (

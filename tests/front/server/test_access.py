@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.front.server.access import (
+    ADDRESSES,
     AccessPolicy,
+    Address,
     Passage,
     Refusal,
     RequestHead,
@@ -17,7 +19,6 @@ from lithos.front.server.access import (
     origin_admitted,
     without_query_token,
 )
-from lithos.front.server.addresses import ADDRESSES, Address
 
 LOCAL = AccessPolicy("127.0.0.1")
 LISTED = AccessPolicy(

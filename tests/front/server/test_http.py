@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 
 import pytest
@@ -14,10 +15,10 @@ from quart_trio import QuartTrio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, RejectConnection, Request, TextMessage
 
-from lithos.front.events import importing
-from lithos.front.events.importing import import_route
+from lithos.front.events import monitoring
+from lithos.front.events.monitoring import add_import
 from lithos.front.mcp import tool_calls
-from lithos.front.mcp.sdk import SdkTransports
+from lithos.front.mcp.session import SdkTransports
 from lithos.front.server import gate
 from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.ports import Receive, Scope, Send
@@ -151,10 +152,10 @@ async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
         "objects": MANY, "names": NAMES, "hello": HELLO % NAMES, "deep": b"[" * 250_000,
         "call": call("echo")[:-2] + b',"x":' + MANY + b"}}",
     }  # fmt: skip
-    async with running_front([import_route(None)], max_body_bytes=9_000_000) as front:  # type: ignore[arg-type]
+    async with running_front([partial(add_import, None)], max_body_bytes=9_000_000) as front:  # type: ignore[arg-type]
         monkeypatch.setattr(tool_calls, "from_json", parse)
         monkeypatch.setattr(SdkTransports, "is_message", parse)
-        monkeypatch.setattr(importing, "from_json", parse)
+        monkeypatch.setattr(monitoring, "from_json", parse)
         for door in ("POST /mcp", "POST /messages/?session_id=1", "POST /import"):
             for name, body in bodies.items():
                 answer = await front.exchange(request(door, LOCAL + MCP, body))

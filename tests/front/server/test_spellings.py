@@ -20,7 +20,7 @@ from attrs import define, field
 from lithos.core.principals import RIGHTS
 from lithos.front.events import monitoring
 from lithos.front.server import serve
-from lithos.front.server.addresses import ADDRESSES, find_address
+from lithos.front.server.access import ADDRESSES, find_address
 from lithos.front.server.gate import Gate
 from tests.front.console.visiting import Visitor, make_token, visiting
 

@@ -44,9 +44,11 @@ class FilePages:
     async def file(self, path: str) -> Any:
         """One file; a name without its folder leads to the file that has it."""
         files = self._console.parts.vault_files
-        attachment = await files.open(path) if len(path) <= LONGEST_PATH else None
+        attachment = found = None
+        if len(path) <= LONGEST_PATH:
+            attachment = await files.open(path)
+            found = await files.named(path) if attachment is None else None
         if attachment is None:
-            found = await files.named(path) if len(path) <= LONGEST_PATH else None
             if found is not None and found != path:
                 return redirect("/console/files/" + quote(found, safe="/"), 302)
             raise Refused(

@@ -9,7 +9,7 @@ from quart import Blueprint, Response, request
 
 from lithos.actors.blocking import Threads
 from lithos.front.console.console import Console, Refused
-from lithos.front.console.formats import readable
+from lithos.front.console.formats import readable, whole
 from lithos.services.search.neighbourhood import (
     DEEPEST,
     HEIGHT,
@@ -47,8 +47,8 @@ class GraphPage:
         """The graph around `note`, around what `q` finds, or of the most central notes."""
         args = request.args
         note_id, query = args.get("note", "").strip(), args.get("q", "")[:LONGEST_QUERY]
-        given = args.get("depth", "")
-        depth = int(given) if given in {str(one) for one in range(1, DEEPEST + 1)} else 1
+        asked = whole(args.get("depth"), 1) or 1
+        depth = asked if asked <= DEEPEST else 1
         by: ColourBy = "namespace" if args.get("by") == "namespace" else "type"
         status, refusal = 200, ""
         try:
@@ -56,16 +56,15 @@ class GraphPage:
         except Refused as refused:
             picture, status, refusal = Neighbourhood(nodes=(), lines=()), refused.status, refused.message
         drawing = await self._drawings.draw(picture, by, readable)
-        entry = self._console.parts.catalogue.get(note_id) if note_id else None
+        title = self._console.title(note_id)
         total = max(len(picture.nodes), len(picture.lines))
-        offset = args.get("offset", "")
-        start = int(offset) if offset.isascii() and offset.isdecimal() and len(offset) < 6 else 0
+        start = whole(args.get("offset"), 5) or 0
         return await self._console.show(
             "graph.html",
             status=status,
             refusal=refusal,
-            note_id=note_id if entry else "",
-            note_title=entry.note.title if entry else "",
+            note_id="" if title is None else note_id,
+            note_title=title or "",
             query=query,
             depth=depth,
             by=by,

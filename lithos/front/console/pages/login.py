@@ -16,6 +16,11 @@ from lithos.front.console.formats import readable
 from lithos.front.console.sessions import COOKIE, LONGEST_NAME
 
 START: Final = "/console/"
+_INVALID: Final = (
+    "This is no valid token: it is neither server.auth_token nor one of those that lithos token "
+    "list shows, or it was revoked or has expired."
+)
+_TOO_MANY: Final = "Too many wrong tokens came from your address. Wait for a minute; a right one passes."
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -68,17 +73,13 @@ class LoginPages:
         console = self._console
         address, *_ = request.scope.get("client") or ("",)
         seconds = console.wrong_tokens.note(str(address), trio.current_time())
-        if not seconds:
-            console.rejected("unauthorized")
-            message = (
-                "This is no valid token: it is neither server.auth_token nor one of those that lithos token "
-                "list shows, or it was revoked or has expired."
-            )
-            return await self._console.show("login.html", 401, next=target, message=message)
-        console.rejected("too_many_wrong_tokens")
-        message = "Too many wrong tokens came from your address. Wait for a minute; a right one passes."
-        page = await self._console.show("login.html", 429, next=target, message=message)
-        page.headers["Retry-After"] = str(ceil(seconds))
+        status, reason, message = 401, "unauthorized", _INVALID
+        if seconds:
+            status, reason, message = 429, "too_many_wrong_tokens", _TOO_MANY
+        console.rejected(reason)
+        page = await console.show("login.html", status, next=target, message=message)
+        if seconds:
+            page.headers["Retry-After"] = str(ceil(seconds))
         return page
 
     async def log_out(self) -> Any:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
-from attrs import asdict, frozen
+from attrs import frozen
 from quart import Blueprint, Response, redirect, request
 
 from lithos.actors.blocking import Threads, slices
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound
-from lithos.core.notes.model import Note
-from lithos.core.times import format_time
+from lithos.core.learning.salience import PATIENCE, STRIKES
+from lithos.core.notes.model import Note, NoteWarning, WarningKind
+from lithos.core.notes.paths import folder_of
+from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Form, Refused
-from lithos.front.console.diffs import Difference, read_diff
-from lithos.front.console.note_standing import reasons
+from lithos.front.console.formats import Difference, folders_of, plural, read_diff, whole
 from lithos.front.console.note_text import Draft, Shown, draft, finish, place_of
 from lithos.services.notes.knowledge import ReadNote
 from lithos.tools.contract.rows import metadata_row
 
-#: Rows of the lists around a text: the most, and fewer.
+#: Rows of the lists around a text: fewer where names are so long that the page would be too large.
 BESIDE: Final = (25, 8, 2)
-#: Bytes of a page.
-LARGEST: Final = 200_000
 #: Versions of one table.
 VERSIONS: Final = 25
 #: Link targets of a note that are looked at for whether they lead anywhere.
@@ -35,7 +36,21 @@ MOST_FACTS: Final = 60
 LONGEST_FACT: Final = 400
 #: Facts that the page shows elsewhere.
 _TOLD: Final = frozenset({"title", "tags", "status", "version", "derived_from_ids", "extra"})
-_LARGEST: Final = 2**53
+
+#: Keys that enrichment keeps up to date; they move nothing.
+_ENRICHED: Final = frozenset({"entities", "entities_extractor"})
+#: Keys whose words are searched.
+_SEARCHED: Final = frozenset({"title", "body"})
+#: Changes are named among the reasons for so long.
+RECENT: Final = timedelta(days=2)
+_WARNED: Final[Mapping[WarningKind, str]] = {
+    "quarantined": "It is quarantined: retrieval leaves it out.",
+    "suspect": "It rests on a note that is not to be trusted: retrieval takes its score times 0.7.",
+    "superseded": "A newer note supersedes it.",
+    "expired": "It has expired: agents are told that it is stale.",
+    "contradicted": "Another note contradicts it, and nobody has settled that yet.",
+    "duplicated": "Another file has its id: that one is not served.",
+}
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -44,12 +59,10 @@ def add_routes(console: Console, app: Blueprint) -> None:
     app.get("/notes/by-path")(pages.by_path)
     app.get("/notes/<note_id>")(pages.note)
     app.get("/notes/<note_id>/diff")(pages.diff)
-    app.get("/notes/<note_id>/restore")(console.only("write", pages.restore))
-    app.post("/notes/<note_id>/restore")(console.change(pages.do_restore))
-    app.get("/notes/<note_id>/quarantine")(console.only("write", pages.quarantine))
-    app.post("/notes/<note_id>/quarantine")(console.change(pages.do_quarantine))
-    app.get("/notes/<note_id>/clear")(console.only("write", pages.clear))
-    app.post("/notes/<note_id>/clear")(console.change(pages.do_clear))
+    console.asking(app, "/notes/<note_id>/restore", pages.restore, pages.do_restore)
+    for action in ("quarantine", "clear"):
+        ask, act = partial(pages.ask_standing, action), partial(pages.change_standing, action)
+        console.asking(app, f"/notes/<note_id>/{action}", ask, act)
 
 
 @frozen
@@ -75,29 +88,42 @@ class NotePages:
         if version is None and note_id not in self._console.parts.catalogue:
             return await self._missing(note_id)
         read = await self._read(note_id, version)
-        shown = await self._shown(read)
-        note = read.document.note
-        around: dict[str, Any] = {}
-        await self._look_around(around, note_id, read)
-        await self._look_back(around, note_id)
-        warnings: Sequence[Mapping[str, Any]] = around["warnings"]
-        versions = around["versions"]
-        around |= {
-            "note": note,
-            "path_of_note": read.entry.path,
-            "folders": _folders(read.entry.path),
-            "text": shown,
-            "facts": _facts(note, read.entry.namespace),
-            "old": _old(read),
-            "reasons": reasons(
-                note.id, around["stats"], warnings, versions["versions"], self._console.parts.clock()
-            ),
+        note, kept = read.document.note, read.kept
+        around = await self._around(self._console.parts.catalogue.get(note_id))
+        versions, no_history = await self._versions(note_id, _number(request.args.get("before")))
+        found = reasons(
+            note.id, around["stats"], around["warnings"], versions["versions"], self._console.parts.clock()
+        )
+        return await self._console.show_within(
+            "note_page.html",
+            "beside",
+            BESIDE,
+            **around,
+            note=note,
+            path_of_note=read.entry.path,
+            folders=folders_of(folder_of(read.entry.path)),
+            text=await self._shown(read),
+            facts=_facts(note, read.entry.namespace),
+            old=kept if kept is not None and kept.row.version != kept.current_version else None,
+            broken=await self._broken(read),
+            titles=self._ends(around["related"]),
+            versions=versions,
+            no_history=no_history,
+            reasons=found,
+        )
+
+    async def _around(self, entry: Entry | None) -> dict[str, Any]:
+        """What a note is linked with, what it rests on and what rests on it, what was learned of it."""
+        if entry is None:
+            return {"related": None, "impact": None, "stats": None, "sources": (), "warnings": ()}
+        call, browsing, note_id = self._console.call, self._console.parts.browsing, entry.note.id
+        return {
+            "related": await call("lithos_related", id=note_id),
+            "impact": await call("lithos_impact", id=note_id),
+            "stats": await call("lithos_node_stats", node_id=note_id),
+            "sources": await browsing.sources(note_id),
+            "warnings": (await browsing.warnings([entry])).get(note_id, ()),
         }
-        for beside in BESIDE:  # fewer where names are so long that the page would be too large
-            response = await self._console.show("note_page.html", beside=beside, **around)
-            if (response.content_length or 0) <= LARGEST:
-                break
-        return response
 
     async def _read(self, note_id: str, version: int | None) -> ReadNote:
         return await self._console.parts.knowledge.read(
@@ -115,7 +141,7 @@ class NotePages:
             return draft(text, path, start if place is None else place)
 
         made = await self._reading.run(begin)
-        found = await self._resolve(made.targets)
+        found = await self._resolve(made.parsed.targets)
         return await self._reading.run(lambda: finish(text, path, made, found))
 
     async def _resolve(self, targets: Sequence[str] | frozenset[str]) -> dict[str, str | None]:
@@ -125,21 +151,6 @@ class NotePages:
             found.update({target: graph.resolve(target) for target in some})
         return found
 
-    async def _look_around(self, around: dict[str, Any], note_id: str, read: ReadNote) -> None:
-        """What links here and where this leads, what it rests on and what rests on it, what was learned."""
-        console = self._console
-        parts = console.parts
-        entry = parts.catalogue.get(note_id)
-        is_here = entry is not None
-        around["related"] = await console.call("lithos_related", id=note_id) if is_here else None
-        around["impact"] = await console.call("lithos_impact", id=note_id) if is_here else None
-        around["stats"] = await console.call("lithos_node_stats", node_id=note_id) if is_here else None
-        around["sources"] = await parts.browsing.sources(note_id) if is_here else ()
-        found = await parts.browsing.warnings([entry]) if entry is not None else {}
-        around["warnings"] = [asdict(warning) for warning in found.get(note_id, ())]
-        around["broken"] = await self._broken(read)
-        around["titles"] = _titles(parts.catalogue, around["related"])
-
     async def _broken(self, read: ReadNote) -> list[str]:
         """The targets of links that lead nowhere."""
         targets = list(dict.fromkeys(link.target for link in read.links[:MOST_TARGETS]))
@@ -147,29 +158,28 @@ class NotePages:
         files = self._console.parts.catalogue.files
         return [target for target in targets if found[target] is None and target not in files][: BESIDE[0]]
 
-    async def _look_back(self, around: dict[str, Any], note_id: str) -> None:
+    async def _versions(self, note_id: str, before: int | None = None) -> tuple[Mapping[str, Any], str]:
         """The versions that are kept; without a history none, and why."""
-        before = _number(request.args.get("before"))
         try:
-            around["versions"] = await self._console.call(
-                "lithos_history", id=note_id, limit=VERSIONS, before=before
-            )
-            around["no_history"] = ""
+            found = await self._console.call("lithos_history", id=note_id, limit=VERSIONS, before=before)
         except Refused as refusal:
-            around["versions"] = {"versions": [], "total": 0}
-            around["no_history"] = refusal.message
+            return {"versions": [], "total": 0}, refusal.message
+        return found, ""
+
+    def _ends(self, related: Mapping[str, Any] | None) -> dict[str, str | None]:
+        """Titles of the notes at the ends of typed edges."""
+        edges = related["edges"] if related is not None else {"outgoing": (), "incoming": ()}
+        ends = {edge["to_id"] for edge in edges["outgoing"]} | {edge["from_id"] for edge in edges["incoming"]}
+        return {one: self._console.title(one) for one in ends}
 
     async def _missing(self, note_id: str) -> Response:
         """A deleted note, with its versions; else what to do about an id that no note has."""
-        try:
-            versions = await self._console.call("lithos_history", id=note_id[:200], limit=VERSIONS)
-        except Refused:
-            versions = {"versions": [], "total": 0}
-        if versions["versions"]:
-            return await self._console.show(
-                "note_deleted.html", id=note_id, versions=versions, last=versions["versions"][0]
-            )
-        return await self._console.show("note_missing.html", 404, wanted=note_id)
+        versions, _ = await self._versions(note_id[:200])
+        if not versions["versions"]:
+            return await self._console.show("note_missing.html", 404, wanted=note_id)
+        return await self._console.show(
+            "note_deleted.html", id=note_id, versions=versions, last=versions["versions"][0]
+        )
 
     async def diff(self, note_id: str) -> Response:
         """What changed from one version to another; to the current one unless told otherwise."""
@@ -196,9 +206,8 @@ class NotePages:
         return await self._reading.run(lambda: read_diff(found["diff"], is_cut=found["truncated"]))
 
     def _title(self, note_id: str, versions: Mapping[str, Any]) -> str:
-        entry = self._console.parts.catalogue.get(note_id)
-        rows = versions["versions"]
-        return entry.note.title if entry is not None else rows[0]["title"] if rows else note_id
+        last = versions["versions"][0]["title"] if versions["versions"] else note_id
+        return self._console.title(note_id) or last
 
     # -- bringing back -------------------------------------------------------------------------------
 
@@ -267,57 +276,37 @@ class NotePages:
 
     # -- quarantine ----------------------------------------------------------------------------------
 
-    async def quarantine(self, note_id: str) -> Response:
-        """What rests on a note, before it is quarantined."""
-        return await self._ask(note_id, is_clearing=False)
-
-    async def clear(self, note_id: str) -> Response:
-        """What rests on a note, before its quarantine ends."""
-        return await self._ask(note_id, is_clearing=True)
-
-    async def _ask(self, note_id: str, *, is_clearing: bool) -> Response:
+    async def ask_standing(self, action: str, note_id: str) -> Response:
+        """What rests on a note, before it is quarantined (`quarantine`) or its quarantine ends (`clear`)."""
         impact = await self._console.call("lithos_impact", id=note_id, action="preview")
-        entry = self._entry(note_id)
-        return await self._console.show(
-            "note_quarantine.html",
-            id=note_id,
-            note=entry.note,
-            impact=impact,
-            is_clearing=is_clearing,
-            action=f"{_address(note_id)}/{'clear' if is_clearing else 'quarantine'}",
-            cancel=_address(note_id),
-        )
-
-    async def do_quarantine(self, form: Form, note_id: str) -> str:
-        """Quarantine a note under the person's name, with tasks for what rests on it if asked for."""
-        reason = " ".join(form.get("reason", "").split())
-        if not reason:
-            raise Refused("Nothing was changed: the reason is blank. Say what is wrong with the note.")
-        done = await self._console.call(
-            "lithos_impact",
-            id=note_id,
-            action="quarantine",
-            agent=self._console.agent,
-            reason=reason,
-            open_tasks="open_tasks" in form,
-        )
-        tasks = len(done["task_ids"])
-        told = "1 task to verify again is" if tasks == 1 else f"{tasks} tasks to verify again are"
-        opened = f", and {told} open" if tasks else ""
-        self._console.tell(f"The note is quarantined{opened}; recorded as {self._console.agent}.")
-        return _address(note_id)
-
-    async def do_clear(self, form: Form, note_id: str) -> str:
-        """End a quarantine under the person's name."""
-        await self._console.call("lithos_impact", id=note_id, action="clear", agent=self._console.agent)
-        self._console.tell(f"The quarantine has ended; recorded as {self._console.agent}.")
-        return _address(note_id)
-
-    def _entry(self, note_id: str) -> Entry:
         entry = self._console.parts.catalogue.get(note_id)
         if entry is None:
             raise DocNotFound("The note was deleted meanwhile. Look under Notes, Deleted.")
-        return entry
+        return await self._console.show(
+            "note_quarantine.html",
+            note=entry.note,
+            impact=impact,
+            is_clearing=action == "clear",
+            action=f"{_address(note_id)}/{action}",
+            cancel=_address(note_id),
+        )
+
+    async def change_standing(self, action: str, form: Form, note_id: str) -> str:
+        """Quarantine a note under the person's name, with tasks for what rests on it, or end that."""
+        told, more = "The quarantine has ended", dict[str, Any]()
+        if action == "quarantine":
+            reason = " ".join(form.get("reason", "").split())
+            if not reason:
+                raise Refused("Nothing was changed: the reason is blank. Say what is wrong with the note.")
+            more = {"reason": reason, "open_tasks": "open_tasks" in form}
+        done = await self._console.call(
+            "lithos_impact", id=note_id, action=action, agent=self._console.agent, **more
+        )
+        if action == "quarantine":
+            tasks = plural(len(done["task_ids"]), "task to verify again is", "tasks to verify again are")
+            told = "The note is quarantined" + (f", and {tasks} open" if done["task_ids"] else "")
+        self._console.tell(f"{told}; recorded as {self._console.agent}.")
+        return _address(note_id)
 
 
 def _address(note_id: str) -> str:
@@ -325,70 +314,88 @@ def _address(note_id: str) -> str:
 
 
 def _number(given: str | None) -> int | None:
-    """A whole number of an address or a form; None for anything else."""
-    text = (given or "").strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+    """A version or a place of an address or a form; None for anything else."""
+    return whole((given or "").strip(), 15)
 
 
-def _folders(path: str) -> list[tuple[str, str]]:
-    """The folders of a path, each with the address that lists it."""
-    found, at = list[tuple[str, str]](), ""
-    for part in path.split("/")[:-1]:
-        at += f"{part}/"
-        found.append((part, f"/console/notes?path_prefix={quote(at, safe='')}"))
-    return found
-
-
-@frozen
-class Fact:
-    """A key of the frontmatter and its value as a text; `kind` is `time`, `url` or `text`."""
-
-    key: str
-    text: str
-    kind: str = "text"
-
-
-def _facts(note: Note, namespace: str) -> list[Fact]:
-    """The frontmatter, with the keys that are not Lithos' own."""
-    row = metadata_row(note, namespace)
-    own = [(key, value) for key, value in row.items() if key not in _TOLD]
+def _facts(note: Note, namespace: str) -> list[tuple[str, str]]:
+    """The frontmatter as texts, also what is not Lithos' own; without what the page shows elsewhere."""
+    own = [(key, value) for key, value in metadata_row(note, namespace).items() if key not in _TOLD]
     some = [(key, value) for key, value in (*own, *note.extra.items()) if value not in (None, [], {}, "")]
-    return [
-        _fact(key, value, is_own=place < len(own)) for place, (key, value) in enumerate(some[:MOST_FACTS])
-    ]
+    return [(key, _text_of(value)) for key, value in some[:MOST_FACTS]]
 
 
-def _fact(key: str, value: Any, *, is_own: bool) -> Fact:
+def _text_of(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return Fact(key, ", ".join(value[:MOST_FACTS]))
-    if not isinstance(value, str):
-        return Fact(key, json.dumps(value, ensure_ascii=False, default=str)[:LONGEST_FACT])
-    if is_own and key.endswith("_at"):
-        return Fact(key, value, "time")
-    return Fact(
-        key, value, "url" if key == "source_url" and value.startswith(("https://", "http://")) else "text"
+        return ", ".join(value[:MOST_FACTS])
+    return (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)[:LONGEST_FACT]
     )
 
 
-def _old(read: ReadNote) -> dict[str, Any] | None:
-    """Of an earlier version: which, when, by whom, and which is current."""
-    kept = read.kept
-    if kept is None or kept.row.version == kept.current_version:
-        return None
-    row = kept.row
-    return {
-        "version": row.version,
-        "at": format_time(row.at),
-        "agent": row.agent,
-        "op": row.op,
-        "current": kept.current_version,
-    }
+@frozen
+class Reason:
+    """One cause; `kind` is `up`, `down` or `same`; it may lead somewhere, and have a time."""
+
+    text: str
+    kind: str = "down"
+    href: str = ""
+    at: str = ""
 
 
-def _titles(notes: Any, related: Mapping[str, Any] | None) -> dict[str, str]:
-    """Titles of the notes at the ends of typed edges."""
-    if related is None:
-        return {}
-    edges = related["edges"]
-    ends = {edge["to_id"] for edge in edges["outgoing"]} | {edge["from_id"] for edge in edges["incoming"]}
-    return {each: entry.note.title for each in ends if (entry := notes.get(each)) is not None}
+def reasons(
+    note_id: str,
+    stats: Mapping[str, Any] | None,
+    warnings: Sequence[NoteWarning],
+    versions: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> list[Reason]:
+    """What raises or lowers a note in searches and retrievals, the gravest first."""
+    found = [_of_warning(warning) for warning in warnings]
+    if stats is not None:
+        found += _of_feedback(stats)
+    found += _of_changes(note_id, versions, now)
+    return found
+
+
+def _of_warning(warning: NoteWarning) -> Reason:
+    is_other = warning.kind in ("suspect", "superseded", "contradicted")
+    return Reason(_WARNED[warning.kind], href=f"/console/notes/{warning.id}" if is_other else "")
+
+
+def _of_feedback(stats: Mapping[str, Any]) -> list[Reason]:
+    found: list[Reason] = []
+    misleading, ignored, cited = stats["misleading_count"], stats["ignored_count"], stats["cited_count"]
+    if misleading:
+        found.append(
+            Reason(
+                f"Agents said {_times(misleading)} that it misled them; each took some of its salience, and "
+                f"{STRIKES} quarantine it."
+            )
+        )
+    if ignored > PATIENCE and ignored > cited:
+        found.append(Reason(f"It was returned and not used {_times(ignored)}, more often than it was cited."))
+    if stats["last_decay_applied_at"]:
+        found.append(
+            Reason("It was not used for some time, so its salience faded.", at=stats["last_decay_applied_at"])
+        )
+    if cited:
+        found.append(Reason(f"Tasks cited it {_times(cited)}.", "up", at=stats["last_used_at"] or ""))
+    return found
+
+
+def _of_changes(note_id: str, versions: Sequence[Mapping[str, Any]], now: datetime) -> list[Reason]:
+    found: list[Reason] = []
+    for row in versions[:5]:
+        if now - parse_time(row["at"]) > RECENT or not set(row["changed"]) - _ENRICHED:
+            continue
+        changed = ", ".join(str(key) for key in row["changed"][:6])
+        text = f"{row['agent']} changed {changed} (version {row['version']})" + (
+            "; searches match the new text." if _SEARCHED & set(row["changed"]) else "."
+        )
+        found.append(Reason(text, "same", f"/console/notes/{note_id}/diff?to={row['version']}", row["at"]))
+    return found
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"

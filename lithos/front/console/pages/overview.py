@@ -15,9 +15,8 @@ from quart import Blueprint, Response, redirect, request
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import Event
-from lithos.front.console.charts import sparkline
 from lithos.front.console.console import Console
-from lithos.front.console.formats import query_with
+from lithos.front.console.formats import query_with, sparkline, whole
 from lithos.front.console.summary import Summaries, Summary
 from lithos.services.tasks.event_stream import JournalPage, Wanted
 from lithos.stores.sqlite import DatabaseFailed
@@ -112,20 +111,12 @@ class Happenings:
         draft = event.draft
         payload = draft.payload
         ids = [payload.get(name) for name in ("id", "from_id", "to_id", "knowledge_id")]
-        titles = {note_id: self._title(note_id) for note_id in ids if isinstance(note_id, str)}
-        told: Markup = self._sentence(
-            draft.type, draft.agent, _texts(payload), draft.tags, titles | dict(task_titles)
-        )
+        entries = {note_id: self._catalogue.get(note_id) for note_id in ids if isinstance(note_id, str)}
+        titles = {note_id: entry.note.title if entry else "" for note_id, entry in entries.items()}
+        # Sentences show nothing but texts and numbers.
+        texts = {name: value for name, value in payload.items() if isinstance(value, str | int | float)}
+        told: Markup = self._sentence(draft.type, draft.agent, texts, draft.tags, titles | dict(task_titles))
         return Markup(" ".join(told.split()))  # noqa: S704 - what the template rendered
-
-    def _title(self, note_id: str) -> str:
-        entry = self._catalogue.get(note_id)
-        return "" if entry is None else entry.note.title
-
-
-def _texts(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload with every value that is no text or number left out: sentences show nothing else."""
-    return {name: value for name, value in payload.items() if isinstance(value, str | int | float)}
 
 
 #: Events on the page when it is loaded, those of the longer page, and at most while it is open.
@@ -134,8 +125,6 @@ SHOWN, MORE_SHOWN, MOST_SHOWN = 50, 100, 200
 ROOM: Final = 100_000
 #: Samples of a minute.
 MINUTE: Final = 4
-#: Digits of a position in the journal.
-_DIGITS: Final = 18
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -173,8 +162,7 @@ class OverviewPage:
         """The rows of events later than `after`."""
         if "partial" not in request.args:
             return redirect(f"/console/{query_with(request.args, after=None)}".removesuffix("?"))
-        given = request.args.get("after", "")
-        after = int(given) if given.isascii() and given.isdigit() and len(given) <= _DIGITS else 0
+        after = whole(request.args.get("after"), 18) or 0
         return await self._console.show(
             "feed.html", **await self._events(MOST_SHOWN if after else SHOWN, after)
         )
@@ -194,13 +182,8 @@ class OverviewPage:
             titles = await activity.task_titles(self._happenings.unknown(page.events))
         except DatabaseFailed as failure:
             return context | {"trouble": str(failure), "rows": tuple, "count": 0, "is_cut": False}
-        rows = partial(self._happenings.rows, page.events, titles, room)
-        return context | {
-            "rows": rows,
-            "count": len(page.events),
-            "position": page.head,
-            "is_cut": page.is_cut,
-        }
+        rows, count = partial(self._happenings.rows, page.events, titles, room), len(page.events)
+        return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}
 
 
 def _state(summary: Summary) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from lithos.core.errors import LithosError
 from lithos.core.learning.memory import Receipt
 from lithos.core.text.snippet import Terms, mark_matches
 from lithos.front.console.console import Console, Refused
-from lithos.front.console.formats import plural, readable
-from lithos.services.retrieve.questions import PRIVATE
+from lithos.front.console.formats import plural, readable, whole
 from lithos.services.search.explaining import Explained, Explanation
 from lithos.services.search.search import MODES, SearchRequest
 from lithos.stores.indexes.fulltext_query import Filters
@@ -41,6 +40,9 @@ _UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     RETRIEVE: ("author", "entities", "threshold", "seed_ids"),
     **dict.fromkeys(MODES, ("namespace", "task_id")),
 }
+FILTERS: Final = (
+    "tags", "path_prefix", "author", "namespace", "entities", "threshold", "seed_ids", "task_id"
+)  # fmt: skip
 _NAMES: Final = {
     "author": "the author", "entities": "entities", "threshold": "the threshold", "seed_ids": "start notes",
     "namespace": "the namespace", "task_id": "the task",
@@ -52,90 +54,85 @@ def add_routes(console: Console, app: Blueprint) -> None:
     app.get("/search", endpoint="search")(SearchPage(console).show)
 
 
-@frozen
+@frozen(kw_only=True)
 class Asked:
-    """The form as it was submitted."""
+    """The form as it was submitted; `filters` has the texts of all its other fields by their names."""
 
     q: str
     mode: str
     against: str
-    tags: str
-    path_prefix: str
-    author: str
-    namespace: str
-    entities: str
-    threshold: str
-    seed_ids: str
-    task_id: str
     depth: int
     limit: int
     offset: int
+    filters: Mapping[str, str]
 
     @classmethod
     def read(cls, args: Mapping[str, str]) -> Asked:
         """From a query string; what is no choice is the usual one."""
-
-        def text(name: str) -> str:
-            return args.get(name, "").strip()
-
-        mode, against, limit = text("mode"), text("against"), _whole(text("limit"))
+        given = {name: args.get(name, "").strip() for name in ("mode", "against", "limit", "depth", "offset")}
+        mode, against, limit = given["mode"], given["against"], whole(given["limit"])
         return cls(
             q=args.get("q", ""),
             mode=mode if mode in ALL_MODES else MODES[0],
             against=against if against in ALL_MODES and against != mode else "",
-            tags=text("tags"),
-            path_prefix=text("path_prefix"),
-            author=text("author"),
-            namespace=text("namespace"),
-            entities=text("entities"),
-            threshold=text("threshold"),
-            seed_ids=text("seed_ids"),
-            task_id=text("task_id"),
-            depth=min(3, max(1, _whole(text("depth")) or 2)),
+            depth=min(3, max(1, whole(given["depth"]) or 2)),
             limit=limit if limit in LIMITS else LIMITS[0],
-            offset=max(0, _whole(text("offset")) or 0),
+            offset=whole(given["offset"]) or 0,
+            filters={name: args.get(name, "").strip() for name in FILTERS},
         )
 
     @property
     def is_empty(self) -> bool:
         """Nothing to look for."""
-        return not self.q.strip() and not (self.mode == "graph" and self.seed_ids)
-
-    @property
-    def has_filters(self) -> bool:
-        """Whether a filter is set."""
-        return any((self.tags, self.path_prefix, self.author, self.namespace, self.entities, self.threshold,
-                    self.seed_ids, self.task_id))  # fmt: skip
+        return not self.q.strip() and not (self.mode == "graph" and self.filters["seed_ids"])
 
     def ignored_by(self, mode: str) -> list[str]:
         """The filters that were given and that a mode does not know."""
-        return [_NAMES[name] for name in _UNKNOWN[mode] if getattr(self, name)]
+        return [_NAMES[name] for name in _UNKNOWN[mode] if self.filters[name]]
+
+    def arguments(self, mode: str) -> dict[str, Any]:
+        """Those of the tool that answers in a mode."""
+        texts = self.filters
+        wanted = {
+            "query": self.q,
+            "limit": self.limit,
+            "offset": self.offset or None,
+            "tags": _items(texts["tags"]),
+            "path_prefix": texts["path_prefix"] or None,
+        }
+        if mode == RETRIEVE:
+            return wanted | {
+                "namespace_filter": _items(texts["namespace"]),
+                "task_id": texts["task_id"] or None,
+                "surface_conflicts": True,
+            }
+        walk = {"seed_ids": _items(texts["seed_ids"]), "graph_depth": self.depth} if mode == "graph" else {}
+        return (
+            wanted
+            | walk
+            | {
+                "mode": mode,
+                "author": texts["author"] or None,
+                "entities": _items(texts["entities"]),
+                "threshold": _threshold(texts["threshold"]),
+            }
+        )
 
 
-@frozen
-class Part:
-    """One part of a score, as a piece of a bar: where it begins and how long it is, 0..100."""
-
-    name: str
-    start: float
-    length: float
-    value: float
+#: One part of a score, as a piece of a bar: its name, where it begins and how long it is, 0..100, its value.
+Piece = tuple[str, float, float, float]
 
 
 @frozen(kw_only=True)
 class Row:
-    """One result: the tool's row, why it is there, and where it stands in the other ranking."""
+    """One result: the tool's row, and why it is there."""
 
     place: int
     data: Mapping[str, Any]
     why: Explanation | None
-    parts: Sequence[Part]
+    parts: Sequence[Piece]
     #: What a retrieval adds to the score of the search: what the note was cited for.
     memory: float | None = None
-    #: Places gained (positive) or lost against the other ranking; None: it is not there.
-    move: int | None = None
-    #: There is another ranking.
-    is_compared: bool = False
 
 
 @frozen(kw_only=True)
@@ -154,6 +151,8 @@ class Column:
     terms: Terms = field(factory=Terms)
     status: int = 200
     next_offset: int | None = None
+    #: The places of the notes in the other ranking, where there is one.
+    others: Mapping[str, int] | None = None
 
     @property
     def announcement(self) -> str:
@@ -180,13 +179,16 @@ class SearchPage:
             if asked.against:
                 columns.append(await self._ask(asked, asked.against, is_live=is_partial))
         if len(columns) == 2:
-            columns[1] = _moved(columns[1], columns[0])
+            other = columns[0]
+            places = (
+                None if other.refusal or other.hint else {row.data["id"]: row.place for row in other.rows}
+            )
+            columns[1] = evolve(columns[1], others=places)
         return await self._console.show(
             "search_results.html" if is_partial else "search.html",
             status=max([200, *(column.status for column in columns)]) if not is_partial else 200,
             asked=asked,
             columns=columns,
-            gone=_gone(*columns) if len(columns) == 2 else [],
             recent=await self._recent() if asked.is_empty else [],
             modes=ALL_MODES,
             limits=LIMITS,
@@ -202,7 +204,8 @@ class SearchPage:
             )
             return Column(mode=mode, hint=hint)
         try:
-            answer = await (self._retrieve(asked) if mode == RETRIEVE else self._search(asked, mode))
+            tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"
+            answer = await self._console.call(tool, agent_id=self._console.agent, **asked.arguments(mode))
         except Refused as refused:
             return Column(mode=mode, refusal=refused.message, status=refused.status)
         results = answer.get("results", [])
@@ -219,53 +222,22 @@ class SearchPage:
             next_offset=asked.offset + len(results) if len(results) >= asked.limit else None,
         )
 
-    async def _search(self, asked: Asked, mode: str) -> Mapping[str, Any]:
-        return await self._console.call(
-            "lithos_search",
-            query=asked.q,
-            mode=mode,
-            limit=asked.limit,
-            offset=asked.offset or None,
-            tags=_items(asked.tags),
-            author=asked.author or None,
-            path_prefix=asked.path_prefix or None,
-            entities=_items(asked.entities),
-            threshold=_threshold(asked.threshold),
-            seed_ids=_items(asked.seed_ids) if mode == "graph" else None,
-            graph_depth=asked.depth if mode == "graph" else None,
-            agent_id=self._console.agent,
-        )
-
-    async def _retrieve(self, asked: Asked) -> Mapping[str, Any]:
-        return await self._console.call(
-            "lithos_retrieve",
-            query=asked.q,
-            limit=asked.limit,
-            offset=asked.offset or None,
-            namespace_filter=_items(asked.namespace),
-            tags=_items(asked.tags),
-            path_prefix=asked.path_prefix or None,
-            task_id=asked.task_id or None,
-            surface_conflicts=True,
-            agent_id=self._console.agent,
-        )
-
     async def _explain(self, asked: Asked, mode: str, note_ids: Sequence[str]) -> Explained:
         """Why; nothing where the search is not answered as it was a moment ago."""
-        is_search = mode != RETRIEVE
+        is_search, told = mode != RETRIEVE, asked.arguments(mode)
         wanted = SearchRequest(
             query=asked.q,
             mode=mode if is_search else "hybrid",
             limit=asked.limit if is_search else asked.limit + asked.offset,
             offset=asked.offset if is_search else 0,
-            threshold=_threshold(asked.threshold) if is_search else None,
+            threshold=told.get("threshold"),
             filters=Filters(
-                tags=tuple(_items(asked.tags) or ()),
-                author=asked.author or None if is_search else None,
-                path_prefix=asked.path_prefix or None,
-                entities=tuple(_items(asked.entities) or ()) if is_search else (),
+                tags=tuple(told["tags"] or ()),
+                author=told.get("author"),
+                path_prefix=told["path_prefix"],
+                entities=tuple(told.get("entities") or ()),
             ),
-            seed_ids=tuple(_items(asked.seed_ids) or ()) if mode == "graph" else (),
+            seed_ids=tuple(told.get("seed_ids") or ()),
             graph_depth=asked.depth,
         )
         try:
@@ -273,22 +245,18 @@ class SearchPage:
         except LithosError:
             return Explained()
 
-    def _is_private(self, receipt: Receipt) -> bool:
-        entries = (self._console.parts.catalogue.get(node.id) for node in receipt.final_nodes)
-        return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
-
-    async def _recent(self) -> list[Mapping[str, Any]]:
+    async def _recent(self) -> list[tuple[str, Receipt]]:
         """The last questions of retrievals that are not private, each once."""
         try:
             page = await self._console.parts.learning.receipts(ReceiptFilter(), None, LOOKED_AT)
         except DatabaseFailed:
             return []
-        kept: dict[str, Mapping[str, Any]] = {}
+        kept: dict[str, Receipt] = {}
         for receipt in page.receipts:
             question = " ".join(receipt.query.split())
-            if question and question not in kept and not self._is_private(receipt):
-                kept[question] = {"query": question, "agent": receipt.agent_id, "at": receipt.ts}
-        return list(kept.values())[:RECENT]
+            if question and question not in kept and not self._console.is_private(receipt):
+                kept[question] = receipt
+        return list(kept.items())[:RECENT]
 
 
 def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str, offset: int) -> list[Row]:
@@ -304,7 +272,7 @@ def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str,
     return rows
 
 
-def _parts(why: Explanation | None, memory: float | None, longest: float) -> list[Part]:
+def _parts(why: Explanation | None, memory: float | None, longest: float) -> list[Piece]:
     """The parts of a score as pieces of a bar."""
     if why is None or longest <= 0:
         return []
@@ -314,33 +282,13 @@ def _parts(why: Explanation | None, memory: float | None, longest: float) -> lis
         legs = (("words", why.words), ("meaning", why.meaning), ("lead", why.lead))
         named = [(name, leg.part) for name, leg in legs if leg is not None]
     named += [("memory", memory)] if memory is not None and memory > 0 else []
-    parts, start = [], 0.0
+    parts, start = list[Piece](), 0.0
     for name, value in named:
         length = 100 * value / longest
         if length > 0:
-            parts.append(Part(name, round(start, 2), round(length, 2), value))
+            parts.append((name, round(start, 2), round(length, 2), value))
             start += length
     return parts
-
-
-def _moved(column: Column, other: Column) -> Column:
-    """A column with what moved against another one."""
-    places = {row.data["id"]: row.place for row in other.rows}
-    rows = [
-        evolve(
-            row,
-            is_compared=not other.refusal and not other.hint,
-            move=None if (before := places.get(row.data["id"])) is None else before - row.place,
-        )
-        for row in column.rows
-    ]
-    return evolve(column, rows=rows)
-
-
-def _gone(one: Column, other: Column) -> list[Row]:
-    """The rows of the first column that the second has not."""
-    shown = {row.data["id"] for row in other.rows}
-    return [row for row in one.rows if row.data["id"] not in shown]
 
 
 def _items(text: str) -> list[str] | None:
@@ -353,7 +301,3 @@ def _threshold(text: str) -> float | None:
         return float(text) if text else None
     except ValueError:
         return None
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None

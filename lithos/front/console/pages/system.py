@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -13,10 +14,9 @@ from quart import Blueprint, Response, request
 
 from lithos.config.catalogue import SETTINGS, Config, as_public_dict
 from lithos.core.findings import Finding, ok, warn
-from lithos.front.console.charts import Chart, make_chart
 from lithos.front.console.console import Console
-from lithos.front.console.formats import ago
-from lithos.front.console.summary import Summaries, Summary
+from lithos.front.console.formats import Chart, ago, make_chart
+from lithos.front.console.summary import Summaries
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.services.upkeep.inspection import Inspection, Place
 from lithos.services.upkeep.samples import INTERVAL, Sample
@@ -41,14 +41,27 @@ LEAST_SLOTS: Final = 40
 _ROW: Final = 4
 #: Any moment: only the distance is told.
 START: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_MILLI, _MEGA = 1e3, 1e6
+A_MINUTE: Final = "a minute"
+#: What stored values are multiplied by, for a unit.
+_FACTORS: Final = {"ms": 1e3, "MB": 1 / 1e6, "": 1.0}
+#: Key, title and unit of each chart, and its lines: their names, and what they are of a sample.
+CHARTS: Final = (
+    ("writes", "Writes", A_MINUTE, (("writes", "writes"),)),
+    ("searches", "Searches", A_MINUTE, (("searches", "searches"),)),
+    ("calls", "Tool calls", A_MINUTE, (("calls", "calls"), ("refused", "errors"))),
+    ("write-times", "Write time", "ms", (("median", "write_p50"), ("95 %", "write_p95"))),
+    ("search-times", "Search time", "ms", (("median", "search_p50"), ("95 %", "search_p95"))),
+    ("memory", "Memory", "MB", (("resident", "memory"),)),
+    ("subscribers", "Open event streams", "", (("streams", "subscribers"),)),
+)
 #: Tokens that are listed.
 MOST_TOKENS: Final = 100
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the page."""
+    """Add the page, and that of all components for those who build pages (not linked)."""
     app.get("/system")(SystemPage(console, Summaries(console), _make_inspection(console)).system)
+    app.get("/components", endpoint="components")(partial(console.show, "components.html"))
 
 
 @frozen
@@ -80,7 +93,7 @@ class SystemPage:
             minutes=list(minutes(samples)),
             changed=[each for each in configuration if each.source is not None],
             sections=sections(configuration),
-            indexes=_indexes(summary),
+            indexes=_indexes(summary.numbers),
             most_tokens=MOST_TOKENS,
             tokens=parts.keyring.named if self._console.principal.may("admin") else (),
         )
@@ -88,37 +101,16 @@ class SystemPage:
 
 def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
     """The last hour: rates, durations in milliseconds, memory in megabytes."""
-    slots = slots_of(samples)
 
-    def scaled(name: str, factor: float) -> list[float | None]:
-        values = [getattr(each, name) for each in samples]
-        return [None if value is None else value * factor for value in values]
+    def series(name: str, unit: str) -> list[float | None]:
+        if unit == A_MINUTE:
+            return [each.a_minute(getattr(each, name)) for each in samples]
+        values = (getattr(each, name) for each in samples)
+        return [None if value is None else value * _FACTORS[unit] for value in values]
 
-    def rate(name: str) -> list[float | None]:
-        return [each.a_minute(getattr(each, name)) for each in samples]
-
-    return (
-        make_chart("writes", "Writes", "a minute", [("writes", rate("writes"))], slots),
-        make_chart("searches", "Searches", "a minute", [("searches", rate("searches"))], slots),
-        make_chart(
-            "calls", "Tool calls", "a minute", [("calls", rate("calls")), ("refused", rate("errors"))], slots
-        ),
-        make_chart(
-            "write-times",
-            "Write time",
-            "ms",
-            [("median", scaled("write_p50", _MILLI)), ("95 %", scaled("write_p95", _MILLI))],
-            slots,
-        ),
-        make_chart(
-            "search-times",
-            "Search time",
-            "ms",
-            [("median", scaled("search_p50", _MILLI)), ("95 %", scaled("search_p95", _MILLI))],
-            slots,
-        ),
-        make_chart("memory", "Memory", "MB", [("resident", scaled("memory", 1 / _MEGA))], slots),
-        make_chart("subscribers", "Open event streams", "", [("streams", scaled("subscribers", 1.0))], slots),
+    return tuple(
+        make_chart(key, title, unit, [(line, series(name, unit)) for line, name in lines], slots_of(samples))
+        for key, title, unit, lines in CHARTS
     )
 
 
@@ -127,34 +119,10 @@ def slots_of(samples: Sequence[Sample]) -> int:
     return max(len(samples), LEAST_SLOTS)
 
 
-@frozen
-class Minute:
-    """Some samples in one row: counts summed, the highest of the durations (seconds), the last memory."""
-
-    at: Any
-    calls: float
-    errors: float
-    writes: float
-    searches: float
-    write_p95: float | None
-    search_p95: float | None
-    memory: int
-
-
-def minutes(samples: Sequence[Sample]) -> Iterator[Minute]:
-    """The samples as rows, newest first."""
+def minutes(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+    """The samples of each minute, the newest minute first."""
     for end in range(len(samples), 0, -_ROW):
-        group = samples[max(end - _ROW, 0) : end]
-        yield Minute(
-            group[-1].at,
-            sum(each.calls for each in group),
-            sum(each.errors for each in group),
-            sum(each.writes for each in group),
-            sum(each.searches for each in group),
-            max((each.write_p95 for each in group if each.write_p95 is not None), default=None),
-            max((each.search_p95 for each in group if each.search_p95 is not None), default=None),
-            group[-1].memory,
-        )
+        yield samples[max(end - _ROW, 0) : end]
 
 
 def _make_inspection(console: Console) -> Inspection:
@@ -219,27 +187,16 @@ def sections(settings: Sequence[ConfiguredSetting]) -> list[tuple[str, list[Conf
     return [(name, list(group)) for name, group in groupby(settings, lambda each: each.key.partition(".")[0])]
 
 
-@frozen
-class IndexLine:
-    """One index: how many of how many it has."""
-
-    name: str
-    done: int
-    total: int
-    note: str
-
-
-def _indexes(summary: Summary) -> list[IndexLine]:
-    told = summary.numbers
+def _indexes(told: Mapping[str, Any] | None) -> list[tuple[str, int, int, str]]:
+    """Of each index its name, how many of how many it has, and of what."""
     if told is None:
         return []
-    tier = str(told["embedding_tier"])
     lines = [
-        IndexLine("Full text", told["tantivy_doc_count"], told["documents"], "notes"),
-        IndexLine("Meaning", told["chunks"], max(told["chunks"], 0), "chunks"),
+        ("Full text", told["tantivy_doc_count"], told["documents"], "notes"),
+        ("Meaning", told["chunks"], told["chunks"], "chunks"),
     ]
-    if tier != "static" or told["embedding_done"]:
-        lines.append(IndexLine("Accurate tier", told["embedding_done"], told["embedding_total"], "chunks"))
+    if told["embedding_tier"] != "static" or told["embedding_done"]:
+        lines.append(("Accurate tier", told["embedding_done"], told["embedding_total"], "chunks"))
     return lines
 
 

@@ -1,53 +1,40 @@
-"""`/console/tasks`: the board of tasks, and the form for a new one."""
+"""`/console/tasks`: the board and the form for a new task; `/console/tasks/ID`: one task.
+
+What people may do with a task: cancel it, resolve a gate, release a claim.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from hashlib import blake2b
 from secrets import token_urlsafe
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define, field, frozen
+from markupsafe import Markup
 from quart import Blueprint, request
 
+from lithos.core.errors import ClaimNotFound, StaleFence
+from lithos.core.tasks.commands import ReleaseClaim
 from lithos.core.tasks.graph import GATE_TYPES
-from lithos.core.tasks.model import TASK_TYPES
-from lithos.front.console.console import Console, Form, Refused
-from lithos.services.tasks.board import (
-    BLOCKED,
-    CLAIMED,
-    COLUMNS,
-    DONE,
-    EPICS,
-    GATES,
-    READY,
-    BoardFilter,
-)
+from lithos.core.tasks.model import TASK_TYPES, aspect_key
+from lithos.front.console.console import Console, Form, Refused, given, given_offset
+from lithos.front.console.formats import as_json, readable, told, told_ids, whole
+from lithos.front.console.markdown import render_markdown
+from lithos.services.tasks.board import COLUMNS, BoardFilter
+from lithos.services.tasks.dossier import Effects
+from lithos.stores.coordination.board_rows import HeldClaim
 
 #: Cards of a column beside others, and alone.
 CARDS: Final = 25
 CARDS_ALONE: Final = 100
-#: Characters of a filter.
-LONGEST_FILTER: Final = 1_000
 #: Forms that were refused and wait to be shown again; and characters of each that are kept.
 MOST_DRAFTS: Final = 20
 LONGEST_DRAFT: Final = 200_000
-#: Name, what stands on it, and what to do where nothing does.
-TITLES: Final = {
-    READY: ("Ready", "Can start, and nobody is on it.", "Nothing can start that is not taken already."),
-    BLOCKED: ("Blocked", "Waits for something else.", "Nothing waits for anything."),
-    CLAIMED: ("Claimed", "An agent is on it.", "No agent holds a task now."),
-    DONE: ("Done", "Completed or cancelled, the latest first.", "Nothing is done yet."),
-    GATES: ("Gates", "Hold tasks back until something outside has happened.", "No gate is open."),
-    EPICS: ("Epics", "Made of other tasks.", "No epic is open."),
-}
-
-
-def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the board and the form for a new task."""
-    pages = BoardPages(console)
-    app.get("/tasks")(pages.board)
-    app.get("/tasks/new")(console.only("write", pages.new))
-    app.post("/tasks/new")(console.change(pages.create))
 
 
 @define(eq=False)
@@ -60,22 +47,23 @@ class BoardPages:
 
     async def board(self) -> Any:
         """All columns, or one of them in pages."""
-        wanted = BoardFilter(project=_given("project"), tag=_given("tags"), agent=_given("agent"))
+        filters = {name: text for name in ("project", "tags", "agent") if (text := given(name))}
+        wanted = BoardFilter(
+            project=filters.get("project"), tag=filters.get("tags"), agent=filters.get("agent")
+        )
         only = request.args.get("column")
         if only is not None and only not in COLUMNS:
             raise Refused(f"The board has the columns {', '.join(COLUMNS)}. Choose one of them.", 404)
-        offset = _offset() if only else 0
+        offset = given_offset() if only else 0
         limit = CARDS_ALONE if only else CARDS
         columns = await self._console.parts.board.columns(wanted, limit, only=only, offset=offset)
-        filters = {"project": wanted.project, "tags": wanted.tag, "agent": wanted.agent}
         return await self._console.show(
             "tasks.html",
             columns=columns,
-            titles=TITLES,
             only=only,
             offset=offset,
             limit=limit,
-            filters={name: value for name, value in filters.items() if value},
+            filters=filters,
             is_empty=wanted.is_empty and not any(column.total for column in columns.values()),
         )
 
@@ -83,19 +71,15 @@ class BoardPages:
         """The form for a new task."""
         draft = self._drafts.get(request.args.get("draft", ""), {})
         return await self._console.show(
-            "task_new.html", draft=draft, kinds=TASK_TYPES, gates=GATE_TYPES, parent=_given("parent")
+            "task_new.html", draft=draft, kinds=TASK_TYPES, gates=GATE_TYPES, parent=given("parent")
         )
 
     async def create(self, form: Form) -> str:
         """Create a task in the name of the person; a refused form is shown again with what was typed."""
         kind = form.get("task_type", "task")
-        metadata: dict[str, Any] = {}
-        if project := form.get("project", "").strip():
-            metadata["project"] = project
+        fields = {"project": form.get("project", "")}
         if kind == "gate":
-            metadata["gate_type"] = form.get("gate_type", "human")
-            if ready_at := form.get("ready_at", "").strip():
-                metadata["ready_at"] = ready_at
+            fields |= {"gate_type": form.get("gate_type", "human"), "ready_at": form.get("ready_at", "")}
         try:
             answer = await self._console.call(
                 "lithos_task_create",
@@ -104,7 +88,7 @@ class BoardPages:
                 description=form.get("description", "").replace("\r\n", "\n") or None,
                 tags=[tag for each in form.get("tags", "").split(",") if (tag := each.strip())],
                 task_type=kind,
-                metadata=metadata,
+                metadata={name: text.strip() for name, text in fields.items() if text.strip()},
                 parent_task_id=form.get("parent_task_id", "").strip() or None,
                 depends_on=form.get("depends_on", "").replace(",", " ").split() or None,
             )
@@ -122,10 +106,227 @@ class BoardPages:
         return f"/console/tasks/new?draft={key}"
 
 
-def _given(name: str) -> str | None:
-    return request.args.get(name, "").strip()[:LONGEST_FILTER] or None
+#: Characters of a description, of one finding in the list, and of a finding alone.
+LONGEST_TEXT: Final = 40_000
+LONGEST_FINDING: Final = 1_500
+LONGEST_METADATA: Final = 4_000
+#: Findings of a page; events and receipts that are listed.
+FINDINGS: Final = 50
+MOST_RECEIPTS: Final = 50
+MOST_EVENTS: Final = 100
+#: Rows of a list of consequences.
+MOST_LISTED: Final = 50
+_WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,500})")
 
 
-def _offset() -> int:
-    text = request.args.get("offset", "0")
-    return int(text) if text.isdecimal() and len(text) <= 9 else 0
+@frozen
+class Closing:
+    """A way to close a task: what it is called and asked with, its tool, and what is said once it is done.
+
+    `field` of the form goes to the tool under the same name; what comes of it says `task_asked.html`.
+    """
+
+    question: str
+    button: str
+    tool: str
+    field: str
+    done: Callable[[Mapping[str, Any]], str]
+    is_for_gates: bool = False
+
+
+def _started(answer: Mapping[str, Any]) -> str:
+    count = len(answer.get("unblocked", ()))
+    tasks = {0: "No task can start by it alone.", 1: "1 task can start now."}
+    return f"The gate is resolved. {tasks.get(count, f'{count} tasks can start now.')}"
+
+
+CLOSINGS: Final[Mapping[str, Closing]] = {
+    "cancel": Closing(
+        "Cancel “{}”?",
+        "Cancel the task",
+        "lithos_task_cancel",
+        "reason",
+        lambda answer: "The task is cancelled.",
+    ),
+    "resolve": Closing(
+        "Resolve the gate “{}”?",
+        "Resolve the gate",
+        "lithos_task_complete",
+        "outcome",
+        _started,
+        is_for_gates=True,
+    ),
+}
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the board, the form for a new task, the page of a task, and its changes."""
+    board, pages = BoardPages(console), TaskPages(console)
+    app.get("/tasks")(board.board)
+    console.asking(app, "/tasks/new", board.new, board.create)
+    app.get("/tasks/<task_id>")(pages.task)
+    for name in CLOSINGS:
+        ask, close = partial(pages.ask_closing, name), partial(pages.close, name)
+        console.asking(app, f"/tasks/<task_id>/{name}", ask, close)
+    console.asking(app, "/tasks/<task_id>/release", pages.ask_release, pages.release)
+
+
+@frozen
+class TaskPages:
+    """The pages about one task."""
+
+    _console: Console
+
+    async def task(self, task_id: str) -> Any:
+        """All that belongs to a task."""
+        found = await self._console.parts.dossiers.read(task_id)
+        alone = request.args.get("finding")
+        findings = [one for one in found.findings if alone is None or one.id == alone]
+        if alone is not None and not findings:
+            raise Refused("There is no such finding. Look for it among those of the task.", 404)
+        offset = given_offset(len(findings))
+        shown = findings[::-1][offset : offset + FINDINGS]
+        longest = LONGEST_FINDING if alone is None else LONGEST_TEXT
+        done = next((event.payload for event in found.events if event.type == "task.completed"), None)
+        helped, misled = (
+            (told_ids(done.get(key)) or [])[:MOST_LISTED] if done else []
+            for key in ("cited_nodes", "misleading_nodes")
+        )
+        rest = {k: v for k, v in found.task.metadata.items() if k not in ("project", "gate_type")}
+        named = [one.knowledge_id for one in shown if one.knowledge_id is not None]
+        return await self._console.show(
+            "one_task.html",
+            task=found.task,
+            found=found,
+            description=self._renderer(found.task.description or "", LONGEST_TEXT),
+            longest_text=LONGEST_TEXT,
+            findings=shown,
+            summaries={one.id: self._renderer(one.summary, longest) for one in shown},
+            longest_finding=longest,
+            findings_total=len(findings),
+            findings_limit=FINDINGS,
+            offset=offset,
+            alone=alone,
+            most_events=MOST_EVENTS,
+            receipts=await self._console.parts.learning.read(
+                lambda tables: tables.receipts.of_task(task_id, MOST_RECEIPTS)
+            ),
+            is_completed=done is not None,
+            helped=helped,
+            misled=misled,
+            cited_receipt=told(done.get("receipt_id")) if done else None,
+            titles=await self._console.titles([*named, *helped, *misled]),
+            metadata=as_json(rest, LONGEST_METADATA),
+        )
+
+    def _renderer(self, text: str, most: int) -> Callable[[], Markup]:
+        """Renders a text later, in a worker thread; its links are looked up now."""
+        text, graph = text[:most], self._console.parts.catalogue.graph
+        known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
+        return lambda: render_markdown(text, known.get)
+
+    async def _ask(self, effects: Effects, kind: str, **context: Any) -> Any:
+        return await self._console.show(
+            "task_asked.html", kind=kind, effects=effects, task=effects.task, most=MOST_LISTED, **context
+        )
+
+    async def ask_closing(self, name: str, task_id: str) -> Any:
+        """What closing a task would do."""
+        effects, closing = await self._closable(name, task_id), CLOSINGS[name]
+        return await self._ask(
+            effects,
+            name,
+            title=closing.question.format(readable(effects.task.title, 80)),
+            button=closing.button,
+            field=closing.field,
+            fields={"seen": _digest(effects)},
+        )
+
+    async def close(self, name: str, form: Form, task_id: str) -> str:
+        """Close a task in the name of the person. Raises `Refused` unless its effects are those shown."""
+        closing = CLOSINGS[name]
+        if form.get("seen") != _digest(await self._closable(name, task_id)):
+            raise Refused(
+                "Nothing was changed: what this would do has changed since you looked, as somebody claimed, "
+                "closed or linked a task. Begin again at the page of the task.",
+                409,
+            )
+        given = {closing.field: form.get(closing.field, "").strip() or None}
+        try:
+            answer = await self._console.call(
+                closing.tool, task_id=task_id, agent=self._console.agent, **given
+            )
+        except Refused as refusal:
+            if refusal.code != "task_not_found":
+                raise
+            raise Refused(f"Nothing was changed. {refusal.message}", 409, refusal.code) from refusal
+        self._console.tell(closing.done(answer))
+        return f"/console/tasks/{task_id}"
+
+    async def _closable(self, name: str, task_id: str) -> Effects:
+        """The effects of closing a task that the person may close: their own, or any as `admin`."""
+        effects = await self._console.parts.dossiers.effects(task_id)
+        if not effects.task.is_open:
+            raise Refused(f"The task is {effects.task.status} already; nothing was changed.", 409)
+        self._console.demand_of(effects.task.created_by)
+        if CLOSINGS[name].is_for_gates and effects.task.task_type != "gate":
+            raise Refused("This task is no gate: it is done by the agent that works on it.")
+        return effects
+
+    async def ask_release(self, task_id: str) -> Any:
+        """Whose work a release would stop."""
+        effects = await self._console.parts.dossiers.effects(task_id)
+        held = _held(effects.claims, request.args.get("aspect", ""))
+        if held is None:
+            raise Refused("Nobody holds this aspect any more: the claim was released or has expired.", 409)
+        claim = held.claim
+        self._console.demand_of(claim.agent)
+        return await self._ask(
+            effects,
+            "release",
+            held=held,
+            title=f"Release the claim of {readable(claim.agent, 60)}?",
+            button="Release the claim",
+            fields={"aspect": claim.aspect, "agent": claim.agent, "fence": str(claim.fence)},
+        )
+
+    async def release(self, form: Form, task_id: str) -> str:
+        """Release the claim that was shown, and no later one: its fence is compared."""
+        fence, holder = whole(form.get("fence"), 18), form.get("agent", "")
+        if fence is None or not holder:
+            raise Refused("This form does not name a claim. Begin at the page of the task.")
+        self._console.demand_of(holder)
+        command = ReleaseClaim(
+            agent=self._console.agent,
+            task_id=task_id,
+            aspect=form.get("aspect", ""),
+            fence=fence,
+            held_by=holder,
+        )
+        try:
+            await self._console.parts.coordination.run(command)
+        except (StaleFence, ClaimNotFound) as refusal:
+            raise Refused(
+                f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "
+                "task again: somebody else may hold it now.",
+                409,
+            ) from refusal
+        self._console.tell(f"{readable(holder, 60)} holds the aspect no longer.")
+        return f"/console/tasks/{task_id}"
+
+
+def _held(claims: Iterable[HeldClaim], aspect: str) -> HeldClaim | None:
+    wanted = aspect_key(aspect)
+    return next((held for held in claims if aspect_key(held.claim.aspect) == wanted), None)
+
+
+def _digest(effects: Effects) -> str:
+    """A short hash of all consequences that are shown."""
+    seen = [
+        effects.task.status,
+        sorted(held.claim.fence for held in effects.claims),
+        sorted((one.id, [other.id for other in others]) for one, others in effects.direct),
+        sorted(one.id for one in effects.behind),
+        sorted(one.id for one in effects.children),
+    ]
+    return blake2b(json.dumps(seen).encode(), digest_size=9).hexdigest()
