@@ -271,7 +271,7 @@ def _take_place(path: Path, ours: Collection[Identity], now: datetime) -> Path |
 def load_json(text: str | None) -> Any:
     """The value, or None for NULL and for what is no JSON (NaN, which Python would write, included)."""
     try:
-        return json.loads(text, parse_constant=_refuse) if text is not None else None
+        return _DECODER.decode(text if isinstance(text, str) else bytes(text).decode()) if text else None
     except (ValueError, TypeError, RecursionError):
         return None
 
@@ -290,6 +290,10 @@ def load_texts(text: str | None) -> tuple[str, ...]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
+
+
+#: Made once: `json.loads` would make one for each text.
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 _READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI

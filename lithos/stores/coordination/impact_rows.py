@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-import apsw
 from attrs import frozen
 
 from lithos.core.tasks.model import READ
 from lithos.core.times import format_time, parse_time
 from lithos.stores.database import stored_time
+from lithos.stores.table import Rows, listed
 
 CITATION_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS citations(
@@ -71,58 +71,43 @@ class Reader:
     reads: int
 
 
-class ImpactRows:
-    """The rows as one connection sees them; writing needs an open transaction."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+class ImpactRows(Rows):
+    """What rests on notes."""
 
     def cite(self, task_id: str, note_ids: Iterable[str], now: datetime) -> None:
         """The completion of a task cited these notes; again moves the time."""
         moment = format_time(now)
-        self._connection.executemany(
-            "INSERT OR REPLACE INTO citations VALUES(?,?,?)",
-            [(note_id, task_id, moment) for note_id in dict.fromkeys(note_ids)],
-        )
+        rows = [(note_id, task_id, moment) for note_id in dict.fromkeys(note_ids)]
+        self._run_all("INSERT OR REPLACE INTO citations VALUES(?,?,?)", rows)
 
     def cite_journalled(self) -> None:
         """Take over the citations of completions that are still in the journal."""
-        for payload, at in self._connection.execute(_JOURNALLED).fetchall():
-            task_id, cited = _read_completion(str(payload))
+        for payload, at in self._all(_JOURNALLED):
+            task_id, cited = _read_completion(payload)
             if task_id is not None:
-                self.cite(task_id, cited, parse_time(str(at)))
+                self.cite(task_id, cited, parse_time(at))
 
     def tasks(self, note_id: str, most: int) -> list[RestingTask]:
         """At most so many tasks, the newest finding or citation first; a finding counts more."""
-        cited: dict[str, str] = dict(self._rows(_CITED, note_id, most))
-        found: dict[str, str] = dict(self._rows(_FOUND, note_id, most))
+        cited: dict[str, str] = dict(self._all(_CITED, note_id, most))
+        found: dict[str, str] = dict(self._all(_FOUND, note_id, most))
         newest = {task: max(found.get(task) or "", cited.get(task) or "") for task in (*found, *cited)}
         chosen = sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]
-        rows = {row[0]: row for row in self._rows(_TASKS, json.dumps(chosen))}
+        told = {task: (title, status) for task, title, status in self._all(_TASKS, listed(chosen))}
         return [
-            RestingTask(
-                task_id=task,
-                title=rows[task][1],
-                status=rows[task][2],
-                how="finding" if task in found else "cited",
-                at=stored_time(newest[task]),
-            )
+            RestingTask(task, *told[task], "finding" if task in found else "cited", stored_time(newest[task]))
             for task in chosen
-            if task in rows
+            if task in told
         ]
 
     def readers(self, note_id: str, most: int) -> list[Reader]:
         """At most so many agents, who read it last first."""
-        return [
-            Reader(agent, stored_time(at), reads) for agent, at, reads in self._rows(_READERS, note_id, most)
-        ]
+        rows = self._all(_READERS, note_id, most)
+        return [Reader(agent, stored_time(at), reads) for agent, at, reads in rows]
 
     def reverification(self, note_id: str) -> list[str]:
         """The ids of the open tasks and epics that say they are of the re-verification, oldest first."""
-        return [row[0] for row in self._rows(_REVERIFICATION, note_id)]
-
-    def _rows(self, sql: str, *values: str | int) -> list[Any]:
-        return list(self._connection.execute(sql, values))
+        return self._texts(_REVERIFICATION, note_id)
 
 
 def _read_completion(payload: str) -> tuple[str | None, list[str]]:

@@ -31,7 +31,7 @@ def put(rows: TaskRows, name: str, metadata: object = None) -> None:
     rows.put_task(Task(id=name, title=name.upper(), created_by="a", created_at=NOW))
     if metadata is not None:
         text = metadata if isinstance(metadata, str) else json.dumps(metadata)
-        rows._connection.execute("UPDATE tasks SET metadata=? WHERE id=?", (text, name))
+        rows.connection.execute("UPDATE tasks SET metadata=? WHERE id=?", (text, name))
 
 
 def find(rows: TaskRows, task: str, note: str, minutes: int) -> None:
@@ -96,7 +96,7 @@ def test_only_open_tasks_whose_metadata_say_so_are_of_a_re_verification(store: C
     put(rows, "malformed", '{"impact_of": "n"')
     put(rows, "nothing", {})
     put(rows, "closed", {"impact_of": "n"})
-    rows._connection.execute("UPDATE tasks SET status='completed' WHERE id='closed'")
+    rows.connection.execute("UPDATE tasks SET status='completed' WHERE id='closed'")
     assert rows.impact.reverification("n") == ["yes"]
 
 
