@@ -53,7 +53,7 @@ from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.services.retrieve.feedback import Learning
 from lithos.stores.coordination.schema import NoteRows
-from lithos.stores.history.values import HistoryFailed
+from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.indexes.embedder import Embedder
 from lithos.stores.notes.vanished import VanishedFiles
 from lithos.telemetry import get_logger

@@ -20,8 +20,16 @@ from lithos.core.history.versions import RENAMED
 from lithos.stores.database import SET_ASIDE
 from lithos.stores.history.contents import Contents
 from lithos.stores.history.reading import HistoryReading
-from lithos.stores.history.schema import CODES, DELETION, to_number
-from lithos.stores.history.values import HistoryFailed, NewestVersion, NewVersion, PendingVersion, failed
+from lithos.stores.history.schema import (
+    CODES,
+    DELETION,
+    HistoryFailed,
+    NewestVersion,
+    NewVersion,
+    PendingVersion,
+    failed,
+    to_number,
+)
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, quarantine
 
 __all__ = ["HISTORY", "HistoryFailed", "HistoryStore", "NewVersion", "NewestVersion", "PendingVersion"]
