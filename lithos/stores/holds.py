@@ -91,7 +91,7 @@ def hold(path: Path) -> Hold | None:
     except OSError as failure:
         return _without(path, identity, failure)
     try:
-        identity = _identity_of_open(descriptor)
+        identity = identity_of_open(descriptor)
         is_kept = try_flock(descriptor) if path.is_dir() else _try_byte(descriptor)
     except OSError as failure:
         os.close(descriptor)
@@ -161,7 +161,8 @@ def _try_byte(descriptor: int) -> bool:
     return True
 
 
-def _identity_of_open(descriptor: int) -> Identity:
+def identity_of_open(descriptor: int) -> Identity:
+    """Device and inode of an open file."""
     found = os.fstat(descriptor)
     return found.st_dev, found.st_ino
 

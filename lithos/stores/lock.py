@@ -20,7 +20,17 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from lithos.stores import PRIVATE_FOLDER, owner_record
-from lithos.stores.holds import Held, Hold, Identity, hold, identity_of, is_held, places_of, try_flock
+from lithos.stores.holds import (
+    Held,
+    Hold,
+    Identity,
+    hold,
+    identity_of,
+    identity_of_open,
+    is_held,
+    places_of,
+    try_flock,
+)
 from lithos.stores.owner_record import NO_LOCKS, OwnerRecord, encode_owner, read_owner
 from lithos.telemetry import get_logger
 
@@ -196,7 +206,7 @@ class OwnerLock:
             try:
                 if not self._take(descriptor, record):
                     raise AlreadyOwned(self.path, read_owner(self.path))
-                if identity_of(self.path) == _identity(descriptor):
+                if identity_of(self.path) == identity_of_open(descriptor):
                     os.fchmod(descriptor, 0o600)
                     return descriptor
             except BaseException:
@@ -223,7 +233,7 @@ class OwnerLock:
         except AlreadyOwned as other:
             raise OSError(str(other)) from other
         with self._turn:
-            if self._descriptor is None or identity_of(self.path) != _identity(self._descriptor):
+            if self._descriptor is None or identity_of(self.path) != identity_of_open(self._descriptor):
                 raise OSError(f"{self.path} is not this process's: another one may own the data directory")
 
     def restored(self, path: Path, aside: Path | None) -> None:
@@ -298,7 +308,7 @@ class OwnerLock:
     def _confirm_file(self, record: OwnerRecord, descriptor: int) -> None:
         if self._needs_refresh and self._is_taken():
             raise AlreadyOwned(self.path, read_owner(self.path))
-        if identity_of(self.path) != _identity(descriptor):
+        if identity_of(self.path) != identity_of_open(descriptor):
             self._note("removed or replaced")
             owner_record.drop(self.path)  # else a copy of the record would look like another owner's
             try:
@@ -351,11 +361,6 @@ def _write(descriptor: int, record: OwnerRecord) -> None:
     data = encode_owner(record)
     os.pwrite(descriptor, data, 0)
     os.ftruncate(descriptor, len(data))
-
-
-def _identity(descriptor: int) -> Identity:
-    found = os.fstat(descriptor)
-    return found.st_dev, found.st_ino
 
 
 def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from lithos.core.times import format_time
+from lithos.stores import replace_file
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.migrations")
@@ -98,9 +99,4 @@ def _read_registry(path: Path) -> dict[str, Any]:
 
 def _write_registry(path: Path, registry: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(registry, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    replace_file(path, json.dumps(registry, indent=2).encode())

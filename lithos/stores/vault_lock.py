@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from lithos.stores import state_folder
 from lithos.stores.holds import Held, Hold, hold, identity_of, try_flock
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from lithos.stores.owner_record import OwnerRecord
@@ -183,8 +184,5 @@ def lock_of(data: Path, vault: Path | None, environment: Mapping[str, str] | Non
     path = data / ".lithos" / "lock"
     if vault is None:
         return OwnerLock(path)
-    given = os.environ if environment is None else environment
-    state = Path(given.get("XDG_STATE_HOME", ""))
-    if not state.is_absolute():  # the XDG specification ignores relative ones
-        state = Path(os.path.expanduser("~/.local/state"))
-    return OwnerLock(path, vault=VaultLock(vault, data, state / "lithos" / "vaults"))
+    state = state_folder(os.environ if environment is None else environment)
+    return OwnerLock(path, vault=VaultLock(vault, data, state / "vaults"))

@@ -56,8 +56,8 @@ from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
 from lithos.stores.history.store import HistoryFailed, NewVersion
+from lithos.stores.notes.displaced import Moves
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import (
     FileBusy,
     FileChanged,

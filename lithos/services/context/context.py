@@ -31,7 +31,7 @@ from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.retrieve import RetrieveRequest
 from lithos.services.tasks.coordination import Coordination, TaskSheet
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.context")

@@ -48,7 +48,7 @@ from lithos.services.notes.sections import OutlineRow, Sections
 from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts
 from lithos.services.opening import Opening
 from lithos.services.search.search import Search
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.notes.lookup import AliasedPath
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.

@@ -29,7 +29,7 @@ from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.services.notes.knowledge import BUSY_PATIENCE, BUSY_PAUSE, LONGEST_BUSY_PAUSE, WRITE_DEADLINE
-from lithos.stores.notes.moves import MoveIntent, Moves
+from lithos.stores.notes.displaced import MoveIntent, Moves
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.moving")

@@ -7,8 +7,8 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.notes.file_names import same_name
-from lithos.stores.notes.attachments import Attachment, open_attachment
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import Attachment, open_attachment
 
 #: Bytes read at once.
 CHUNK = 256 * 1024

@@ -36,7 +36,7 @@ from lithos.services.retrieve.candidates import Chosen, Gate, Ranking, Selection
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.search import Hit
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.retrieve")

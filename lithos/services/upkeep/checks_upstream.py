@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, ok, warn
+from lithos.stores.importing.upstream import unknown_columns
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
-from lithos.stores.upstream.unknown import unknown_columns
 
 #: Files and folders that this server never makes, from the data directory on.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")

@@ -7,7 +7,7 @@ Specified in docs/spec/coordination.md §1.
 `claim_ends`: each claim with what its aspect is compared by, and whether its expiry was told.
 `unreadable_times`: what stood in the place of a time and was none, when the times were rewritten.
 Triggers keep them in step also with a version that knows nothing of them.
-`citations`: the notes that completions cited (`impact_rows`).
+`citations`: the notes that completions cited (`ImpactRows`).
 
 The migration is idempotent. Indexes are separate, because an older file gets its missing columns before an
 index may name them. Note records are facts that the note files do not hold themselves:
@@ -32,7 +32,7 @@ from lithos.core.notes.model import Standing
 from lithos.core.principals import MIGRATION_AGENT
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.core.times import format_time
-from lithos.stores.coordination.impact_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
+from lithos.stores.coordination.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import EPOCH, add_missing_columns, read_time
 from lithos.stores.sqlite import load_object

@@ -24,7 +24,7 @@ from lithos.core.tasks.model import (
     aspect_key,
 )
 from lithos.core.times import format_time
-from lithos.stores.coordination.impact_rows import ImpactRows
+from lithos.stores.coordination.board_rows import ImpactRows
 from lithos.stores.coordination.ready_rows import CLAIMS, ReadyRows
 from lithos.stores.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table
 

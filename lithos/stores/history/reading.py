@@ -18,12 +18,13 @@ from lithos.core.history.retention import KeptVersion
 from lithos.core.history.versions import VersionRow
 from lithos.core.plan import Place
 from lithos.stores.database import SET_ASIDE, Keeper, Layout, LearningDatabase
-from lithos.stores.history.contents import Contents, DamagedContent
 from lithos.stores.history.schema import (
     COLUMNS,
     DELETION,
     JOINED,
     TABLES,
+    Contents,
+    DamagedContent,
     HistoryFailed,
     NewestVersion,
     PendingVersion,

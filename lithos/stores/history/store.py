@@ -18,11 +18,11 @@ import attrs
 from lithos.core.history.changes import BODY, PATH, have_same_body
 from lithos.core.history.versions import RENAMED
 from lithos.stores.database import SET_ASIDE
-from lithos.stores.history.contents import Contents
 from lithos.stores.history.reading import HistoryReading
 from lithos.stores.history.schema import (
     CODES,
     DELETION,
+    Contents,
     HistoryFailed,
     NewestVersion,
     NewVersion,

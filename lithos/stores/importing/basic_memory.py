@@ -19,8 +19,7 @@ from lithos.core.formats.observations import permalink_of, read_statements
 from lithos.core.formats.texts import digest, tags_of
 from lithos.core.importing import Attachment, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
-from lithos.stores.importing.markdown_file import MarkdownFile, read_markdown
-from lithos.stores.importing.reading import read_head, walk
+from lithos.stores.importing.reading import MarkdownFile, read_head, read_markdown, walk
 
 _SUFFIX: Final = ".md"
 #: Files whose heads tell a project from other folders of Markdown.

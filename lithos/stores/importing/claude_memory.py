@@ -25,8 +25,7 @@ from lithos.core.formats.memory_files import (
 from lithos.core.formats.texts import digest, parse_moment
 from lithos.core.importing import ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
-from lithos.stores.importing.markdown_file import MarkdownFile, read_markdown
-from lithos.stores.importing.reading import walk
+from lithos.stores.importing.reading import MarkdownFile, read_markdown, walk
 
 #: The folder of settings and memories, in a project and in a person's home.
 _FOLDER: Final = ".claude"

@@ -38,8 +38,7 @@ from lithos.stores.indexes.chunk_rows import (
     slice_notes,
 )
 from lithos.stores.indexes.embedder import EmbedderIdentity, Matrix
-from lithos.stores.indexes.lists import list_files
-from lithos.stores.indexes.lists.searching import RowSearch
+from lithos.stores.indexes.lists import RowSearch, read_lists, write_lists
 from lithos.stores.indexes.vector_files import StoreDamaged
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class VectorIndex:
         rows = np.load(self._directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
         self._fill(index, rows.tolist())
         self._dirty, self.generation = False, manifest.generation
-        kept = list_files.read_lists(self._directory, self.generation, self._rows.used, self.identity.dims)
+        kept = read_lists(self._directory, self.generation, self._rows.used, self.identity.dims)
         if kept is not None:
             self._search.restore(*kept)
         written = (self._directory / vector_files.MANIFEST).stat().st_mtime
@@ -333,7 +332,7 @@ class VectorIndex:
         if numbering is not None:
             lists, numbers = numbering()  # in the order of the notes, in which they are loaded
             ordered = numbers[rows_of([(note.start, note.chunks) for note in notes])]
-            list_files.write_lists(self._directory, generation, lists.centres, ordered, lists.trained_on)
+            write_lists(self._directory, generation, lists.centres, ordered, lists.trained_on)
 
     def _write_vectors(self, path: Path) -> None:
         index = _make_index(self.identity)

@@ -6,7 +6,6 @@ Each is a file `.lithos/forget-questions-<random>.json`; the server removes it o
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import cattrs
 from cattrs.preconf.json import make_converter
 
 from lithos.core.learning.questions import QuestionFilter
+from lithos.stores import replace_file
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.questions")
@@ -31,12 +31,7 @@ class ForgetOrders:
     def leave(self, wanted: QuestionFilter) -> str:
         """Write an order; its name."""
         path = self._private / f"{_PREFIX}{uuid.uuid4().hex}.json"
-        temporary = path.with_suffix(".tmp")
-        with temporary.open("w") as target:
-            json.dump(_CONVERTER.unstructure(wanted), target)
-            target.flush()
-            os.fsync(target.fileno())
-        temporary.replace(path)
+        replace_file(path, json.dumps(_CONVERTER.unstructure(wanted)).encode())
         return path.name
 
     def waiting(self) -> list[str]:

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from lithos.stores import replace_file
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.vanished")
@@ -67,9 +67,4 @@ def _write(file: Path, paths: Iterable[str]) -> None:
     if not listed:
         file.unlink(missing_ok=True)
         return
-    temporary = file.with_suffix(".tmp")
-    with temporary.open("w") as target:
-        json.dump({"paths": listed}, target)
-        target.flush()
-        os.fsync(target.fileno())
-    temporary.replace(file)
+    replace_file(file, json.dumps({"paths": listed}).encode())

@@ -20,8 +20,7 @@ from lithos.services.importing.records import Options
 from lithos.services.importing.report import Report
 from lithos.services.importing.run import ImportRun
 from lithos.services.importing.tables import batch_from_json, batch_to_json
-from lithos.stores.importing.upstream import UpstreamSource
-from lithos.stores.upstream.reading import read_tables
+from lithos.stores.importing.upstream import UpstreamSource, read_tables
 from tests import upstream
 from tests.servers import Lithos, serving
 

@@ -12,7 +12,7 @@ from lithos.core.importing import Degraded, ImportRefused, Item, Malformed, Reco
 from lithos.stores.importing import jsonl
 from lithos.stores.importing.jsonl import JsonLinesSource, Mem0Source, title_of
 from lithos.stores.importing.kinds import recognise
-from lithos.stores.importing.moments import read_moment
+from lithos.stores.importing.reading import read_moment
 from tests.stores.importing.samples import DATA, measure_peak
 
 

@@ -20,7 +20,7 @@ from lithos.front.console.formats import plural, readable
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.search.explaining import Explained, Explanation
 from lithos.services.search.search import MODES, SearchRequest
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.learning.receipts import ReceiptFilter
 from lithos.stores.sqlite import DatabaseFailed
 
