@@ -6,7 +6,8 @@ Never here: trio, mailboxes, or decisions about requests.
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -14,13 +15,26 @@ from typing import BinaryIO, Final
 PRIVATE_FOLDER: Final = 0o700
 
 
-def sync_folder(folder: Path) -> None:
-    """Sync one folder, so that the names of its files are durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+@contextmanager
+def opened(path: str | Path, flags: int, mode: int = 0o600) -> Iterator[int]:
+    """A descriptor for the block."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
     try:
-        os.fsync(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Sync one folder, so that the names of its files are durable."""
+    with opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        os.fsync(descriptor)
+
+
+def overwrite(descriptor: int, data: bytes) -> None:
+    """Give an open file other bytes, by one write, which a kill does not halve."""
+    os.pwrite(descriptor, data, 0)
+    os.ftruncate(descriptor, len(data))
 
 
 def replace_file(path: Path, data: bytes, temporary: Path | None = None) -> None:

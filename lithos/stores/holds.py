@@ -21,6 +21,8 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.stores import opened
+
 DATABASE: Final = "coordination.db"
 #: SQLite locks bytes at 1 GiB; its files end long before this one.
 BYTE: Final = 1 << 62
@@ -111,19 +113,21 @@ def _without(path: Path, identity: Identity, failure: OSError) -> Hold:
 def is_held(path: Path) -> bool:
     """Whether some process holds a folder. (Of a database it must not be asked: see `hold`.)"""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        # Shared: many may ask at once, and none takes another for the owner.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return path.is_dir() and is_locked(path)
     except OSError as failure:
-        if failure.errno not in UNKNOWN:
+        if failure.errno not in {*UNKNOWN, errno.ENOENT, errno.ENOTDIR}:
             raise
-    finally:
-        os.close(descriptor)
+        return False
+
+
+def is_locked(path: Path) -> bool:
+    """Whether some process has an exclusive lock of a file or folder. Raises `OSError`."""
+    with opened(path, os.O_RDONLY) as descriptor:
+        try:
+            # Shared: many may ask at once, and none takes another for the owner.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
     return False
 
 

@@ -17,6 +17,8 @@ from typing import Final
 
 import numpy as np
 
+from lithos.stores import opened
+
 #: Records that are remembered; from then on the older half is forgotten.
 MOST: Final = 1_000_000
 _SIZE: Final = 8
@@ -60,9 +62,7 @@ class ImportLedger:
         data = b"".join(struct.pack("<Q", key) for key in keys)
         if not data:
             return
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        descriptor = os.open(self._path, flags, 0o600)
-        try:
+        with opened(self._path, os.O_RDWR | os.O_CREAT) as descriptor:
             size = os.fstat(descriptor).st_size
             size -= size % _SIZE  # an append was torn
             if (size + len(data)) // _SIZE > self._most:
@@ -71,8 +71,6 @@ class ImportLedger:
             os.pwrite(descriptor, data, size)
             os.ftruncate(descriptor, size + len(data))
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
     def _shrink(self, descriptor: int, size: int, data: bytes) -> None:
         """Replace the file by its newer half and `data`."""

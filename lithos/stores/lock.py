@@ -8,7 +8,6 @@ it: `holds` keep a second owner out then, and `confirm` writes it again. Where t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import threading
@@ -19,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from lithos.stores import PRIVATE_FOLDER, owner_record
+from lithos.stores import PRIVATE_FOLDER, overwrite, owner_record
 from lithos.stores.holds import (
     Held,
     Hold,
@@ -28,6 +27,7 @@ from lithos.stores.holds import (
     identity_of,
     identity_of_open,
     is_held,
+    is_locked,
     places_of,
     try_flock,
 )
@@ -157,7 +157,7 @@ class OwnerLock:
         """Write the owner record, again once the address of the server is known."""
         with self._turn:
             assert self._descriptor is not None
-            _write(self._descriptor, record)
+            overwrite(self._descriptor, encode_owner(record))
             self._record = record
             if self._vault is not None:
                 self._vault.publish(record)
@@ -221,7 +221,8 @@ class OwnerLock:
         except OSError as failure:
             if failure.errno not in NO_LOCKS:
                 raise
-        self._needs_refresh = owner_record.hold(self.path, self._clock(), partial(_write, descriptor, record))
+        write = partial(overwrite, descriptor, encode_owner(record))
+        self._needs_refresh = owner_record.hold(self.path, self._clock(), write)
         return self._needs_refresh
 
     # -- databases that are put back (`Keeper`) ---------------------------------------------------
@@ -318,10 +319,10 @@ class OwnerLock:
                     raise
                 return
             os.close(descriptor)
-            _write(self._descriptor, record)
+            overwrite(self._descriptor, encode_owner(record))
         elif read_owner(self.path) != record:
             self._note("overwritten")
-            _write(descriptor, record)
+            overwrite(descriptor, encode_owner(record))
         if self._needs_refresh:
             owner_record.refresh(self.path, self._clock())
 
@@ -357,12 +358,6 @@ def _living_owner(path: Path) -> OwnerRecord | None:
     return record
 
 
-def _write(descriptor: int, record: OwnerRecord) -> None:
-    data = encode_owner(record)
-    os.pwrite(descriptor, data, 0)
-    os.ftruncate(descriptor, len(data))
-
-
 def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:
     """True while a live process holds the lock, or the folders of one that was removed."""
     data, private, _ = places_of(path)
@@ -371,19 +366,10 @@ def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:
 
 def _is_file_owned(path: Path, clock: Callable[[], float]) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return is_locked(path)
     except FileNotFoundError:
         return False
-    try:
-        # A shared lock: many may probe at once, and none takes another for the owner.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
     except OSError as failure:
         if failure.errno not in NO_LOCKS:
             raise
         return owner_record.owns(path, clock())
-    else:
-        return False
-    finally:
-        os.close(descriptor)

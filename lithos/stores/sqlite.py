@@ -296,9 +296,6 @@ def _refuse(constant: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
-_READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-
-
 @contextmanager
 def snapshot(path: Path, *, is_live: bool) -> Iterator[apsw.Connection | None]:
     """A read-only connection for the block, None where there is no database. Raises `CorruptDatabase`.
@@ -311,18 +308,20 @@ def snapshot(path: Path, *, is_live: bool) -> Iterator[apsw.Connection | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="lithos-") as folder:
-        wal = path.with_name(path.name + "-wal")
+        wal, flags = path.with_name(path.name + "-wal"), apsw.SQLITE_OPEN_READONLY
         if is_live and wal.exists():
             uri = _uri(path, "mode=ro")
         elif wal.exists() and wal.stat().st_size:
             copy = Path(folder) / path.name
             for source, target in ((path, copy), (wal, copy.with_name(wal.name))):
                 shutil.copyfile(source, target)
-            uri = _uri(copy, "mode=rw")
+            uri, flags = _uri(copy, "mode=rw"), apsw.SQLITE_OPEN_READWRITE
         else:
             uri = _uri(path, "immutable=1")
-        connection = _open(path, uri)
+        connection = apsw.Connection(uri, flags=flags | apsw.SQLITE_OPEN_URI)
         try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            _require_whole(path, connection)
             yield connection
         finally:
             connection.close(True)
@@ -332,16 +331,10 @@ def _uri(path: Path, parameters: str) -> str:
     return f"file:{quote(str(path.absolute()))}?{parameters}"
 
 
-def _open(path: Path, uri: str) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI if uri.endswith("mode=rw") else _READ
-    connection = apsw.Connection(uri, flags=flags)
+def _require_whole(path: Path, connection: apsw.Connection) -> None:
     try:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        problem = connection.execute("PRAGMA quick_check(1)").fetchall()
+        problem = _read_all(connection)
     except (apsw.NotADBError, apsw.CorruptError) as damage:
-        connection.close(True)
         raise CorruptDatabase(path, str(damage)) from damage
-    if problem != [("ok",)]:
-        connection.close(True)
-        raise CorruptDatabase(path, str(problem[0][0]))
-    return connection
+    if problem is not None:
+        raise CorruptDatabase(path, problem)

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from lithos.stores import state_folder
+from lithos.stores import overwrite, state_folder
 
 #: Sessions that are remembered; the one that was told least recently goes first.
 MOST_SESSIONS: Final = 200
@@ -62,9 +62,7 @@ class ToldSession:
         """Remember how far it was told. Raises `OSError`."""
         content = {"session": self._session, "data": self._data, "cursor": cursor[:LONGEST]}
         data = json.dumps(content).encode()
-        # In place, since the lock is on this file; one write, which a kill does not halve.
-        os.pwrite(self._descriptor, data, 0)
-        os.ftruncate(self._descriptor, len(data))
+        overwrite(self._descriptor, data)  # in place, since the lock is on this file
 
 
 @contextmanager

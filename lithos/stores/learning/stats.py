@@ -228,15 +228,15 @@ class NodeRows(Rows):
         return SalienceSummary(notes=notes, mean=mean, below=below or 0, pairs=pairs)
 
 
-@frozen
 class StatsTables:
     """The tables as one connection sees them."""
 
-    nodes: NodeRows
-    receipts: ReceiptRows
-    queue: QueueRows
-    ledgers: LedgerRows
-    questions: QuestionRows
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.nodes = NodeRows(connection)
+        self.receipts = ReceiptRows(connection)
+        self.queue = QueueRows(connection)
+        self.ledgers = LedgerRows(connection)
+        self.questions = QuestionRows(connection)
 
 
 class StatsStore(LearningDatabase):
@@ -250,7 +250,7 @@ class StatsStore(LearningDatabase):
         empty.execute(TABLES)
         self.remembered = QuestionMatrix()
         #: The last committed state, for one reader at a time.
-        self.reading = _tables(empty)
+        self.reading = StatsTables(empty)
         #: The state inside the open transaction.
         self.writing = self.reading
 
@@ -268,14 +268,4 @@ class StatsStore(LearningDatabase):
 
     def _connect(self, now: datetime) -> None:
         super()._connect(now)
-        self.writing, self.reading = _tables(self._writer), _tables(self._reader)
-
-
-def _tables(connection: apsw.Connection) -> StatsTables:
-    return StatsTables(
-        NodeRows(connection),
-        ReceiptRows(connection),
-        QueueRows(connection),
-        LedgerRows(connection),
-        QuestionRows(connection),
-    )
+        self.writing, self.reading = StatsTables(self._writer), StatsTables(self._reader)
