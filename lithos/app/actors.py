@@ -55,7 +55,7 @@ from lithos.services.retrieve.feedback import Learning
 from lithos.stores.coordination.schema import NoteRows
 from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.indexes.embedder import Embedder
-from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.start")

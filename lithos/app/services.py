@@ -49,9 +49,9 @@ from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.retention import Upkeep, UpkeepBounds
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.stores.history.store import HistoryFailed, HistoryStore
-from lithos.stores.imported import ImportLedger
+from lithos.stores.importing.attachments import ImportLedger
 from lithos.stores.indexes.tokenizer import load_pieces
-from lithos.stores.learning.forget_orders import ForgetOrders
+from lithos.stores.orders import ForgetOrders
 from lithos.telemetry import get_logger
 from lithos.tools.contract.registry import begin_tools
 

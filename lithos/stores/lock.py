@@ -94,6 +94,7 @@ class OwnerLock:
         self._name = path
         self._descriptor: int | None = None
         self._record: OwnerRecord | None = None
+        #: Whether the file system has no locks: then the record needs a heartbeat, by which others judge.
         self._needs_refresh = False
         #: Holds on the original folders and database, and on those that have replaced them since.
         self._holds: dict[Path, Hold] = {}
@@ -101,11 +102,6 @@ class OwnerLock:
         #: The current problem, and the last repaired one with its time.
         self._lasting: str | None = None
         self._passing: tuple[float, str] | None = None
-
-    @property
-    def needs_refresh(self) -> bool:
-        """Whether the file system has no locks: then the record needs a heartbeat, by which others judge."""
-        return self._needs_refresh
 
     @property
     def trouble(self) -> str | None:

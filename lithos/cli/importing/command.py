@@ -29,7 +29,7 @@ from lithos.services.importing.records import Begun, Options, Outcome, SourceEdg
 from lithos.services.importing.report import Report
 from lithos.services.importing.run import ImportRun, Told, Writer
 from lithos.services.importing.tables import batch_to_json
-from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
+from lithos.stores.importing import UnknownKind, known_kinds, make_source, recognise
 
 #: Seconds for a batch, above the deadline of a single write.
 STEP_TIMEOUT: Final = 300.0

@@ -55,7 +55,7 @@ from lithos.stores.notes.values import (
     Put,
     ReadFile,
 )
-from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from lithos.stores.sqlite import CorruptDatabase, snapshot
 
 

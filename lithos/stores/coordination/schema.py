@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import apsw
 from attrs import field, frozen
@@ -71,22 +71,22 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
     if connection is None:
         return NoteRows()
     try:
-        versions = connection.execute("SELECT id,version,hash FROM note_versions").fetchall()
-        ids = connection.execute("SELECT path,id FROM note_ids").fetchall()
+        versions: list[Any] = connection.execute("SELECT id,version,hash FROM note_versions").fetchall()
+        ids: list[Any] = connection.execute("SELECT path,id FROM note_ids").fetchall()
     except apsw.SQLError:
         log.info("no note records", reason="the database is older than their tables")
         return NoteRows()
     intents = _read_newer(connection, "SELECT id,version,hash FROM note_intents")
     creations = _read_newer(connection, "SELECT id,created_at FROM note_creations")
     return NoteRows(
-        {str(note_id): Standing(int(str(version)), str(digest)) for note_id, version, digest in versions},
-        {str(path): str(note_id) for path, note_id in ids},
-        {(str(note_id), int(str(version))): str(digest) for note_id, version, digest in intents},
-        {str(note_id): time for note_id, text in creations if (time := read_time(text)) is not None},
+        {note_id: Standing(version, digest) for note_id, version, digest in versions},
+        dict(ids),
+        {(note_id, version): digest for note_id, version, digest in intents},
+        {note_id: time for note_id, text in creations if (time := read_time(text)) is not None},
     )
 
 
-def _read_newer(connection: apsw.Connection, query: str) -> list[tuple[apsw.SQLiteValue, ...]]:
+def _read_newer(connection: apsw.Connection, query: str) -> list[Any]:
     """The rows of a table that older databases lack."""
     try:
         return connection.execute(query).fetchall()
@@ -318,20 +318,20 @@ def _make_edges(connection: apsw.Connection, now: datetime) -> None:
     """Dependencies in the metadata of open tasks become `blocks` edges; unknown ids are skipped."""
     rows = connection.execute("SELECT id, metadata FROM tasks WHERE status='open'").fetchall()
     known = {str(row[0]) for row in connection.execute("SELECT id FROM tasks")}
+    sql = (
+        "INSERT OR IGNORE INTO task_edges(from_task_id,to_task_id,type,metadata,created_by,created_at)"
+        " VALUES(?,?,?,?,?,?)"
+    )
     for task_id, metadata in rows:
-        for key, before in _dependencies(None if metadata is None else str(metadata)):
+        for key, before in dependencies_of(None if metadata is None else str(metadata)):
             if before in known and before != task_id:
-                connection.execute(
-                    "INSERT OR IGNORE INTO task_edges(from_task_id,to_task_id,type,metadata,created_by,"
-                    "created_at) VALUES(?,?,?,?,?,?)",
-                    (
-                        before, str(task_id), BLOCKS, f'{{"migrated_from": "metadata.{key}"}}',
-                        MIGRATION_AGENT, format_time(now),
-                    ),
-                )  # fmt: skip
+                origin = f'{{"migrated_from": "metadata.{key}"}}'
+                row = (before, task_id, BLOCKS, origin, MIGRATION_AGENT, format_time(now))
+                connection.execute(sql, row)
 
 
-def _dependencies(metadata: str | None) -> Iterator[tuple[str, str]]:
+def dependencies_of(metadata: str | None) -> Iterator[tuple[str, str]]:
+    """The key and the task of each dependency that older versions kept in a task's metadata."""
     content = load_object(metadata)
     for key in FORBIDDEN_METADATA:
         value = content.get(key)

@@ -34,14 +34,15 @@ from lithos.core.carrying import (
 )
 from lithos.core.importing import Degraded, ImportRefused, Item, Malformed
 from lithos.core.notes.ignored import Ignored
-from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA
+from lithos.core.tasks.model import BLOCKS
 from lithos.core.times import format_time
+from lithos.stores.coordination.schema import dependencies_of
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import read_time
 from lithos.stores.importing.markdown import read_folder
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, load_object, snapshot
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 
 NOTES: Final = "knowledge"
 _KEYS: Final = ("knowledge_dir", "knowledge_subdir")
@@ -294,14 +295,11 @@ def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator
     for task_id, status, created_at, metadata in _task_rows(connection, names):
         if status != "open":
             continue
-        content = load_object(metadata)
-        for key in FORBIDDEN_METADATA:
-            value = content.get(key)
-            for before in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
-                row = (before, task_id, BLOCKS)
-                if isinstance(before, str) and before in known and before != task_id and row not in seen:
-                    seen.add(row)
-                    yield (*row, json.dumps({"migrated_from": f"metadata.{key}"}), "migration", created_at)
+        for key, before in dependencies_of(metadata):
+            row = (before, task_id, BLOCKS)
+            if before in known and before != task_id and row not in seen:
+                seen.add(row)
+                yield (*row, json.dumps({"migrated_from": f"metadata.{key}"}), "migration", created_at)
 
 
 def _task_rows(connection: apsw.Connection, names: set[str]) -> Iterator[tuple[str, str, str, str]]:

@@ -27,8 +27,8 @@ from lithos.services.importing.records import (
 )
 from lithos.services.importing.report import Report
 from lithos.services.importing.run import ImportRun
-from lithos.stores.imported import NAME
-from lithos.stores.importing.kinds import recognise
+from lithos.stores.importing import recognise
+from lithos.stores.importing.attachments import NAME
 from lithos.stores.importing.markdown import MarkdownSource
 from tests.servers import Lithos, put_note, serving
 
