@@ -82,10 +82,9 @@ class Table(Generic[T]):
             f"{column}=excluded.{column}" for column in changed
         )
         self._values = attrgetter(*self._attributes)
-        self._writing = [
-            (self._attributes.index(each), to) for each in how if (to := how[each].write) is not None
-        ]
-        self._reading = [(each, how[each].read) for each in how]
+        writing = ((self._attributes.index(each), how[each].write) for each in how)
+        self._writing = tuple((place, write) for place, write in writing if write is not None)
+        self._reading = tuple((each, how[each].read) for each in how)
 
     def row(self, value: T) -> Sequence[Any]:
         """The values of the columns."""

@@ -97,33 +97,22 @@ def _read_newer(connection: apsw.Connection, query: str) -> list[Any]:
 
 def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
     """Change rows, inside a transaction. An id may pass from one path to another."""
-    connection.executemany(
-        "DELETE FROM note_versions WHERE id=?", [(key,) for key, row in rows.versions.items() if row is None]
-    )
-    connection.executemany(
+    run, versions, intents, creations = connection.executemany, rows.versions, rows.intents, rows.creations
+    run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
+    run(
         "INSERT OR REPLACE INTO note_versions VALUES(?,?,?)",
-        [(key, row.version, row.digest) for key, row in rows.versions.items() if row is not None],
+        [(key, row.version, row.digest) for key, row in versions.items() if row is not None],
     )
-    connection.executemany(
-        "DELETE FROM note_intents WHERE id=? AND version=?",
-        [key for key, digest in rows.intents.items() if digest is None],
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO note_intents VALUES(?,?,?)",
-        [(*key, digest) for key, digest in rows.intents.items() if digest is not None],
-    )
-    connection.executemany(
-        "DELETE FROM note_creations WHERE id=?", [(key,) for key, at in rows.creations.items() if at is None]
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO note_creations VALUES(?,?)",
-        [(key, format_time(at)) for key, at in rows.creations.items() if at is not None],
-    )
-    connection.executemany("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
-    connection.executemany(
-        "INSERT OR REPLACE INTO note_ids VALUES(?,?)",
-        [(path, note_id) for path, note_id in rows.ids.items() if note_id is not None],
-    )
+    gone = [key for key, digest in intents.items() if digest is None]
+    kept = [(*key, digest) for key, digest in intents.items() if digest is not None]
+    run("DELETE FROM note_intents WHERE id=? AND version=?", gone)
+    run("INSERT OR REPLACE INTO note_intents VALUES(?,?,?)", kept)
+    run("DELETE FROM note_creations WHERE id=?", [(key,) for key, at in creations.items() if at is None])
+    times = [(key, format_time(at)) for key, at in creations.items() if at is not None]
+    run("INSERT OR REPLACE INTO note_creations VALUES(?,?)", times)
+    run("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
+    named = [(path, note_id) for path, note_id in rows.ids.items() if note_id is not None]
+    run("INSERT OR REPLACE INTO note_ids VALUES(?,?)", named)
 
 
 _TASK_TABLES: Final = """

@@ -42,6 +42,12 @@ _EDGES: Final = Table(
 )  # fmt: skip
 #: How the aspect with the key ?2 of the task ?1 is written.
 _SPELLING: Final = "(SELECT aspect FROM claim_ends WHERE task_id=?1 AND aspect_key=?2)"
+_CLAIM: Final = f"{CLAIMS.select} WHERE task_id=?1 AND aspect={_SPELLING}"
+_RUNNING: Final = f"{CLAIMS.select} WHERE task_id=? AND expires_at>? ORDER BY rowid"
+_REGRANT: Final = (
+    "UPDATE claims SET aspect=?3, agent=?4, claimed_at=?5, expires_at=?6, fence=?7"  # noqa: S608
+    f" WHERE task_id=?1 AND aspect={_SPELLING}"
+)
 #: SQLite's limit on bound values is far above; this keeps statements short.
 _AT_ONCE: Final = 500
 
@@ -114,15 +120,12 @@ class TaskRows(Rows):
 
     def claim(self, task_id: str, aspect: str) -> Claim | None:
         """The claim on an aspect, also an expired one."""
-        row = self._first(
-            f"{CLAIMS.select} WHERE task_id=?1 AND aspect={_SPELLING}", task_id, aspect_key(aspect)
-        )
+        row = self.connection.execute(_CLAIM, (task_id, aspect_key(aspect))).fetchone()
         return None if row is None else CLAIMS.read(row)
 
     def claims_of(self, task_id: str, now: datetime) -> list[Claim]:
         """The unexpired claims of a task, in the order they were first made."""
-        sql = f"{CLAIMS.select} WHERE task_id=? AND expires_at>? ORDER BY rowid"
-        return list(map(CLAIMS.read, self._all(sql, task_id, format_time(now))))
+        return list(map(CLAIMS.read, self.connection.execute(_RUNNING, (task_id, format_time(now)))))
 
     def active_claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[Claim]]:
         """Unexpired claims (of one task) by task, in the order they were first made."""
@@ -148,12 +151,8 @@ class TaskRows(Rows):
             " WHERE task_id=?1 AND aspect_key=?2 AND aspect<>?3)",
             values[:3],
         )
-        changed = self._run(
-            "UPDATE claims SET aspect=?3, agent=?4, claimed_at=?5, expires_at=?6, fence=?7"  # noqa: S608
-            f" WHERE task_id=?1 AND aspect={_SPELLING}",
-            *values,
-        )
-        if not changed:
+        self.connection.execute(_REGRANT, values)
+        if self.connection.changes() == 0:
             self.connection.execute(
                 "INSERT INTO claims(task_id,aspect,agent,claimed_at,expires_at,fence) VALUES(?,?,?,?,?,?)",
                 (values[0], *values[2:]),

@@ -42,6 +42,8 @@ _LEVEL: Final = 3
 #: Levels of less do not look far enough back in a large former version.
 _LARGE: Final = 128 * 1024
 
+#: Frames say neither their size nor a checksum: the rows do.
+_BARE: Final[dict[str, Any]] = {"write_content_size": False, "write_checksum": False}
 #: Nothing is made so many times smaller without what came before.
 _SURELY_SMALL: Final = 8
 
@@ -144,26 +146,16 @@ class Contents:
 
 def _pack(data: bytes, former: bytes | None) -> bytes:
     if not former:
-        return zstandard.ZstdCompressor(
-            level=_LEVEL, write_content_size=False, write_checksum=False
-        ).compress(data)
+        return zstandard.ZstdCompressor(level=_LEVEL, **_BARE).compress(data)
     words = zstandard.ZstdCompressionDict(former, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-    size = len(former) + len(data)
+    size, bare = len(former) + len(data), {**_BARE, "write_dict_id": False}
     if size <= _LARGE:
-        packer = zstandard.ZstdCompressor(
-            level=_LEVEL, dict_data=words, write_content_size=False, write_checksum=False, write_dict_id=False
-        )
-    else:  # the window must reach over both
-        parameters = zstandard.ZstdCompressionParameters.from_level(
-            _LEVEL,
-            window_log=min(27, size.bit_length()),
-            enable_ldm=True,
-            write_content_size=False,
-            write_checksum=False,
-            write_dict_id=False,
-        )
-        packer = zstandard.ZstdCompressor(compression_params=parameters, dict_data=words)
-    return packer.compress(data)
+        return zstandard.ZstdCompressor(level=_LEVEL, dict_data=words, **bare).compress(data)
+    reach = min(27, size.bit_length())  # the window must reach over both
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        _LEVEL, window_log=reach, enable_ldm=True, **bare
+    )
+    return zstandard.ZstdCompressor(compression_params=parameters, dict_data=words).compress(data)
 
 
 def _unpack(packed: bytes, former: bytes | None, size: int) -> bytes:

@@ -8,9 +8,7 @@ start. A damaged file is set aside, when it is opened or when a write finds it, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import apsw
 import attrs
@@ -44,13 +42,7 @@ _Newest = tuple[int, int, int, int, str]
 class HistoryStore(HistoryReading):
     """The writing side; reading is inherited."""
 
-    @classmethod
-    def open(cls, path: Path, now: datetime) -> Self:
-        """Open or create the database; a damaged one is set aside and a new one made."""
-        store = cls(path, now)
-        store._connect_or_replace(now)
-        store._mark.unlink(missing_ok=True)
-        return store
+    is_made_at_once = True
 
     # -- writing -------------------------------------------------------------------------------
 

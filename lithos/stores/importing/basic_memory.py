@@ -136,7 +136,7 @@ def _read_note(name: str, file: Path, ids: dict[str, str]) -> Record | Malformed
     )
     return Record(
         id=name,
-        hash=digest(((found.text or found.content.encode("utf-8", "replace")).decode("utf-8", "replace"),)),
+        hash=digest((found.whole,)),
         position=name,
         title=_title_of(found, name),
         content=found.content,

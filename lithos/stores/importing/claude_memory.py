@@ -162,10 +162,9 @@ def _record(file: _File, found: MarkdownFile, targets: list[str]) -> Record:
     metadata = found.extra.get("metadata")
     kinds = [found.extra.get("type"), metadata.get("type") if isinstance(metadata, dict) else None]
     kind = next((each for each in kinds if isinstance(each, str) and each.strip()), None)
-    text = (found.text or found.content.encode("utf-8", "replace")).decode("utf-8", "replace")
     return Record(
         id=file.name,
-        hash=digest((text, title, file.scope.kind, file.scope.namespace)),
+        hash=digest((found.whole, title, file.scope.kind, file.scope.namespace)),
         position=file.name,
         title=title,
         content=found.content,

@@ -49,6 +49,11 @@ class MarkdownFile:
     created_at: datetime | None
     updated_at: datetime
 
+    @property
+    def whole(self) -> str:
+        """All that is kept of the file, by which a changed one is told."""
+        return (self.text or self.content.encode("utf-8", "replace")).decode("utf-8", "replace")
+
 
 def read_markdown(file: Path, path: str) -> MarkdownFile:
     """Read the file whose path in its source is `path`.
@@ -88,11 +93,8 @@ def read_markdown(file: Path, path: str) -> MarkdownFile:
 def _as_note(data: bytes) -> bytes:
     """The bytes as they are where a note may be so, else their text in UTF-8 without NULs."""
     if b"\0" not in data:
-        try:
+        with suppress(UnicodeDecodeError):
             data.decode("utf-8")
-        except UnicodeDecodeError:
-            pass
-        else:
             return data
     return clean(decode(data)).encode("utf-8", "replace")
 

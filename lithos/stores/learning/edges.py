@@ -210,6 +210,9 @@ _TOUCHING: Final = (
 )
 _TRUSTED: Final = sorted((*LINEAGE, CONTRADICTS))
 #: Neither evidence nor times: nobody asks for these, and there may be tens of thousands of edges.
+_TRUST_NAMES: Final = (
+    "id", "from_id", "to_id", "type", "weight", "namespace", "provenance_type", "conflict_state",
+)  # fmt: skip
 _TRUST: Final = (
     "SELECT edge_id,from_id,to_id,type,weight,namespace,provenance_type,conflict_state FROM edges"  # noqa: S608
     f" WHERE type IN (SELECT value FROM json_each(?)) AND provenance_type IS NOT '{FRONTMATTER}'"
@@ -309,21 +312,10 @@ class EdgeStore(LearningDatabase):
         if self._connections is None:
             return []
         with self.noticing_damage():
-            rows = self._writer.execute(_TRUST, (json.dumps(_TRUSTED),))
+            rows: Any = self._writer.execute(_TRUST, (json.dumps(_TRUSTED),))
             return [
-                Edge(
-                    id=edge_id,
-                    from_id=from_id,
-                    to_id=to_id,
-                    type=type,
-                    weight=weight,
-                    namespace=namespace,
-                    created_at=EPOCH,
-                    updated_at=EPOCH,
-                    provenance_type=provenance_type,
-                    conflict_state=conflict_state,
-                )
-                for edge_id, from_id, to_id, type, weight, namespace, provenance_type, conflict_state in rows
+                Edge(created_at=EPOCH, updated_at=EPOCH, **dict(zip(_TRUST_NAMES, row, strict=True)))
+                for row in rows
             ]
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
