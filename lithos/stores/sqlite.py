@@ -284,7 +284,11 @@ def load_object(text: str | None) -> dict[str, Any]:
 
 def load_texts(text: str | None) -> tuple[str, ...]:
     """The texts of a list; anything else reads as none."""
-    value = load_json(text)
+    return texts_of(load_json(text))
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """The same of a value that was read."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 

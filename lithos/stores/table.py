@@ -115,6 +115,10 @@ class Rows:
         """The first row; None where there is none."""
         return self.connection.execute(sql, given).fetchone()
 
+    def _find(self, table: Table[T], where: str, *given: apsw.SQLiteValue) -> list[T]:
+        """What a table has; `where` is the rest of the query."""
+        return list(map(table.read, self.connection.execute(f"{table.select} {where}", given)))
+
     def _texts(self, sql: str, *given: apsw.SQLiteValue) -> list[str]:
         """The first column."""
         return [str(row[0]) for row in self.connection.execute(sql, given)]

@@ -92,17 +92,12 @@ class TaskRows(Rows):
 
     def task(self, task_id: str) -> Task | None:
         """One task."""
-        row = self._first(f"{_TASKS.select} WHERE id=?", task_id)
-        return None if row is None else _TASKS.read(row)
+        return next(iter(self._find(_TASKS, "WHERE id=?", task_id)), None)
 
     def tasks(self, *, status: str | None = None, created_by: str | None = None) -> list[Task]:
         """Tasks newest first."""
-        rows = self.connection.execute(
-            f"{_TASKS.select} WHERE (?1 IS NULL OR status=?1) AND (?2 IS NULL OR created_by=?2)"
-            " ORDER BY created_at DESC, rowid DESC",
-            (status, created_by),
-        )
-        return list(map(_TASKS.read, rows))
+        where = "WHERE (?1 IS NULL OR status=?1) AND (?2 IS NULL OR created_by=?2)"
+        return self._find(_TASKS, f"{where} ORDER BY created_at DESC, rowid DESC", status, created_by)
 
     def titles(self, task_ids: Sequence[str]) -> dict[str, str]:
         """The titles of tasks that exist, by id."""
@@ -130,8 +125,8 @@ class TaskRows(Rows):
     def active_claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[Claim]]:
         """Unexpired claims (of one task) by task, in the order they were first made."""
         found: dict[str, list[Claim]] = {}
-        sql = f"{CLAIMS.select} WHERE expires_at>?1 AND (?2 IS NULL OR task_id=?2) ORDER BY rowid"
-        for claim in map(CLAIMS.read, self._all(sql, format_time(now), task_id)):
+        where = "WHERE expires_at>?1 AND (?2 IS NULL OR task_id=?2) ORDER BY rowid"
+        for claim in self._find(CLAIMS, where, format_time(now), task_id):
             found.setdefault(claim.task_id, []).append(claim)
         return found
 
@@ -187,8 +182,7 @@ class TaskRows(Rows):
 
     def findings(self, task_id: str) -> list[Finding]:
         """A task's findings, oldest first."""
-        sql = f"{_FINDINGS.select} WHERE task_id=? ORDER BY created_at, rowid"
-        return list(map(_FINDINGS.read, self._all(sql, task_id)))
+        return self._find(_FINDINGS, "WHERE task_id=? ORDER BY created_at, rowid", task_id)
 
     def add_finding(self, finding: Finding) -> None:
         """Append a finding."""
@@ -261,14 +255,13 @@ class TaskRows(Rows):
         """Those of these tasks that there are."""
         found: dict[str, Task] = {}
         for part in _slices(task_ids):
-            rows = self._all(f"{_TASKS.select} WHERE id IN ({_marks(part)})", *part)
-            found |= {task.id: task for task in map(_TASKS.read, rows)}
+            tasks = self._find(_TASKS, f"WHERE id IN ({_marks(part)})", *part)
+            found |= {task.id: task for task in tasks}
         return found
 
     def _edges(self, condition: str, task_id: str, types: Sequence[str]) -> list[TaskEdge]:
         among = f" AND type IN ({_marks(types)})" if types else ""
-        rows = self._all(f"{_EDGES.select} WHERE {condition}{among} ORDER BY rowid", task_id, *types)
-        return list(map(_EDGES.read, rows))
+        return self._find(_EDGES, f"WHERE {condition}{among} ORDER BY rowid", task_id, *types)
 
 
 def _marks(values: Sequence[str]) -> str:

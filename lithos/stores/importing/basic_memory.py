@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import yaml
-from attrs import define, field
 
 from lithos.core.formats.observations import permalink_of, read_statements
 from lithos.core.formats.texts import digest, tags_of
@@ -31,11 +30,10 @@ _STATEMENT: Final = re.compile(
 )
 
 
-@define
 class BasicMemory:
     """The kind `basic-memory`."""
 
-    kind: str = field(default="basic-memory", init=False)
+    kind = "basic-memory"
 
     def recognises(self, path: Path) -> bool:
         """Whether some note has a permalink and a type, or a permalink and an observation or relation."""

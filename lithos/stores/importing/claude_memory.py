@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from lithos.core.formats.memory_files import (
     INDEX,
@@ -48,11 +48,10 @@ class _File:
     depth: int = 0
 
 
-@define
 class ClaudeMemory:
     """The kind `claude-memory`."""
 
-    kind: str = field(default="claude-memory", init=False)
+    kind = "claude-memory"
 
     def recognises(self, path: Path) -> bool:
         """Whether it is such a file, or such files are at the top of the folder."""

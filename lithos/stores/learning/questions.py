@@ -204,25 +204,22 @@ class QuestionRows(Rows):
 
     def get(self, ids: Iterable[int]) -> dict[int, RememberedQuestion]:
         """Entries by id."""
-        shown = self._shown("id IN (SELECT value FROM json_each(?))", listed(ids))
+        shown = self._find(_SHOWN, "WHERE id IN (SELECT value FROM json_each(?))", listed(ids))
         return {each.id: each for each in shown}
 
     def of_note(self, note_id: str, most: int) -> list[RememberedQuestion]:
         """The entries of a note that are trusted most."""
-        where = "note_id=? ORDER BY a/(a+b+1.5) DESC,last_at DESC,id LIMIT ?"
-        return self._shown(where, note_id, most)
+        where = "WHERE note_id=? ORDER BY a/(a+b+1.5) DESC,last_at DESC,id LIMIT ?"
+        return self._find(_SHOWN, where, note_id, most)
 
     def newest(self, most: int) -> list[RememberedQuestion]:
         """The entries that were asked last, newest first."""
-        return self._shown("1 ORDER BY last_at DESC,id DESC LIMIT ?", most)
+        return self._find(_SHOWN, "ORDER BY last_at DESC,id DESC LIMIT ?", most)
 
     def of_question(self, digest: str, note_ids: Iterable[str]) -> list[RememberedQuestion]:
         """The entries of these notes for one question, given by its digest."""
-        where = "note_id IN (SELECT value FROM json_each(?)) AND digest=?"
-        return self._shown(where, listed(note_ids), digest)
-
-    def _shown(self, where: str, *given: str | int) -> list[RememberedQuestion]:
-        return list(map(_SHOWN.read, self._all(f"{_SHOWN.select} WHERE {where}", *given)))
+        where = "WHERE note_id IN (SELECT value FROM json_each(?)) AND digest=?"
+        return self._find(_SHOWN, where, listed(note_ids), digest)
 
     def count(self, wanted: QuestionFilter) -> int:
         """How many entries there are of some."""

@@ -12,7 +12,7 @@ from attrs import frozen
 from lithos.core.learning.memory import FinalNode, Receipt, SurfacedConflict, WorkingNode
 from lithos.core.times import format_time
 from lithos.stores.database import read_time, stored_time
-from lithos.stores.sqlite import load_json, load_texts
+from lithos.stores.sqlite import load_json, load_texts, texts_of
 from lithos.stores.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, listed, or_else
 
 _ACTIVATE: Final = (
@@ -76,7 +76,7 @@ def _dump_nodes(nodes: Iterable[FinalNode]) -> str:
 
 def _read_nodes(text: str | None) -> tuple[FinalNode, ...]:
     return tuple(
-        FinalNode(node["id"], _texts(node.get("reasons")), _texts(node.get("scouts")))
+        FinalNode(node["id"], texts_of(node.get("reasons")), texts_of(node.get("scouts")))
         for node in _objects(text, "id")
     )
 
@@ -98,10 +98,6 @@ def _objects(text: str | None, *keys: str) -> list[dict[str, Any]]:
         for item in items
         if isinstance(item, dict) and all(isinstance(item.get(key), str) for key in keys)
     ]
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 _RECEIPTS: Final = Table(
@@ -128,11 +124,12 @@ class ReceiptRows(Rows):
 
     def get(self, receipt_id: str) -> Receipt | None:
         """One receipt."""
-        return self._one("id=?", receipt_id)
+        return next(iter(self._find(_RECEIPTS, "WHERE id=?", receipt_id)), None)
 
     def newest(self, task_id: str, agent_id: str) -> Receipt | None:
         """The latest receipt of this task and agent."""
-        return self._one("task_id=? AND agent_id=? ORDER BY ts DESC, rowid DESC", task_id, agent_id)
+        where = "WHERE task_id=? AND agent_id=? ORDER BY ts DESC, rowid DESC LIMIT 1"
+        return next(iter(self._find(_RECEIPTS, where, task_id, agent_id)), None)
 
     def of_task(self, task_id: str, most: int) -> list[ReceiptSummary]:
         """The latest receipts of a task, newest first."""
@@ -186,10 +183,6 @@ class ReceiptRows(Rows):
     def drop(self, ids: Iterable[str]) -> int:
         """Drop receipts; how many there were."""
         return self._run("DELETE FROM receipts WHERE id IN (SELECT value FROM json_each(?))", listed(ids))
-
-    def _one(self, where: str, *given: str) -> Receipt | None:
-        row = self._first(f"{_RECEIPTS.select} WHERE {where} LIMIT 1", *given)
-        return None if row is None else _RECEIPTS.read(row)
 
     # -- working memory ------------------------------------------------------------------------
 

@@ -177,17 +177,16 @@ class NodeRows(Rows):
 
     def get(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
         """The stored rows among these notes."""
-        sql = f"{_NODES.select} WHERE node_id IN (SELECT value FROM json_each(?))"  # noqa: S608
-        return {row[0]: _NODES.read(row) for row in self._all(sql, listed(node_ids))}
+        found = self._find(_NODES, "WHERE node_id IN (SELECT value FROM json_each(?))", listed(node_ids))
+        return {each.node_id: each for each in found}
 
     def all(self) -> list[NodeStats]:
         """Every row, by id."""
-        return list(map(_NODES.read, self._all(f"{_NODES.select} ORDER BY node_id")))
+        return self._find(_NODES, "ORDER BY node_id")
 
     def below(self, salience: float) -> list[NodeStats]:
         """The rows with less salience."""
-        rows = self._all(f"{_NODES.select} WHERE salience<? ORDER BY node_id", salience)
-        return list(map(_NODES.read, rows))
+        return self._find(_NODES, "WHERE salience<? ORDER BY node_id", salience)
 
     def ids(self, after: str, most: int) -> list[str]:
         """The ids of at most so many rows behind `after`, in order."""
