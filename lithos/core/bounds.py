@@ -93,7 +93,7 @@ TABLES: Final[Mapping[str, Bound]] = {
     "history.meta": _FIXED,
     "history.notes": Bound("one per note, gone ones `history.keep_deleted_days`", _IDS),
     "history.versions": Bound(
-        "`history.keep_versions`, `history.keep_days`, `core.history.retention.MOST_VERSIONS` per note",
+        "`history.keep_versions`, `history.keep_days`, `core.history.versions.MOST_VERSIONS` per note",
         "what `core.limits` keeps of a path and a title",
     ),
     "leads.leads": Bound("one per note", "`core.learning.lead.MOST_STEMS` numbers"),
@@ -165,15 +165,15 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
     "catalogue.catalogue.UniqueKeys._claimants": _PER_NOTE_ID,
     "catalogue.catalogue.Sites._ids_by_host": _PER_NOTE_ID,
-    "services.importing.report.Report.tables": _FIXED,
-    "services.importing.tables.Remembered.renamed": Bound(
-        "`services.importing.tables.MOST_REMEMBERED`, until the import ends", "2 ids each"
+    "services.importing.run.Report.tables": _FIXED,
+    "services.importing.records.Remembered.renamed": Bound(
+        "`services.importing.records.MOST_REMEMBERED`, until the import ends", "2 ids each"
     ),
-    "services.importing.tables.Remembered.taken": Bound(
+    "services.importing.records.Remembered.taken": Bound(
         "tasks of the source whose ids are taken here, until the import ends", _IDS
     ),
-    "services.importing.tables.Remembered.tasks": Bound(
-        "`services.importing.tables.MOST_REMEMBERED`, until the import ends", _IDS
+    "services.importing.records.Remembered.tasks": Bound(
+        "`services.importing.records.MOST_REMEMBERED`, until the import ends", _IDS
     ),
     "stores.carrying.RowMerger._uniques": _CALL,
     "stores.carrying.RowMerger.created": _CALL,
@@ -216,14 +216,14 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
         "`services.importing.importing.MOST_SEEN`", "a number"
     ),
     "services.importing.importing._Session.titles": Bound("`services.importing.importing.MOST_TITLES`", _IDS),
-    "services.importing.report.Report.attachments": _FIXED,
-    "services.importing.report.Report.carried": _FIXED,
-    "services.importing.report.Report.counted": _FIXED,
-    "services.importing.report.Report.edges": _FIXED,
-    "services.importing.report.Report.listed": Bound(
-        "`services.importing.report.MOST_LISTED` of each kind", "`services.importing.report.LONGEST` a text"
+    "services.importing.run.Report.attachments": _FIXED,
+    "services.importing.run.Report.carried": _FIXED,
+    "services.importing.run.Report.counted": _FIXED,
+    "services.importing.run.Report.edges": _FIXED,
+    "services.importing.run.Report.listed": Bound(
+        "`services.importing.run.MOST_LISTED` of each kind", "`services.importing.run.LONGEST` a text"
     ),
-    "services.importing.report.Report.results": _FIXED,
+    "services.importing.run.Report.results": _FIXED,
     "services.notes.moving.Moving._receive": Bound("`services.notes.moving.CAPACITY`", "a request each"),
     "services.notes.moving.Moving._send": Bound("`services.notes.moving.CAPACITY`", "a request each"),
     "actors.writing.editing.Outlines._kept": Bound(
@@ -326,17 +326,17 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.notes.undo.UndoRun._settled": _CALL,
     "services.notes.undo.UndoRun._began": _CALL,
     "services.tasks.dossier._Tree._seen": _CALL,
-    "services.notes.resource_changes.Changes._followers": Bound(
+    "services.notes.resources.Changes._followers": Bound(
         "sessions, `front.mcp.subscriptions.MOST_LISTENERS`", "theirs"
     ),
-    "services.notes.resource_changes.Follower._due": Bound(
-        "`services.notes.resource_changes.MOST_URIS`", "`services.notes.resource_changes.LONGEST_URI` each"
+    "services.notes.resources.Follower._due": Bound(
+        "`services.notes.resources.MOST_URIS`", "`services.notes.resources.LONGEST_URI` each"
     ),
-    "services.notes.resource_changes.Follower._followed": Bound(
-        "`services.notes.resource_changes.MOST_URIS`", "`services.notes.resource_changes.LONGEST_URI` each"
+    "services.notes.resources.Follower._followed": Bound(
+        "`services.notes.resources.MOST_URIS`", "`services.notes.resources.LONGEST_URI` each"
     ),
-    "services.notes.resource_changes.Follower._told": Bound(
-        "`services.notes.resource_changes.MOST_URIS`", "`services.notes.resource_changes.LONGEST_URI` each"
+    "services.notes.resources.Follower._told": Bound(
+        "`services.notes.resources.MOST_URIS`", "`services.notes.resources.LONGEST_URI` each"
     ),
     "services.tasks.agents.Cursors._moving": Bound("`events.max_ws_clients`", "a name each"),
     "services.enrich.feed.DirectFeed._pending": Bound("`services.enrich.feed.MOST_PENDING`", _IDS),
@@ -345,8 +345,8 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     ),
     "services.state.Gauges._statuses": Bound("one for each component of `/health`", "some bytes each"),
     "services.state.Gauges._watched": _FIXED,
-    "services.search.drawing.Drawings._kept": Bound(
-        "`services.search.drawing.KEPT`", "places of `services.search.neighbourhood.MOST_NOTES` each"
+    "services.search.neighbourhood.Drawings._kept": Bound(
+        "`services.search.neighbourhood.KEPT`", "places of `services.search.neighbourhood.MOST_NOTES` each"
     ),
     "services.search.graph_search.Centrality._places": _PER_NOTE_ID,
     "services.search.graph_search.Centrality._scores": _PER_NOTE_ID,

@@ -29,7 +29,7 @@ from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESP
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import search_row, sliced_rows
-from lithos.tools.contract.warnings import Veil
+from lithos.tools.contract.warnings import Veil, warn
 
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
@@ -131,7 +131,9 @@ class NodeStatsTool:
             )
         stored = await using.learning.stats([self.node_id])
         stats = stored.get(self.node_id) or NodeStats(node_id=self.node_id)
-        questions = await using.learning.questions_of(self.node_id, MOST_QUESTIONS)
+        questions = await using.learning.read(
+            lambda tables: tables.questions.of_note(self.node_id, MOST_QUESTIONS)
+        )
         if not questions:
             return stats_row(stats)
         entry = using.catalogue.get(self.node_id)
@@ -206,7 +208,7 @@ class RetrieveTool:
         )
         now = using.clock()
         rows = [retrieve_row(each, now) for each in answer.results[self.offset :]]
-        await using.warner.warn(((row["id"], row) for row in rows), self._veil(using.catalogue))
+        await warn(using, ((row["id"], row) for row in rows), self._veil(using.catalogue))
         result: dict[str, Any] = {
             "results": rows,
             "temperature": answer.receipt.temperature,

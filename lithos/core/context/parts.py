@@ -13,7 +13,7 @@ from attrs import frozen
 
 from lithos.core.context.rendering import TITLE_SHOWN, demote, one_line
 from lithos.core.context.tokens import Count, cut_tidily
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NoteWarning
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Task
 from lithos.core.times import format_time

@@ -5,7 +5,7 @@ This is the only place that makes error envelopes, and the only one that counts 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
@@ -14,11 +14,10 @@ from attrs import field, frozen
 from lithos.core.errors import LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal
 from lithos.metrics import Metrics
-from lithos.services.opening import Opening
 from lithos.tools.contract.acting import admit, spec_for
 from lithos.tools.contract.admission import Admission
-from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool, Which
-from lithos.tools.contract.declaring import PROFILES, Answer, Answering, Profile, Services, Tool, all_tools
+from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
+from lithos.tools.contract.declaring import PROFILES, Answer, Answering, Services, Tool, all_tools
 from lithos.tools.contract.fitting import UNPAGED, fit
 
 _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
@@ -100,9 +99,6 @@ WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_c
 #: Characters of a message; arguments it quotes may be of any length.
 LONGEST_MESSAGE: Final = 1_000
 
-#: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
-Locate = Callable[[str, Which], Awaitable[str]]
-
 
 def _shorten(message: str) -> str:
     """A message that quotes a very long argument, with its beginning and its advice at the end."""
@@ -114,31 +110,20 @@ def _shorten(message: str) -> str:
 class Tools:
     """All tools of one server, in their fixed order."""
 
-    def __init__(
-        self,
-        using: Services,
-        profile: Profile,
-        *,
-        has_legacy: bool = False,
-        outcome_status: bool = False,
-        max_answer_chars: int = 0,
-        meter: ToolMeter | None = None,
-        opening: Opening | None = None,
-        locate: Locate,
-    ) -> None:
-        """Until `opening` is complete, what is read of notes says so, and writes wait for its first pass.
-
-        `max_answer_chars`: characters of JSON of an answer, 0 for no limit. `locate` finds notes by path.
-        """
-        self._locate = locate
-        self._opening = opening or Opening.finished()
+    def __init__(self, using: Services) -> None:
+        """Until its start is complete, what is read of notes says so, and writes wait for its first pass."""
+        server = using.config.server
+        self._locate = using.knowledge.locate
+        self._opening = using.opening
         self._using = using
-        self._by_name = {tool.name: tool for tool in all_tools() if has_legacy or not tool.is_legacy}
-        shown = PROFILES[: PROFILES.index(profile) + 1]
+        self._by_name = {tool.name: tool for tool in all_tools() if server.legacy_tools or not tool.is_legacy}
+        shown = PROFILES[: PROFILES.index(server.tools) + 1]
         self._listed = tuple((tool, tool.spec()) for tool in self._by_name.values() if tool.profile in shown)
-        self._outcome_status = outcome_status
-        self._max_answer_chars = max_answer_chars
-        self._meter = meter or ToolMeter()
+        self._outcome_status = using.is_plain
+        #: Characters of JSON of an answer, 0 for no limit.
+        self._max_answer_chars = server.answer_limit
+        self._meter = ToolMeter(using.metrics)
+        begin_tools(using.metrics)
         self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:

@@ -10,8 +10,7 @@ from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
 from lithos.core.history.versions import DELETED, VersionRow
-from lithos.core.notes.model import Note
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import Note, NoteWarning
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Grant, Task

@@ -12,6 +12,7 @@ from lithos.tools.contract.bounds import FILTERS, LOOKUP
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
 from lithos.tools.contract.rows import sliced_rows
+from lithos.tools.contract.warnings import warn
 from lithos.tools.memory import edge_row
 
 _SECTIONS: Final = Paged(
@@ -47,7 +48,7 @@ class RelatedTool:
                 await sliced_rows(edges.incoming, edge_row),
             )
             answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
-        await using.warner.warn(_shown(answer))
+        await warn(using, _shown(answer))
         return answer | {"related_ids": sorted({*_ids(related)} - {self.id})}
 
 

@@ -13,6 +13,7 @@ from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import search_row
+from lithos.tools.contract.warnings import warn
 
 
 @tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
@@ -43,7 +44,7 @@ class SearchTool:
         )
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
-        await using.warner.warn((row["id"], row) for row in rows)
+        await warn(using, ((row["id"], row) for row in rows))
         result: dict[str, object] = {"results": rows}
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
@@ -73,7 +74,7 @@ class CacheLookupTool:
         answer = await using.knowledge.look_up(as_command(CacheRequest, self, tags=self.tags or ()))
         row = _cache_row(answer, self.max_length)
         if answer.entry is not None:
-            await using.warner.warn([(answer.entry.note.id, row)])
+            await warn(using, [(answer.entry.note.id, row)])
         return row
 
 
