@@ -13,7 +13,7 @@ from attrs import frozen
 
 from lithos.app import Server
 from lithos.core.learning.match import CANDIDATES, Features
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 
 #: In the order of the coefficients.
 NAMES: Final = tuple(attrs.fields_dict(Features))

@@ -24,7 +24,7 @@ from lithos.catalogue.note_graph import NoteGraph
 from lithos.core.notes.model import Note
 from lithos.services.notes.relations import SECTIONS, Graph
 from lithos.services.search.graph_search import GraphSearch, Nearest
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.notes.values import FileState, digest_of
 
 POPULAR = 100

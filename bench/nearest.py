@@ -31,6 +31,7 @@ from bench.plot import draw_plot
 from bench.tables import render_table
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.core.notes.document import parse_document
+from lithos.stores.indexes import lists as searching
 from lithos.stores.indexes.chunk_rows import (
     Codes,
     VectorEntry,
@@ -41,7 +42,6 @@ from lithos.stores.indexes.chunk_rows import (
     multiply,
 )
 from lithos.stores.indexes.embedder import BUILTIN, EmbedderIdentity, load_embedder
-from lithos.stores.indexes.lists import searching
 from lithos.stores.indexes.vectors import VectorIndex
 
 HERE: Final = Path(__file__).parent

@@ -54,8 +54,8 @@ from lithos.metrics import Metrics
 from lithos.stores.coordination.schema import NoteRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database
+from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.history.store import HistoryStore
-from lithos.stores.history.values import HistoryFailed
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.transformer import load_transformer
@@ -63,10 +63,9 @@ from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
 from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import Displaced
+from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.moves import Moves
-from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.start")

@@ -26,9 +26,8 @@ from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import CONFIRM_EVERY, OwnerLock
 from lithos.stores.manifest import Manifest
 from lithos.stores.migrations import migrate
-from lithos.stores.notes.displaced import DISPLACED, Displaced
+from lithos.stores.notes.displaced import DISPLACED, Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import Kept
 from lithos.stores.sqlite import finish_rescues
 from lithos.telemetry import get_logger

@@ -13,7 +13,7 @@ from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.style import VaultStyle
 from lithos.stores.lock import OwnerLock
 from lithos.stores.notes.files import EXCHANGED, NoteFiles
-from lithos.stores.notes.obsidian import read_ignored
+from lithos.stores.notes.tree import read_ignored
 from lithos.stores.vault_lock import lock_of
 
 if TYPE_CHECKING:

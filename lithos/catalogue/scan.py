@@ -36,9 +36,8 @@ from lithos.core.plan import Place, VanishRule, elect, plan_event, plan_files, p
 from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import from_nanoseconds
 from lithos.stores.manifest import Manifest, ManifestRow
-from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state
+from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state, list_attachments
 from lithos.stores.notes.values import FoundFile, OutsideKnowledge
 from lithos.telemetry import get_logger
 

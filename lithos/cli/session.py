@@ -17,7 +17,7 @@ from lithos.config.catalogue import Config
 from lithos.config.load import LogSettings, load_config, load_log_settings
 from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
-from lithos.stores.notes.obsidian import find_own_notes
+from lithos.stores.notes.tree import find_own_notes
 from lithos.telemetry import configure_logging, get_logger
 
 #: Options of commands and the settings they stand for.

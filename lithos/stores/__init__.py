@@ -5,17 +5,68 @@ Never here: trio, mailboxes, or decisions about requests.
 """
 
 import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 #: The mode of new folders that hold what notes and agents say: nobody but the owner looks into them.
 PRIVATE_FOLDER: Final = 0o700
 
 
-def sync_folder(folder: Path) -> None:
-    """Sync one folder, so that the names of its files are durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+@contextmanager
+def opened(path: str | Path, flags: int, mode: int = 0o600) -> Iterator[int]:
+    """A descriptor for the block."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
     try:
-        os.fsync(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Sync one folder, so that the names of its files are durable."""
+    with opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        os.fsync(descriptor)
+
+
+def overwrite(descriptor: int, data: bytes) -> None:
+    """Give an open file other bytes, by one write, which a kill does not halve."""
+    os.pwrite(descriptor, data, 0)
+    os.ftruncate(descriptor, len(data))
+
+
+def replace_file(path: Path, data: bytes, temporary: Path | None = None) -> None:
+    """Write a file durably under another name (ending in `.tmp` unless it is given), then give it its own.
+
+    The folder is not synced. Raises `OSError`.
+    """
+    fresh = temporary or path.with_suffix(".tmp")
+    with fresh.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+class NotRegular(OSError):
+    """What is there is no file, but a folder, a pipe or the like."""
+
+
+def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
+    """Open a file for reading. Raises `NotRegular`, and `OSError`."""
+    # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return open(descriptor, "rb", buffering=buffering)
+    os.close(descriptor)
+    raise NotRegular("it is no file")
+
+
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """What Lithos keeps of a person, below `$XDG_STATE_HOME`."""
+    state = Path(environment.get("XDG_STATE_HOME", ""))
+    if not state.is_absolute():  # the XDG specification ignores relative ones
+        state = Path(os.path.expanduser("~/.local/state"))
+    return state / "lithos"

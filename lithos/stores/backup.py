@@ -14,6 +14,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -266,11 +267,8 @@ def journal_head(path: Path) -> int | None:
     """The last seq in the journal of a database that no process writes."""
     if not path.exists():
         return None
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
         ((head,),) = connection.execute("SELECT MAX(seq) FROM events").fetchall()
-    finally:
-        connection.close()
     return head if isinstance(head, int) else None
 
 
@@ -279,14 +277,10 @@ def move_counters_ahead(path: Path, now: datetime) -> None:
     if not path.exists():
         return
     CoordinationStore.open(path, now).close()  # fences, and columns of an older version
-    connection = apsw.Connection(str(path))
-    try:
-        with transaction(connection):
-            connection.execute(
-                "UPDATE meta SET value=MAX(value+1, ?) WHERE name='next_seq'", (int(now.timestamp() * 1000),)
-            )
-    finally:
-        connection.close()
+    with closing(apsw.Connection(str(path))) as connection, transaction(connection):
+        connection.execute(
+            "UPDATE meta SET value=MAX(value+1, ?) WHERE name='next_seq'", (int(now.timestamp() * 1000),)
+        )
 
 
 def finish_restore(data: Path) -> Path | None:

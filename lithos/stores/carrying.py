@@ -16,15 +16,20 @@ from typing import Any, Final
 import apsw
 
 from lithos.core.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
+from lithos.core.carrying import AGENTS as CARRIED_AGENTS
 from lithos.core.tasks.model import READ, Agent
-from lithos.stores.database import stored_time
 from lithos.stores.sqlite import load_object
+from lithos.stores.table import TIME, Stored, Table
 
 LEDGER_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS imported_rows(
     of_table TEXT NOT NULL, of_key TEXT NOT NULL, hash TEXT NOT NULL,
     PRIMARY KEY(of_table, of_key)) WITHOUT ROWID;
 """
+AGENTS: Final = Table(
+    "agents", Agent, "id", order=CARRIED_AGENTS.names, first_seen_at=TIME, last_seen_at=TIME,
+    metadata=Stored(lambda metadata: json.dumps(dict(metadata)), load_object),
+)  # fmt: skip
 _DIGEST: Final = 12
 _GONE: Final = "it was removed here after an earlier import"
 _CHANGED: Final = "it was changed here after an earlier import"
@@ -129,23 +134,15 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[Row], *, dry_run: b
     """Agents of one id are one agent: what is not known here is filled in, and times are united."""
     created, updated, same, agents = 0, 0, 0, list[Agent]()
     for row in rows:
-        found: list[Any] = connection.execute(
-            "SELECT id,name,type,first_seen_at,last_seen_at,metadata FROM agents WHERE id=?", (row[0],)
-        ).fetchall()
+        found: list[Any] = connection.execute(f"{AGENTS.select} WHERE id=?", (row[0],)).fetchall()
         merged = united(found[0] if found else (row[0], None, None, None, None, None), row)
         if found and merged == tuple(found[0]):
             same += 1
             continue
         created, updated = created + (not found), updated + bool(found)
         if not dry_run:
-            connection.execute(
-                "INSERT INTO agents(id,name,type,first_seen_at,last_seen_at,metadata) VALUES(?,?,?,?,?,?)"
-                " ON CONFLICT(id) DO UPDATE SET name=excluded.name, type=excluded.type,"
-                " first_seen_at=excluded.first_seen_at, last_seen_at=excluded.last_seen_at,"
-                " metadata=excluded.metadata",
-                merged,
-            )
-            agents.append(_agent(merged))
+            connection.execute(AGENTS.upsert, merged)
+            agents.append(AGENTS.read(merged))
     return Carried(created, updated, same, agents=tuple(agents))
 
 
@@ -160,17 +157,6 @@ def united(here: Row, theirs: Row) -> Row:
         min(times),
         max(lasts),
         here[5] if here[5] not in (None, "", "{}") else theirs[5],
-    )
-
-
-def _agent(row: Row) -> Agent:
-    return Agent(
-        id=str(row[0]),
-        name=None if row[1] is None else str(row[1]),
-        type=None if row[2] is None else str(row[2]),
-        first_seen_at=stored_time(row[3]),
-        last_seen_at=stored_time(row[4]),
-        metadata=load_object(None if row[5] is None else str(row[5])),
     )
 
 

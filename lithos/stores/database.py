@@ -292,6 +292,9 @@ _DAMAGED: Final = (apsw.CorruptError, apsw.NotADBError)
 class LearningDatabase(Database):
     """Until it is made there are no connections."""
 
+    #: Whether opening makes it, where there is none.
+    is_made_at_once: ClassVar = False
+
     def __init__(self, path: Path, now: datetime) -> None:
         super().__init__(path)
         self._opened_at = now
@@ -302,9 +305,9 @@ class LearningDatabase(Database):
 
     @classmethod
     def open(cls, path: Path, now: datetime) -> Self:
-        """Open the database if there is one; a damaged one is set aside and a new one made."""
+        """Open the database if there is one, or make it; a damaged one is set aside and a new one made."""
         store = cls(path, now)
-        if path.exists():
+        if cls.is_made_at_once or path.exists():
             store._connect_or_replace(now)
             store._mark.unlink(missing_ok=True)
         return store

@@ -21,6 +21,8 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.stores import opened
+
 DATABASE: Final = "coordination.db"
 #: SQLite locks bytes at 1 GiB; its files end long before this one.
 BYTE: Final = 1 << 62
@@ -91,7 +93,7 @@ def hold(path: Path) -> Hold | None:
     except OSError as failure:
         return _without(path, identity, failure)
     try:
-        identity = _identity_of_open(descriptor)
+        identity = identity_of_open(descriptor)
         is_kept = try_flock(descriptor) if path.is_dir() else _try_byte(descriptor)
     except OSError as failure:
         os.close(descriptor)
@@ -111,19 +113,21 @@ def _without(path: Path, identity: Identity, failure: OSError) -> Hold:
 def is_held(path: Path) -> bool:
     """Whether some process holds a folder. (Of a database it must not be asked: see `hold`.)"""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        # Shared: many may ask at once, and none takes another for the owner.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return path.is_dir() and is_locked(path)
     except OSError as failure:
-        if failure.errno not in UNKNOWN:
+        if failure.errno not in {*UNKNOWN, errno.ENOENT, errno.ENOTDIR}:
             raise
-    finally:
-        os.close(descriptor)
+        return False
+
+
+def is_locked(path: Path) -> bool:
+    """Whether some process has an exclusive lock of a file or folder. Raises `OSError`."""
+    with opened(path, os.O_RDONLY) as descriptor:
+        try:
+            # Shared: many may ask at once, and none takes another for the owner.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
     return False
 
 
@@ -161,7 +165,8 @@ def _try_byte(descriptor: int) -> bool:
     return True
 
 
-def _identity_of_open(descriptor: int) -> Identity:
+def identity_of_open(descriptor: int) -> Identity:
+    """Device and inode of an open file."""
     found = os.fstat(descriptor)
     return found.st_dev, found.st_ino
 

@@ -8,7 +8,6 @@ it: `holds` keep a second owner out then, and `confirm` writes it again. Where t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import threading
@@ -19,8 +18,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from lithos.stores import PRIVATE_FOLDER, owner_record
-from lithos.stores.holds import Held, Hold, Identity, hold, identity_of, is_held, places_of, try_flock
+from lithos.stores import PRIVATE_FOLDER, overwrite, owner_record
+from lithos.stores.holds import (
+    Held,
+    Hold,
+    Identity,
+    hold,
+    identity_of,
+    identity_of_open,
+    is_held,
+    is_locked,
+    places_of,
+    try_flock,
+)
 from lithos.stores.owner_record import NO_LOCKS, OwnerRecord, encode_owner, read_owner
 from lithos.telemetry import get_logger
 
@@ -84,6 +94,7 @@ class OwnerLock:
         self._name = path
         self._descriptor: int | None = None
         self._record: OwnerRecord | None = None
+        #: Whether the file system has no locks: then the record needs a heartbeat, by which others judge.
         self._needs_refresh = False
         #: Holds on the original folders and database, and on those that have replaced them since.
         self._holds: dict[Path, Hold] = {}
@@ -91,11 +102,6 @@ class OwnerLock:
         #: The current problem, and the last repaired one with its time.
         self._lasting: str | None = None
         self._passing: tuple[float, str] | None = None
-
-    @property
-    def needs_refresh(self) -> bool:
-        """Whether the file system has no locks: then the record needs a heartbeat, by which others judge."""
-        return self._needs_refresh
 
     @property
     def trouble(self) -> str | None:
@@ -147,7 +153,7 @@ class OwnerLock:
         """Write the owner record, again once the address of the server is known."""
         with self._turn:
             assert self._descriptor is not None
-            _write(self._descriptor, record)
+            overwrite(self._descriptor, encode_owner(record))
             self._record = record
             if self._vault is not None:
                 self._vault.publish(record)
@@ -196,7 +202,7 @@ class OwnerLock:
             try:
                 if not self._take(descriptor, record):
                     raise AlreadyOwned(self.path, read_owner(self.path))
-                if identity_of(self.path) == _identity(descriptor):
+                if identity_of(self.path) == identity_of_open(descriptor):
                     os.fchmod(descriptor, 0o600)
                     return descriptor
             except BaseException:
@@ -211,7 +217,8 @@ class OwnerLock:
         except OSError as failure:
             if failure.errno not in NO_LOCKS:
                 raise
-        self._needs_refresh = owner_record.hold(self.path, self._clock(), partial(_write, descriptor, record))
+        write = partial(overwrite, descriptor, encode_owner(record))
+        self._needs_refresh = owner_record.hold(self.path, self._clock(), write)
         return self._needs_refresh
 
     # -- databases that are put back (`Keeper`) ---------------------------------------------------
@@ -223,7 +230,7 @@ class OwnerLock:
         except AlreadyOwned as other:
             raise OSError(str(other)) from other
         with self._turn:
-            if self._descriptor is None or identity_of(self.path) != _identity(self._descriptor):
+            if self._descriptor is None or identity_of(self.path) != identity_of_open(self._descriptor):
                 raise OSError(f"{self.path} is not this process's: another one may own the data directory")
 
     def restored(self, path: Path, aside: Path | None) -> None:
@@ -298,7 +305,7 @@ class OwnerLock:
     def _confirm_file(self, record: OwnerRecord, descriptor: int) -> None:
         if self._needs_refresh and self._is_taken():
             raise AlreadyOwned(self.path, read_owner(self.path))
-        if identity_of(self.path) != _identity(descriptor):
+        if identity_of(self.path) != identity_of_open(descriptor):
             self._note("removed or replaced")
             owner_record.drop(self.path)  # else a copy of the record would look like another owner's
             try:
@@ -308,10 +315,10 @@ class OwnerLock:
                     raise
                 return
             os.close(descriptor)
-            _write(self._descriptor, record)
+            overwrite(self._descriptor, encode_owner(record))
         elif read_owner(self.path) != record:
             self._note("overwritten")
-            _write(descriptor, record)
+            overwrite(descriptor, encode_owner(record))
         if self._needs_refresh:
             owner_record.refresh(self.path, self._clock())
 
@@ -347,17 +354,6 @@ def _living_owner(path: Path) -> OwnerRecord | None:
     return record
 
 
-def _write(descriptor: int, record: OwnerRecord) -> None:
-    data = encode_owner(record)
-    os.pwrite(descriptor, data, 0)
-    os.ftruncate(descriptor, len(data))
-
-
-def _identity(descriptor: int) -> Identity:
-    found = os.fstat(descriptor)
-    return found.st_dev, found.st_ino
-
-
 def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:
     """True while a live process holds the lock, or the folders of one that was removed."""
     data, private, _ = places_of(path)
@@ -366,19 +362,10 @@ def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:
 
 def _is_file_owned(path: Path, clock: Callable[[], float]) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return is_locked(path)
     except FileNotFoundError:
         return False
-    try:
-        # A shared lock: many may probe at once, and none takes another for the owner.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
     except OSError as failure:
         if failure.errno not in NO_LOCKS:
             raise
         return owner_record.owns(path, clock())
-    else:
-        return False
-    finally:
-        os.close(descriptor)

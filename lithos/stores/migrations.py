@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
-
 from lithos.core.times import format_time
+from lithos.stores import replace_file
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.migrations")
@@ -27,19 +25,8 @@ class NewerLayout(Exception):
     """The data directory was written by a later version of Lithos."""
 
 
-@frozen
-class _Step:
-    source: int
-    target: int
-    name: str
-    apply: Callable[[Path], None]
-
-
-def _nothing(_: Path) -> None:
-    """The first step only marks the directory as registered."""
-
-
-_STEPS: Final = (_Step(1, 2, "register", _nothing),)
+#: Steps from one version to the next by their names. The first only marks the directory as registered.
+_STEPS: Final = {1: "register"}
 CURRENT: Final = 2
 
 
@@ -57,14 +44,13 @@ def migrate(data: Path, now: datetime) -> None:
             f"{data} was last used by a newer Lithos (layout {registry['current_version']}, this one knows "
             f"{CURRENT}). Install that version or a later one, or choose another --data-dir."
         )
-    for step in _STEPS:
-        if registry["current_version"] == step.source:
-            step.apply(data)
-            registry["current_version"] = step.target
-            registry["applied"].append(
-                {"from": step.source, "to": step.target, "name": step.name, "applied_at": format_time(now)}
-            )
-            _write_registry(path, registry)
+    for source, name in _STEPS.items():
+        if registry["current_version"] == source:
+            step = {"from": source, "to": source + 1, "name": name, "applied_at": format_time(now)}
+            registry["current_version"] = source + 1
+            registry["applied"].append(step)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, json.dumps(registry, indent=2).encode())
 
 
 def _move_database(data: Path, private: Path) -> None:
@@ -94,13 +80,3 @@ def _read_registry(path: Path) -> dict[str, Any]:
     os.replace(path, aside)
     log.warning("migration registry set aside", reason=problem, kept=str(aside))
     return {"current_version": 1, "applied": []}
-
-
-def _write_registry(path: Path, registry: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(registry, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)

@@ -18,6 +18,7 @@ import apsw
 from attrs import frozen
 
 from lithos.core.times import parse_time
+from lithos.stores import opened
 from lithos.stores.notes.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from lithos.stores.owner_record import NO_LOCKS
 from lithos.stores.sqlite import snapshot
@@ -36,13 +37,10 @@ def try_folder(folder: Path) -> bool:
     stem = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}"
     first, second = (folder / f"{stem}{turn}{TEMPORARY_SUFFIX}" for turn in "ab")
     try:
-        descriptor = os.open(first, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
+        with opened(first, os.O_RDWR | os.O_CREAT | os.O_EXCL) as descriptor:
             os.write(descriptor, b"lithos doctor\n")
             os.fsync(descriptor)
             locks = _holds_lock(descriptor, first)
-        finally:
-            os.close(descriptor)
         os.rename(first, second)
         return locks
     finally:
@@ -53,20 +51,16 @@ def try_folder(folder: Path) -> bool:
 
 def _holds_lock(descriptor: int, path: Path) -> bool:
     """Whether a lock keeps a second one out: some file systems take every lock and keep none."""
-    other = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError as failure:
-        if failure.errno not in NO_LOCKS:
-            raise
-        return False
-    else:
-        return False
-    finally:
-        os.close(other)
+    with opened(path, os.O_RDWR) as other:
+        try:
+            for each in (descriptor, other):
+                fcntl.flock(each, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError as failure:
+            if failure.errno not in NO_LOCKS:
+                raise
+    return False
 
 
 def free_space(folder: Path) -> Space:

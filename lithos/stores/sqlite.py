@@ -271,7 +271,7 @@ def _take_place(path: Path, ours: Collection[Identity], now: datetime) -> Path |
 def load_json(text: str | None) -> Any:
     """The value, or None for NULL and for what is no JSON (NaN, which Python would write, included)."""
     try:
-        return json.loads(text, parse_constant=_refuse) if text is not None else None
+        return _DECODER.decode(text if isinstance(text, str) else bytes(text).decode()) if text else None
     except (ValueError, TypeError, RecursionError):
         return None
 
@@ -284,7 +284,11 @@ def load_object(text: str | None) -> dict[str, Any]:
 
 def load_texts(text: str | None) -> tuple[str, ...]:
     """The texts of a list; anything else reads as none."""
-    value = load_json(text)
+    return texts_of(load_json(text))
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """The same of a value that was read."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
@@ -292,7 +296,8 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-_READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+#: Made once: `json.loads` would make one for each text.
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 @contextmanager
@@ -307,18 +312,20 @@ def snapshot(path: Path, *, is_live: bool) -> Iterator[apsw.Connection | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="lithos-") as folder:
-        wal = path.with_name(path.name + "-wal")
+        wal, flags = path.with_name(path.name + "-wal"), apsw.SQLITE_OPEN_READONLY
         if is_live and wal.exists():
             uri = _uri(path, "mode=ro")
         elif wal.exists() and wal.stat().st_size:
             copy = Path(folder) / path.name
             for source, target in ((path, copy), (wal, copy.with_name(wal.name))):
                 shutil.copyfile(source, target)
-            uri = _uri(copy, "mode=rw")
+            uri, flags = _uri(copy, "mode=rw"), apsw.SQLITE_OPEN_READWRITE
         else:
             uri = _uri(path, "immutable=1")
-        connection = _open(path, uri)
+        connection = apsw.Connection(uri, flags=flags | apsw.SQLITE_OPEN_URI)
         try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            _require_whole(path, connection)
             yield connection
         finally:
             connection.close(True)
@@ -328,16 +335,10 @@ def _uri(path: Path, parameters: str) -> str:
     return f"file:{quote(str(path.absolute()))}?{parameters}"
 
 
-def _open(path: Path, uri: str) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI if uri.endswith("mode=rw") else _READ
-    connection = apsw.Connection(uri, flags=flags)
+def _require_whole(path: Path, connection: apsw.Connection) -> None:
     try:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        problem = connection.execute("PRAGMA quick_check(1)").fetchall()
+        problem = _read_all(connection)
     except (apsw.NotADBError, apsw.CorruptError) as damage:
-        connection.close(True)
         raise CorruptDatabase(path, str(damage)) from damage
-    if problem != [("ok",)]:
-        connection.close(True)
-        raise CorruptDatabase(path, str(problem[0][0]))
-    return connection
+    if problem is not None:
+        raise CorruptDatabase(path, problem)

@@ -21,13 +21,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import asdict, field, frozen
+from attrs import field, frozen
 
 from lithos.core import principals
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import RIGHTS, Principal, Rights
-from lithos.core.times import format_time, parse_time
-from lithos.stores import PRIVATE_FOLDER, sync_folder
+from lithos.core.times import format_optional, format_time, parse_time
+from lithos.stores import PRIVATE_FOLDER, overwrite, sync_folder
 from lithos.stores.owner_record import NO_LOCKS
 
 TOKENS: Final = "tokens.json"
@@ -253,8 +253,7 @@ class TokenStore:
         with self._locked() as lock:
             if self._known():
                 raise TokenRefused("There are tokens: revoke them first (lithos token list shows them).")
-            with suppress(FileNotFoundError):
-                self.path.unlink()
+            self.path.unlink(missing_ok=True)
             sync_folder(self._private)
             os.ftruncate(lock, 0)
             os.fsync(lock)
@@ -273,8 +272,7 @@ class TokenStore:
         document = {"version": _VERSION, "tokens": [_row_of(token) for token in tokens]}
         data = json.dumps(document, indent=1).encode() + b"\n"
         fresh = self.path.with_name(f"{TOKENS}.new")
-        with suppress(FileNotFoundError):  # left by a crash; the lock is held
-            fresh.unlink()
+        fresh.unlink(missing_ok=True)  # left by a crash; the lock is held
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
@@ -325,19 +323,16 @@ def _try_lock(descriptor: int) -> bool:
 def _require(lock: int) -> None:
     """Note, before the first token is stored, that tokens are asked for from now on."""
     if os.fstat(lock).st_size != len(_REQUIRED):
-        os.pwrite(lock, _REQUIRED, 0)
-        os.ftruncate(lock, len(_REQUIRED))
+        overwrite(lock, _REQUIRED)
         os.fsync(lock)
 
 
 def _row_of(token: Token) -> dict[str, Any]:
-    row = asdict(token)
-    expires_at = token.expires_at
     return {
-        "name": row["name"],
-        "hash": row["digest"],
-        "agent": row["agent"],
-        "rights": row["rights"],
+        "name": token.name,
+        "hash": token.digest,
+        "agent": token.agent,
+        "rights": token.rights,
         "created_at": format_time(token.created_at),
-        "expires_at": None if expires_at is None else format_time(expires_at),
+        "expires_at": format_optional(token.expires_at),
     }

@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from lithos.stores import overwrite, state_folder
+
 #: Sessions that are remembered; the one that was told least recently goes first.
 MOST_SESSIONS: Final = 200
 #: Characters of a session's id and of a cursor.
@@ -60,9 +62,7 @@ class ToldSession:
         """Remember how far it was told. Raises `OSError`."""
         content = {"session": self._session, "data": self._data, "cursor": cursor[:LONGEST]}
         data = json.dumps(content).encode()
-        # In place, since the lock is on this file; one write, which a kill does not halve.
-        os.pwrite(self._descriptor, data, 0)
-        os.ftruncate(self._descriptor, len(data))
+        overwrite(self._descriptor, data)  # in place, since the lock is on this file
 
 
 @contextmanager
@@ -118,7 +118,4 @@ def _forget_oldest(folder: Path) -> None:
 
 def sessions_folder(environment: Mapping[str, str]) -> Path:
     """Where sessions are remembered."""
-    state = Path(environment.get("XDG_STATE_HOME", ""))
-    if not state.is_absolute():  # the XDG specification ignores relative ones
-        state = Path(os.path.expanduser("~/.local/state"))
-    return state / "lithos" / "sessions"
+    return state_folder(environment) / "sessions"

@@ -10,7 +10,6 @@ never taken for a lock that nobody holds.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -20,7 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from lithos.stores.holds import Held, Hold, hold, identity_of, try_flock
+from lithos.stores import overwrite, state_folder
+from lithos.stores.holds import Held, Hold, hold, identity_of, is_locked, try_flock
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from lithos.stores.owner_record import OwnerRecord
 from lithos.telemetry import get_logger
@@ -68,10 +68,7 @@ class VaultLock:
 
     def acquire(self) -> None:
         """Take the vault, or raise `VaultOwned` without waiting for its owner."""
-        try:
-            held = hold(self._vault)
-        except Held as other:
-            raise VaultOwned(self._vault, self._read(), other.pid) from other
+        held = self._take_folder()
         if held is None:
             raise FileNotFoundError(2, "There is no folder to serve", str(self._vault))
         self._hold = held
@@ -80,6 +77,12 @@ class VaultLock:
         except BaseException:
             self.release()
             raise
+
+    def _take_folder(self) -> Hold | None:
+        try:
+            return hold(self._vault)
+        except Held as other:
+            raise VaultOwned(self._vault, self._read(), other.pid) from other
 
     def _take_record(self, *, is_needed: bool) -> None:
         """Open and lock the record; one that only informs may fail."""
@@ -110,18 +113,11 @@ class VaultLock:
         """Record who serves the vault, and where; never its token."""
         if self._descriptor is None:
             return
-        document = {
-            "pid": record.pid,
-            "host": record.host,
-            "url": record.url,
-            "started_at": record.started_at,
-            "vault": str(self._vault),
-            "data_dir": str(self._data.absolute()),
-        }
-        data = json.dumps(document).encode()
+        told = {name: getattr(record, name) for name in ("pid", "host", "url", "started_at")}
+        places = {"vault": str(self._vault), "data_dir": str(self._data.absolute())}
+        data = json.dumps(told | places).encode()
         try:
-            os.pwrite(self._descriptor, data, 0)
-            os.ftruncate(self._descriptor, len(data))
+            overwrite(self._descriptor, data)
         except OSError as failure:
             log.warning("owner of the vault not recorded", path=str(self._path), reason=str(failure))
 
@@ -130,10 +126,7 @@ class VaultLock:
         now = identity_of(self._vault)
         if self._hold is None or now is None or now == self._hold.identity:
             return
-        try:
-            held = hold(self._vault)
-        except Held as other:
-            raise VaultOwned(self._vault, self._read(), other.pid) from other
+        held = self._take_folder()
         if held is not None:
             self._hold.close()
             self._hold = held
@@ -165,15 +158,10 @@ def serves_other(vault: Path) -> bool:
     """
     for _ in range(_TRIES):  # one that starts takes its data directory first
         try:
-            descriptor = os.open(vault, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if not vault.is_dir() or is_locked(vault):
+                return False
         except OSError:
             return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        finally:
-            os.close(descriptor)
         time.sleep(_PAUSE)
     return True
 
@@ -183,8 +171,5 @@ def lock_of(data: Path, vault: Path | None, environment: Mapping[str, str] | Non
     path = data / ".lithos" / "lock"
     if vault is None:
         return OwnerLock(path)
-    given = os.environ if environment is None else environment
-    state = Path(given.get("XDG_STATE_HOME", ""))
-    if not state.is_absolute():  # the XDG specification ignores relative ones
-        state = Path(os.path.expanduser("~/.local/state"))
-    return OwnerLock(path, vault=VaultLock(vault, data, state / "lithos" / "vaults"))
+    state = state_folder(os.environ if environment is None else environment)
+    return OwnerLock(path, vault=VaultLock(vault, data, state / "vaults"))

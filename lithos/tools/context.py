@@ -8,7 +8,7 @@ from lithos.core.context.briefing import Item
 from lithos.core.context.parts import AboutNote, LeftOut
 from lithos.core.context.rendering import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, one_line
 from lithos.services.context.context import SECTIONS, ContextRequest
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool

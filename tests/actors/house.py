@@ -30,9 +30,8 @@ from lithos.core.plan import VanishRule
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import Displaced
+from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.moves import Moves
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 
 

@@ -14,7 +14,7 @@ from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.pending import Noticed, Pending
 from lithos.actors.watching.settling import Taking
 from lithos.actors.writing.messages import WriteOutcome
-from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from tests.actors.house import House
 from tests.fakes import put_file
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from tests.actors.watched import note
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 from tests.servers import put_note, serving

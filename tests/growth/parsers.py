@@ -63,8 +63,8 @@ from lithos.core.text import (
 )
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
-from lithos.stores.indexes import fulltext_query, fulltext_schema, linkgraph
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes import fulltext_schema, linkgraph
+from lithos.stores.indexes.fulltext_schema import Filters
 
 Parse = Callable[[str], object]
 
@@ -82,7 +82,7 @@ _IGNORED: Final = ignored.Ignored.of(
     ("templates/**", "**/*.excalidraw.md", "Archive/*.md"), ("Private/", "/^daily-[0-9]/")
 )
 _ANALYZER: Final = fulltext_schema.make_analyzer()
-_TRANSLATOR: Final = fulltext_query.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
+_TRANSLATOR: Final = fulltext_schema.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
 _REFUSALS: Final = (
     knowledge_tests.UnusableTests, baseline.UnusableBaseline,
     chatgpt.NoConversation, knowledge_graph.NoGraphLine,
@@ -671,7 +671,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "yaml_nodes.write_text": lambda t: [yaml_text.write_text(t, style) for style in (None, "'", '"')],
     "yaml_nodes.write_entry": lambda t: yaml_text.write_entry(t, _many(t), "", "\n"),
     "stores.indexes.fulltext_schema": _index,
-    "stores.indexes.fulltext_query": _TRANSLATOR.tokens,
+    "stores.indexes.fulltext_schema tokens": _TRANSLATOR.tokens,
     "stores.indexes.linkgraph": _link_all,
     "stores.sqlite": lambda t: (
         sqlite.load_json(t), sqlite.load_object(t), sqlite.load_texts(t)

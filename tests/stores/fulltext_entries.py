@@ -7,8 +7,7 @@ from typing import Any
 
 from lithos.core.text.query import parse_query
 from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_query import Filters
-from lithos.stores.indexes.fulltext_schema import FulltextEntry
+from lithos.stores.indexes.fulltext_schema import Filters, FulltextEntry
 
 ANYTHING = Filters()
 MOMENT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -169,7 +169,7 @@ def test_a_record_that_cannot_be_written_gives_the_lock_up_again(path, monkeypat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("lithos.stores.lock._write", refuse)
+        full.setattr("lithos.stores.lock.overwrite", refuse)
         with pytest.raises(OSError, match="No space left"):
             OwnerLock(path).acquire("2026-01-02T03:04:05+00:00")
     lock = OwnerLock(path)

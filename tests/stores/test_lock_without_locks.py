@@ -51,7 +51,7 @@ def leave_record(path, *, pid, host, at):
 
 def test_the_first_takes_it_and_the_second_is_refused_until_it_is_released(path, clock):
     lock = held(path, clock)
-    assert lock.needs_refresh
+    assert lock._needs_refresh
     assert is_owned(path, clock)
     with pytest.raises(AlreadyOwned) as caught:
         held(path, clock)

@@ -13,7 +13,7 @@ from functools import partial
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.stores.indexes.lists.clustering import Stopped
+from lithos.stores.indexes.clustering import Stopped
 from lithos.stores.indexes.vectors import VectorIndex
 from lithos.telemetry import get_logger
 

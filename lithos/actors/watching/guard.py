@@ -15,7 +15,7 @@ from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.plan import VanishRule, is_mass_loss
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.guard")

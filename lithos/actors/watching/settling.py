@@ -22,9 +22,8 @@ from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_reading import Examined, examine
 from lithos.core.notes.style import VaultStyle
-from lithos.stores.notes.attachments import compare_attachments
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import folder_identity
+from lithos.stores.notes.lookup import compare_attachments, folder_identity
 from lithos.stores.notes.values import FileState, FoundFile
 from lithos.telemetry import get_logger
 

@@ -17,8 +17,8 @@ from lithos.actors.writing.preparation import Prepared
 from lithos.actors.writing.recording import NotKept, Recorder, is_undone
 from lithos.catalogue.note_records import NoteRecords
 from lithos.stores.history.store import HistoryFailed, NewVersion
+from lithos.stores.notes.displaced import Moves
 from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import FileState, Put
 from lithos.telemetry import get_logger
 

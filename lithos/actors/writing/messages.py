@@ -20,7 +20,7 @@ from lithos.core.errors import LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TOOL, EventDraft
 from lithos.core.history.section_edit import SectionEdit
 from lithos.core.notes.model import Document
-from lithos.stores.notes.moves import MoveIntent
+from lithos.stores.notes.displaced import MoveIntent
 
 
 class NoteBusy(StorageFailed):

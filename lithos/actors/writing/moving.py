@@ -31,7 +31,7 @@ from lithos.core.notes.model import Document
 from lithos.core.notes.paths import folder_of, names_file, resolve_new_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
-from lithos.stores.notes.moves import MoveIntent
+from lithos.stores.notes.displaced import MoveIntent
 from lithos.stores.notes.values import Move, Put, ReadFile, digest_of
 
 

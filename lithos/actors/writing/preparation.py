@@ -54,7 +54,7 @@ from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
-from lithos.stores.notes.moves import MoveIntent
+from lithos.stores.notes.displaced import MoveIntent
 from lithos.stores.notes.values import (
     FileBusy,
     FileChanged,

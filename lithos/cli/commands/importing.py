@@ -58,7 +58,7 @@ from lithos.services.importing.run import (
     Told,
     Writer,
 )
-from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
+from lithos.stores.importing import UnknownKind, known_kinds, make_source, recognise
 
 #: Rows printed of each kind.
 SHOWN: Final = 20

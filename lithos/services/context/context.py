@@ -29,7 +29,7 @@ from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, TaskSheet
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.indexes.tokenizer import load_pieces
 from lithos.telemetry import get_logger
 

@@ -55,7 +55,7 @@ from lithos.services.importing.rendering import Rendered, Target, hash_of, read_
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
-from lithos.stores.imported import ImportLedger, key_of
+from lithos.stores.importing.attachments import ImportLedger, key_of
 from lithos.stores.notes.values import digest_of
 
 #: Of the ids of imported notes: UUIDv5 of kind and id of the record.

@@ -24,8 +24,8 @@ from lithos.core.notes.links import same_name
 from lithos.core.notes.matching import has_tags
 from lithos.core.notes.model import NoteWarning
 from lithos.core.notes.paths import folder_of
-from lithos.stores.notes.attachments import Attachment, open_attachment
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import Attachment, open_attachment
 
 #: Bytes read at once.
 CHUNK = 256 * 1024

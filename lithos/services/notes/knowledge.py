@@ -46,7 +46,7 @@ from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
 from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
 from lithos.services.search.search import Search
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.notes.lookup import AliasedPath
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.

@@ -25,7 +25,7 @@ from lithos.actors.writing.messages import (
 )
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.services.notes.knowledge import ask_patiently
-from lithos.stores.notes.moves import MoveIntent
+from lithos.stores.notes.displaced import MoveIntent
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.moving")

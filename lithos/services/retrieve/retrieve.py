@@ -37,7 +37,7 @@ from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.search import Hit
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.retrieve")

@@ -17,7 +17,7 @@ from lithos.services.search.graph_search import Walk
 from lithos.services.search.hybrid import LONGEST_QUERY, Hybrid, HybridRanking
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_query import HEADINGS_BOOST, TITLE_BOOST, Filters
+from lithos.stores.indexes.fulltext_schema import HEADINGS_BOOST, TITLE_BOOST, Filters
 
 #: Notes of which the share of title and headings is looked at.
 MOST_TITLED: Final = 1_000

@@ -21,7 +21,7 @@ from lithos.core.notes.matching import has_all, has_tags
 from lithos.services.notes.relations import clamp_depth
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 
 
 class Nearest:

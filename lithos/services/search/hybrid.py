@@ -48,7 +48,7 @@ from lithos.services.search.graph_search import Nearest
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 
 #: The least number of candidates that each ranking of a hybrid search contributes.
 LEG_NOTES: Final = 200

@@ -36,7 +36,7 @@ from lithos.services.search.hybrid import (
 )
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 
 MODES = ("hybrid", "fulltext", "semantic", "graph")
 #: Hybrid hits from which a graph search without seeds starts.

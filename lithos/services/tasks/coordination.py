@@ -20,7 +20,7 @@ from lithos.core.tasks.commands import CompleteTask, Given, NextTask, TaskComman
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.services.retrieve.feedback import Feedback
-from lithos.stores.coordination.impact_rows import Reader, RestingTask
+from lithos.stores.coordination.board_rows import Reader, RestingTask
 from lithos.stores.coordination.ready_rows import WaitingCounts
 
 T = TypeVar("T")

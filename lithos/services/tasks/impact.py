@@ -22,7 +22,7 @@ from lithos.core.limits import cut_name
 from lithos.core.tasks.commands import Dependent, OpenReverification, Reverification
 from lithos.services.notes.knowledge import Knowledge, LinkedFrom
 from lithos.services.tasks.coordination import Coordination
-from lithos.stores.coordination.impact_rows import Reader, RestingTask
+from lithos.stores.coordination.board_rows import Reader, RestingTask
 
 #: Items of each list of an answer.
 MOST: Final = 200

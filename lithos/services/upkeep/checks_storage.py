@@ -13,6 +13,7 @@ from typing import Any, Final
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, fail, name_some, ok, warn
 from lithos.core.times import format_time, from_nanoseconds
+from lithos.stores.importing.upstream import unknown_columns
 from lithos.stores.migrations import CURRENT
 from lithos.stores.notes.replacing import check_writable
 from lithos.stores.probes import (
@@ -24,7 +25,6 @@ from lithos.stores.probes import (
 )
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.stores.tokens import LOCK, TOKENS, TokensUnreadable, read_tokens
-from lithos.stores.upstream.unknown import unknown_columns
 
 #: Files and folders that this server never makes, from the data directory on.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")

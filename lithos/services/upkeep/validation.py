@@ -39,9 +39,9 @@ from lithos.stores.history.reading import read_places
 from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.manifest import Manifest
-from lithos.stores.notes.attachments import list_attachments
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import list_attachments
 from lithos.stores.notes.tree import is_inside
 from lithos.stores.notes.values import (
     GRACE,
@@ -54,7 +54,7 @@ from lithos.stores.notes.values import (
     Put,
     ReadFile,
 )
-from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from lithos.stores.sqlite import CorruptDatabase, snapshot
 
 

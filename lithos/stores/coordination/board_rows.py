@@ -1,7 +1,11 @@
 """Rows behind pages about tasks and agents: the board, claims with their beginning, the journal.
 
-Everything here reads. The journal has no index over tasks and agents: at most `SCANNED` of its newest events
-are looked at, in SQLite, some 30 ms for all of them.
+The journal has no index over tasks and agents: at most `SCANNED` of its newest events are looked at, in
+SQLite, some 30 ms for all of them.
+
+`ImpactRows` has what rests on a note: tasks that found or cited it, its readers, its re-verification, each
+over an index by the note. `citations`: which completed task cited which note, written with the completion;
+the journal drops its events, and a lesson goes once it is learned.
 """
 
 from __future__ import annotations
@@ -11,15 +15,120 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-import apsw
 from attrs import frozen
 
 from lithos.core.notes.matching import has_tag
-from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, Claim
+from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, READ, Claim
 from lithos.core.times import format_time, parse_time
-from lithos.stores.coordination.ready_rows import needle, tag_needle
+from lithos.stores.coordination.ready_rows import CLAIMS, needle, tag_needle
 from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
+from lithos.stores.table import Rows, dump, listed
+
+CITATION_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS citations(
+    note_id TEXT NOT NULL, task_id TEXT NOT NULL, cited_at TEXT NOT NULL,
+    PRIMARY KEY(note_id, task_id)) WITHOUT ROWID;
+"""
+#: The note that a task of a re-verification is about; metadata of older files may be no JSON.
+_IMPACT_OF: Final = "CASE WHEN json_valid(metadata) THEN json_extract(metadata,'$.impact_of') END"
+_IS_REVERIFICATION: Final = "status='open' AND instr(metadata,'\"impact_of\"')>0"
+IMPACT_INDEXES: Final = f"""
+CREATE INDEX IF NOT EXISTS citations_age ON citations(note_id, cited_at);
+CREATE INDEX IF NOT EXISTS findings_note ON findings(knowledge_id, task_id, created_at)
+    WHERE knowledge_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS tasks_impact ON tasks({_IMPACT_OF}) WHERE {_IS_REVERIFICATION};
+"""
+_FOUND: Final = (
+    "SELECT task_id, MAX(created_at) AS at FROM findings WHERE knowledge_id=?"
+    " GROUP BY task_id ORDER BY at DESC, task_id LIMIT ?"
+)
+_CITED: Final = (
+    "SELECT task_id, cited_at FROM citations WHERE note_id=? ORDER BY cited_at DESC, task_id LIMIT ?"
+)
+_TASKS: Final = "SELECT id,title,status FROM tasks WHERE id IN (SELECT value FROM json_each(?))"
+_READERS: Final = (
+    "SELECT agent_id, MAX(timestamp) AS at, COUNT(*) FROM access_log"  # noqa: S608 - a constant
+    f" WHERE doc_id=? AND operation='{READ}' GROUP BY agent_id ORDER BY at DESC, agent_id LIMIT ?"
+)
+_REVERIFICATION: Final = (
+    "SELECT id FROM tasks INDEXED BY tasks_impact"  # noqa: S608 - constants
+    f" WHERE {_IS_REVERIFICATION} AND {_IMPACT_OF}=? ORDER BY created_at, rowid"
+)
+_JOURNALLED: Final = "SELECT payload, timestamp FROM events WHERE type='task.completed' ORDER BY seq"
+
+
+@frozen
+class RestingTask:
+    """A task that rests on a note: a `finding` names it, or its completion `cited` it; `at` is the newest."""
+
+    task_id: str
+    title: str
+    status: str
+    how: str
+    at: datetime
+
+
+@frozen
+class Reader:
+    """An agent that read a note, and how often as far as the access log goes back."""
+
+    agent: str
+    last_read_at: datetime
+    reads: int
+
+
+class ImpactRows(Rows):
+    """What rests on notes."""
+
+    def cite(self, task_id: str, note_ids: Iterable[str], now: datetime) -> None:
+        """The completion of a task cited these notes; again moves the time."""
+        moment = format_time(now)
+        rows = [(note_id, task_id, moment) for note_id in dict.fromkeys(note_ids)]
+        self._run_all("INSERT OR REPLACE INTO citations VALUES(?,?,?)", rows)
+
+    def cite_journalled(self) -> None:
+        """Take over the citations of completions that are still in the journal."""
+        for payload, at in self._all(_JOURNALLED):
+            task_id, cited = _read_completion(payload)
+            if task_id is not None:
+                self.cite(task_id, cited, parse_time(at))
+
+    def tasks(self, note_id: str, most: int) -> list[RestingTask]:
+        """At most so many tasks, the newest finding or citation first; a finding counts more."""
+        cited: dict[str, str] = dict(self._all(_CITED, note_id, most))
+        found: dict[str, str] = dict(self._all(_FOUND, note_id, most))
+        newest = {task: max(found.get(task) or "", cited.get(task) or "") for task in (*found, *cited)}
+        chosen = sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]
+        told = {task: (title, status) for task, title, status in self._all(_TASKS, listed(chosen))}
+        return [
+            RestingTask(task, *told[task], "finding" if task in found else "cited", stored_time(newest[task]))
+            for task in chosen
+            if task in told
+        ]
+
+    def readers(self, note_id: str, most: int) -> list[Reader]:
+        """At most so many agents, who read it last first."""
+        rows = self._all(_READERS, note_id, most)
+        return [Reader(agent, stored_time(at), reads) for agent, at, reads in rows]
+
+    def reverification(self, note_id: str) -> list[str]:
+        """The ids of the open tasks and epics that say they are of the re-verification, oldest first."""
+        return self._texts(_REVERIFICATION, note_id)
+
+
+def _read_completion(payload: str) -> tuple[str | None, list[str]]:
+    """The task and the cited notes of a `task.completed` event; None where it does not tell."""
+    try:
+        told = json.loads(payload)
+        cited = json.loads(told["cited_nodes"])
+        task_id = told["task_id"]
+    except (ValueError, KeyError, TypeError):
+        return None, []
+    if not isinstance(task_id, str) or not isinstance(cited, list):
+        return None, []
+    return task_id, [note_id for note_id in cited if isinstance(note_id, str)]
+
 
 #: Events at the end of the journal among which those of a task or of an agent are looked for.
 SCANNED: Final = 50_000
@@ -73,17 +182,14 @@ class Told:
     at: datetime
 
 
-@frozen
-class BoardRows:
-    """The rows as one connection sees them."""
-
-    connection: apsw.Connection
+class BoardRows(Rows):
+    """What pages show of tasks, claims and agents."""
 
     # -- the board -----------------------------------------------------------------------------
 
     def open_kinds(self) -> list[tuple[str, str]]:
         """Id and type of all open tasks, epics and gates, newest first."""
-        return self._rows(
+        return self._all(
             "SELECT id,task_type FROM tasks WHERE status='open' ORDER BY created_at DESC, rowid DESC"
         )
 
@@ -95,7 +201,7 @@ class BoardRows:
         The texts are looked for as they are stored: whoever asks checks what is found.
         """
         order = "created_at" if is_open else "resolved_at"
-        rows = self._rows(
+        rows = self._all(
             "SELECT id,task_type,created_by,tags,metadata FROM tasks"  # noqa: S608 - constants
             f" WHERE status{'=' if is_open else '<>'}'open'"
             " AND (?1 IS NULL OR instr(metadata,?1)) AND (?2 IS NULL OR instr(tags,?2))"
@@ -109,18 +215,15 @@ class BoardRows:
 
     def closed_ids(self, limit: int, offset: int) -> tuple[list[str], int]:
         """Some of the completed and cancelled tasks, the latest first, and how many there are."""
-        rows = self._rows(
-            "SELECT id FROM tasks WHERE status<>'open'"
-            " ORDER BY resolved_at DESC, rowid DESC LIMIT ? OFFSET ?",
-            limit,
-            offset,
+        sql = (
+            "SELECT id FROM tasks WHERE status<>'open' ORDER BY resolved_at DESC, rowid DESC LIMIT ? OFFSET ?"
         )
-        ((total,),) = self._rows("SELECT COUNT(*) FROM tasks WHERE status<>'open'")
-        return [row[0] for row in rows], int(total)
+        total = self._first("SELECT COUNT(*) FROM tasks WHERE status<>'open'")[0]
+        return self._texts(sql, limit, offset), int(total)
 
     def waiting(self) -> list[tuple[str, str, str, str]]:
         """The blocking edges before open tasks: waiting task, type, the other end, and its status."""
-        return self._rows(
+        return self._all(
             "SELECT after.id,edge.type,first.id,first.status FROM task_edges AS edge"  # noqa: S608 - constants
             " CROSS JOIN tasks AS after ON after.id=edge.to_task_id"
             " CROSS JOIN tasks AS first ON first.id=edge.from_task_id"
@@ -130,27 +233,24 @@ class BoardRows:
     def claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[HeldClaim]]:
         """The running claims (of one task) by task, the oldest first."""
         found: dict[str, list[HeldClaim]] = {}
-        for task, agent, aspect, ends, fence, begun in self._rows(
-            "SELECT task_id,agent,aspect,expires_at,fence,claimed_at FROM claims"
+        for begun, *row in self._all(
+            f"SELECT claimed_at,{CLAIMS.columns} FROM claims"  # noqa: S608 - our names
             " WHERE expires_at>?1 AND (?2 IS NULL OR task_id=?2) ORDER BY rowid",
             format_time(now),
             task_id,
         ):
-            claim = Claim(
-                task_id=task, agent=agent, aspect=aspect, expires_at=stored_time(ends), fence=int(fence or 0)
-            )
-            held = HeldClaim(claim, read_time(begun))
-            found.setdefault(task, []).append(held)
+            claim = CLAIMS.read(row)
+            found.setdefault(claim.task_id, []).append(HeldClaim(claim, read_time(begun)))
         return found
 
     def children(self, task_ids: Iterable[str]) -> dict[str, dict[str, int]]:
         """How many children of each status these tasks have."""
         found: dict[str, dict[str, int]] = {}
-        for parent, status, count in self._rows(
+        for parent, status, count in self._all(
             "SELECT from_task_id,status,COUNT(*) FROM json_each(?) AS wanted"
             " CROSS JOIN task_edges ON from_task_id=wanted.value AND task_edges.type=?"
             " CROSS JOIN tasks ON tasks.id=to_task_id GROUP BY 1,2",
-            json.dumps(list(task_ids)),
+            listed(task_ids),
             PARENT_CHILD,
         ):
             found.setdefault(parent, {})[status] = int(count)
@@ -158,11 +258,11 @@ class BoardRows:
 
     def dependents(self, task_ids: Iterable[str]) -> dict[str, int]:
         """How many open tasks have a blocking edge from each of these."""
-        rows = self._rows(
+        rows = self._all(
             "SELECT from_task_id,COUNT(DISTINCT to_task_id) FROM json_each(?) AS wanted"  # noqa: S608
             f" CROSS JOIN task_edges ON from_task_id=wanted.value AND task_edges.type IN {_BLOCKING}"
             " CROSS JOIN tasks ON tasks.id=to_task_id WHERE status='open' GROUP BY 1",
-            json.dumps(list(task_ids)),
+            listed(task_ids),
         )
         return {row[0]: int(row[1]) for row in rows}
 
@@ -170,24 +270,24 @@ class BoardRows:
 
     def events_of_task(self, task_id: str, created_at: datetime, most: int) -> list[Told]:
         """The newest events about a task, newest first."""
-        rows = self._rows(
+        rows = self._all(
             f"SELECT seq,type,agent,payload,timestamp FROM {_NEWEST}"  # noqa: S608 - constants
             " WHERE instr(payload,?2) AND (type LIKE 'task.%' OR type LIKE 'finding.%') LIMIT ?3",
             format_time(created_at),
-            json.dumps(task_id, ensure_ascii=False),
+            dump(task_id),
             most,
         )
         return [event for event in _told(rows) if event.payload.get("task_id") == task_id]
 
     def events_of_agent(self, agent: str, types: Sequence[str], before: datetime, most: int) -> list[Told]:
         """The newest events of these types by an agent from before a time, newest first."""
-        rows = self._rows(
+        rows = self._all(
             f"SELECT seq,type,agent,payload,timestamp FROM {_NEWEST}"  # noqa: S608 - constants
             " WHERE agent=?2 AND timestamp<?3 AND type IN (SELECT value FROM json_each(?4)) LIMIT ?5",
             _FIRST,
             agent,
             format_time(before),
-            json.dumps(list(types)),
+            listed(types),
             most,
         )
         return list(_told(rows))
@@ -195,12 +295,12 @@ class BoardRows:
     def activity(self, since: datetime) -> dict[str, dict[str, int]]:
         """How many reads, found notes and note changes each agent has since a time, among the newest."""
         moment, found = format_time(since), dict[str, dict[str, int]]()
-        accesses = self._rows(
+        accesses = self._all(
             "SELECT agent_id,operation,COUNT(*) FROM (SELECT agent_id,operation"  # noqa: S608 - constants
             f" ,timestamp FROM access_log ORDER BY id DESC LIMIT {COUNTED}) WHERE timestamp>=? GROUP BY 1,2",
             moment,
         )
-        writes = self._rows(
+        writes = self._all(
             "SELECT agent,'write',COUNT(*) FROM (SELECT agent,type,timestamp FROM events"  # noqa: S608
             f" ORDER BY seq DESC LIMIT {COUNTED}) WHERE timestamp>=? AND type LIKE 'note.%' GROUP BY 1",
             moment,
@@ -208,9 +308,6 @@ class BoardRows:
         for agent, kind, count in (*accesses, *writes):
             found.setdefault(agent, {})[kind] = int(count)
         return found
-
-    def _rows(self, sql: str, *given: str | int | None) -> list[Any]:
-        return self.connection.execute(sql, given).fetchall()
 
 
 def _told(rows: Iterable[Sequence[Any]]) -> Iterator[Told]:

@@ -5,13 +5,9 @@ Free pages are reused by later rows; the file itself does not shrink.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
-
-import apsw
-from attrs import frozen
 
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import (
@@ -25,6 +21,7 @@ from lithos.core.tasks.commands import (
     UpkeepStep,
 )
 from lithos.core.times import format_time
+from lithos.stores.table import Rows, listed
 
 #: Reads that left the log still count: one row per note that was ever read.
 READ_COUNTS: Final = """
@@ -89,11 +86,8 @@ _OWNERS: Final = tuple(
 _PAGE: Final = 2_000
 
 
-@frozen
-class OldRows:
-    """The rows as one connection sees them; dropping needs an open transaction."""
-
-    connection: apsw.Connection
+class OldRows(Rows):
+    """What is old enough to go."""
 
     def drop(self, step: UpkeepStep) -> int:
         """Carry out a step of the retention; returns how many rows it deleted."""
@@ -103,15 +97,17 @@ class OldRows:
 
     def owners(self, agent_ids: list[str]) -> set[str]:
         """Those of these agents that own a task, claim, finding, task edge or cursor, or are of upstream."""
-        given = (json.dumps(agent_ids),)
-        return {str(row[0]) for sql in (*_OWNERS, _OLD_AGENTS) for row in self.connection.execute(sql, given)}
+        return {name for sql in (*_OWNERS, _OLD_AGENTS) for name in self._texts(sql, listed(agent_ids))}
+
+    def last_but(self, keep: int) -> int | None:
+        """The newest seq that is not among `keep` events; None when all are."""
+        row = self._first("SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", keep)
+        return None if row is None else int(row[0])
 
     def surplus_events(self, size: int, keep: int) -> int | None:
         """The newest seq that is not among `keep` events and `size` bytes of them; None when all are."""
-        surplus = self._rows("SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", keep)
-        last = int(surplus[0][0]) if surplus else None
-        before = 2**63 - 1
-        while rows := self._rows(_EVENT_SIZES, before, _PAGE):
+        last, before = self.last_but(keep), 2**63 - 1
+        while rows := self._all(_EVENT_SIZES, before, _PAGE):
             for seq, cost in rows:
                 size -= cost
                 if size < 0:
@@ -122,36 +118,31 @@ class OldRows:
     # -- dropping ------------------------------------------------------------------------------
 
     def _old_audit(self, before: datetime, keep: int, most: int) -> list[Any]:
-        surplus = self._rows(_SURPLUS_AUDIT, keep, most)
-        return surplus or self._rows(_OLD_AUDIT, format_time(before), most)
+        surplus = self._all(_SURPLUS_AUDIT, keep, most)
+        return surplus or self._all(_OLD_AUDIT, format_time(before), most)
 
     def _keep_time(self, step: KeepTime) -> int:
         self._run("INSERT OR REPLACE INTO meta VALUES('settled', ?)", round(step.settled.timestamp()))
         return 0
 
     def _drop_audit(self, step: DropAudit) -> int:
-        ids = json.dumps([row[0] for row in self._old_audit(step.before, step.keep, step.most)])
-        self.connection.execute(_COUNT_DROPPED, (ids,))
+        ids = listed(row[0] for row in self._old_audit(step.before, step.keep, step.most))
+        self._run(_COUNT_DROPPED, ids)
         return self._run("DELETE FROM access_log WHERE id IN (SELECT value FROM json_each(?))", ids)
 
     def _drop_events(self, step: DropEvents) -> int:
-        rows = self._rows(
-            "SELECT MAX(seq) FROM (SELECT seq FROM events WHERE seq<=? ORDER BY seq LIMIT ?)",
-            step.through,
-            step.most,
-        )
-        if rows[0][0] is None:
+        sql = "SELECT MAX(seq) FROM (SELECT seq FROM events WHERE seq<=? ORDER BY seq LIMIT ?)"
+        (last,) = self._first(sql, step.through, step.most)
+        if last is None:
             return 0
-        dropped = self._run("DELETE FROM events WHERE seq<=?", rows[0][0])
-        self._run("UPDATE meta SET value=MAX(value, ?) WHERE name='pruned_through'", rows[0][0])
+        dropped = self._run("DELETE FROM events WHERE seq<=?", last)
+        self._run("UPDATE meta SET value=MAX(value, ?) WHERE name='pruned_through'", last)
         return dropped
 
     def _drop_cursors(self, step: DropCursors) -> int:
-        found = self.connection.execute(
-            _SURPLUS_CURSORS, (ENRICH_AGENT, format_time(step.before), step.keep, step.most)
-        )
-        names = json.dumps([row[0] for row in found])
-        return self._run("DELETE FROM cursors WHERE subscriber IN (SELECT value FROM json_each(?))", names)
+        names = self._texts(_SURPLUS_CURSORS, ENRICH_AGENT, format_time(step.before), step.keep, step.most)
+        sql = "DELETE FROM cursors WHERE subscriber IN (SELECT value FROM json_each(?))"
+        return self._run(sql, listed(names))
 
     def _drop_claims(self, step: DropClaims) -> int:
         return self._run(
@@ -170,15 +161,8 @@ class OldRows:
         )
 
     def _forget_reads(self, step: ForgetReads) -> int:
-        ids = json.dumps(step.note_ids)
-        return self._run("DELETE FROM read_counts WHERE doc_id IN (SELECT value FROM json_each(?))", ids)
-
-    def _rows(self, sql: str, *given: str | int) -> list[Any]:
-        return self.connection.execute(sql, given).fetchall()
-
-    def _run(self, sql: str, *given: str | int) -> int:
-        self.connection.execute(sql, given)
-        return self.connection.changes()
+        sql = "DELETE FROM read_counts WHERE doc_id IN (SELECT value FROM json_each(?))"
+        return self._run(sql, listed(step.note_ids))
 
 
 _STEPS: Final[Mapping[type, Callable[[OldRows, Any], int]]] = {

@@ -6,12 +6,10 @@ each is told once whatever ends the process. Writing needs an open transaction.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-import apsw
 from attrs import frozen
 
 from lithos.core.notes.matching import wished_tags
@@ -19,8 +17,9 @@ from lithos.core.tasks.commands import NextTask
 from lithos.core.tasks.graph import opens_at
 from lithos.core.tasks.model import Claim, Task, aspect_key
 from lithos.core.times import format_time, parse_time
-from lithos.stores.database import EPOCH, stored_time
+from lithos.stores.database import EPOCH
 from lithos.stores.sqlite import load_object, load_texts
+from lithos.stores.table import TIME, Rows, Table, listed
 
 #: Without statistics SQLite would take the index of the status, which is larger.
 _OPEN: Final = "tasks INDEXED BY tasks_open WHERE status='open' AND task_type='task'"
@@ -67,17 +66,18 @@ class Candidate:
     metadata: dict[str, Any]
 
 
-@frozen
-class ReadyRows:
-    """The rows as one connection sees them."""
+#: The claims as they are told; their beginning is read apart.
+CLAIMS: Final = Table("claims", Claim, expires_at=TIME)
 
-    connection: apsw.Connection
+
+class ReadyRows(Rows):
+    """What is ready, what expires and what opens."""
 
     # -- choosing ------------------------------------------------------------------------------
 
     def free(self, wanted: NextTask, key: str, since: Place, now: datetime, most: int) -> list[Candidate]:
         """Ready tasks from a place on whose aspect is free, oldest first; the filter is yet to be checked."""
-        found = self._rows(_FREE, *since, key, format_time(now), *_needles(wanted), most)
+        found = self._all(_FREE, *since, key, format_time(now), *_needles(wanted), most)
         return [
             Candidate(id, (created_at, rowid), load_texts(tags), load_object(metadata))
             for id, created_at, rowid, tags, metadata in found
@@ -86,15 +86,15 @@ class ReadyRows:
     def counts(self, wanted: NextTask) -> tuple[int, int]:
         """How many tasks that the filter wants are ready, and how many are blocked."""
         if wanted.task_id is not None:
-            asked = self._rows(f"SELECT 1 FROM {_OPEN} AND id=?", wanted.task_id)  # noqa: S608 - a constant
+            asked = self._all(f"SELECT 1 FROM {_OPEN} AND id=?", wanted.task_id)  # noqa: S608 - a constant
             ready = len(self.are_ready([wanted.task_id]))
             return (ready, 1 - ready) if asked else (0, 0)
         if not wanted.is_filtered:
-            ready, every = self._rows(_COUNTS)[0]
+            ready, every = self._all(_COUNTS)[0]
             return ready, every - ready
         passing = [
             is_ready
-            for is_ready, tags, metadata in self._rows(_COUNTED, *_needles(wanted))
+            for is_ready, tags, metadata in self._all(_COUNTED, *_needles(wanted))
             if wanted.passes(load_texts(tags), load_object(metadata))
         ]
         return sum(passing), len(passing) - sum(passing)
@@ -103,16 +103,15 @@ class ReadyRows:
 
     def are_ready(self, task_ids: Iterable[str]) -> set[str]:
         """Those of these tasks that are told as ready."""
-        rows = self._rows(
-            "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))",
-            json.dumps(list(task_ids)),
-        )
-        return {row[0] for row in rows}
+        sql = "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))"
+        return set(self._texts(sql, listed(task_ids)))
 
     def place(self, task_id: str) -> Place | None:
         """Where a task that is ready stands."""
-        rows = self._rows("SELECT created_at,number FROM ready_tasks WHERE task_id=?", task_id)
-        return next(((row[0], row[1]) for row in rows), None)
+        found: Place | None = self._first(
+            "SELECT created_at,number FROM ready_tasks WHERE task_id=?", task_id
+        )
+        return found
 
     def add(self, task_id: str) -> None:
         """Remember that a task is ready, and told so."""
@@ -131,16 +130,14 @@ class ReadyRows:
             f"SELECT id FROM {_OPEN} AND id>? AND NOT EXISTS"  # noqa: S608 - a constant
             " (SELECT 1 FROM ready_tasks WHERE task_id=id) ORDER BY id LIMIT ?"
         )
-        return [row[0] for row in self._rows(sql, task_id, most)]
+        return self._texts(sql, task_id, most)
 
     # -- what comes by time --------------------------------------------------------------------
 
     def arm(self, task: Task) -> None:
         """Look at a timer gate when it opens; nothing for a task that is none."""
         if (moment := opens_at(task)) is not None:
-            self.connection.execute(
-                "INSERT OR REPLACE INTO timers VALUES(?,?)", (task.id, format_time(moment))
-            )
+            self._run("INSERT OR REPLACE INTO timers VALUES(?,?)", task.id, format_time(moment))
         elif task.task_type == "gate":
             self.disarm(task.id)
 
@@ -150,19 +147,17 @@ class ReadyRows:
 
     def opened(self, now: datetime, most: int) -> list[str]:
         """Timer gates whose time has come, the earliest first."""
-        rows = self._rows(
-            "SELECT gate_id FROM timers WHERE opens_at<=? ORDER BY opens_at LIMIT ?", format_time(now), most
-        )
-        return [row[0] for row in rows]
+        sql = "SELECT gate_id FROM timers WHERE opens_at<=? ORDER BY opens_at LIMIT ?"
+        return self._texts(sql, format_time(now), most)
 
     def take_ended(self, now: datetime, most: int) -> list[tuple[Claim, tuple[str, ...]]]:
         """Claims that have expired and are not told yet, with the tags of their tasks; they are told now."""
-        rows = self._rows(f"{_ENDED} ORDER BY claim_ends.expires_at, fence LIMIT ?", format_time(now), most)
+        rows = self._all(f"{_ENDED} ORDER BY claim_ends.expires_at, fence LIMIT ?", format_time(now), most)
         self.connection.executemany(
             "UPDATE claim_ends SET is_told=1 WHERE task_id=? AND aspect_key=?",
             [(row[0], row[5]) for row in rows],
         )
-        return [(_claim(row), load_texts(row[6])) for row in rows]
+        return [(CLAIMS.read(row[:5]), load_texts(row[6])) for row in rows]
 
     def follow(self, claim: Claim) -> None:
         """A claim was granted or renewed: its expiry is yet to be told."""
@@ -185,32 +180,24 @@ class ReadyRows:
     def shorten(self, latest: datetime) -> None:
         """Have no claim end after `latest`."""
         for table in ("claims", "claim_ends"):
-            self.connection.execute(
-                f"UPDATE {table} SET expires_at=?1 WHERE expires_at>?1",  # noqa: S608 - our names
-                (format_time(latest),),
-            )
+            self._run(f"UPDATE {table} SET expires_at=?1 WHERE expires_at>?1", format_time(latest))  # noqa: S608
 
     def was_seen_after(self, moment: datetime) -> bool:
         """Whether an agent was seen after a moment."""
-        return bool(self._rows("SELECT 1 FROM agents WHERE last_seen_at>? LIMIT 1", format_time(moment)))
+        return bool(self._all("SELECT 1 FROM agents WHERE last_seen_at>? LIMIT 1", format_time(moment)))
 
     def ends_after(self, latest: datetime) -> bool:
         """Whether a claim ends after a moment."""
-        return bool(self._rows("SELECT 1 FROM claims WHERE expires_at>? LIMIT 1", format_time(latest)))
+        return bool(self._all("SELECT 1 FROM claims WHERE expires_at>? LIMIT 1", format_time(latest)))
 
     def untold(self, task_id: str, key: str | None, now: datetime) -> list[Claim]:
         """Expired claims of a task, or on one of its aspects, that are not told yet."""
-        rows = self._rows(
-            f"{_ENDED} AND task_id=? AND (?3 IS NULL OR aspect_key=?3) ORDER BY fence",
-            format_time(now),
-            task_id,
-            key,
-        )
-        return [_claim(row) for row in rows]
+        sql = f"{_ENDED} AND task_id=? AND (?3 IS NULL OR aspect_key=?3) ORDER BY fence"
+        return [CLAIMS.read(row[:5]) for row in self._all(sql, format_time(now), task_id, key)]
 
     def next_due(self) -> datetime | None:
         """When the next claim expires or the next timer gate opens; None when none will."""
-        ((ends, opens),) = self._rows(
+        ((ends, opens),) = self._all(
             "SELECT (SELECT MIN(expires_at) FROM claim_ends WHERE is_told=0),"
             "(SELECT MIN(opens_at) FROM timers)"
         )
@@ -218,11 +205,8 @@ class ReadyRows:
 
     def last_told(self) -> datetime | None:
         """The latest end of a claim that is told as expired; ahead of the clock when that was put back."""
-        ((last,),) = self._rows("SELECT MAX(expires_at) FROM claim_ends WHERE is_told=1")
+        ((last,),) = self._all("SELECT MAX(expires_at) FROM claim_ends WHERE is_told=1")
         return None if last is None else parse_time(last)
-
-    def _rows(self, sql: str, *given: str | int | None) -> list[Any]:
-        return self.connection.execute(sql, given).fetchall()
 
 
 class WaitingCounts:
@@ -243,12 +227,6 @@ class WaitingCounts:
         if name not in self._known:
             self._known[name] = self._rows.counts(wanted)
         return self._known[name]
-
-
-def _claim(row: Sequence[Any]) -> Claim:
-    return Claim(
-        task_id=row[0], agent=row[1], aspect=row[2], expires_at=stored_time(row[3]), fence=int(row[4] or 0)
-    )
 
 
 def _needles(wanted: NextTask) -> tuple[str | None, str | None]:

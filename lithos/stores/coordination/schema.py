@@ -7,7 +7,7 @@ Specified in docs/spec/coordination.md §1.
 `claim_ends`: each claim with what its aspect is compared by, and whether its expiry was told.
 `unreadable_times`: what stood in the place of a time and was none, when the times were rewritten.
 Triggers keep them in step also with a version that knows nothing of them.
-`citations`: the notes that completions cited (`impact_rows`).
+`citations`: the notes that completions cited (`ImpactRows`).
 
 The migration is idempotent. Indexes are separate, because an older file gets its missing columns before an
 index may name them. Note records are facts that the note files do not hold themselves:
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import apsw
 from attrs import field, frozen
@@ -32,7 +32,7 @@ from lithos.core.notes.model import Standing
 from lithos.core.principals import MIGRATION_AGENT
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.core.times import format_time
-from lithos.stores.coordination.impact_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
+from lithos.stores.coordination.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import EPOCH, add_missing_columns, read_time
 from lithos.stores.sqlite import load_object
@@ -71,22 +71,22 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
     if connection is None:
         return NoteRows()
     try:
-        versions = connection.execute("SELECT id,version,hash FROM note_versions").fetchall()
-        ids = connection.execute("SELECT path,id FROM note_ids").fetchall()
+        versions: list[Any] = connection.execute("SELECT id,version,hash FROM note_versions").fetchall()
+        ids: list[Any] = connection.execute("SELECT path,id FROM note_ids").fetchall()
     except apsw.SQLError:
         log.info("no note records", reason="the database is older than their tables")
         return NoteRows()
     intents = _read_newer(connection, "SELECT id,version,hash FROM note_intents")
     creations = _read_newer(connection, "SELECT id,created_at FROM note_creations")
     return NoteRows(
-        {str(note_id): Standing(int(str(version)), str(digest)) for note_id, version, digest in versions},
-        {str(path): str(note_id) for path, note_id in ids},
-        {(str(note_id), int(str(version))): str(digest) for note_id, version, digest in intents},
-        {str(note_id): time for note_id, text in creations if (time := read_time(text)) is not None},
+        {note_id: Standing(version, digest) for note_id, version, digest in versions},
+        dict(ids),
+        {(note_id, version): digest for note_id, version, digest in intents},
+        {note_id: time for note_id, text in creations if (time := read_time(text)) is not None},
     )
 
 
-def _read_newer(connection: apsw.Connection, query: str) -> list[tuple[apsw.SQLiteValue, ...]]:
+def _read_newer(connection: apsw.Connection, query: str) -> list[Any]:
     """The rows of a table that older databases lack."""
     try:
         return connection.execute(query).fetchall()
@@ -97,33 +97,22 @@ def _read_newer(connection: apsw.Connection, query: str) -> list[tuple[apsw.SQLi
 
 def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
     """Change rows, inside a transaction. An id may pass from one path to another."""
-    connection.executemany(
-        "DELETE FROM note_versions WHERE id=?", [(key,) for key, row in rows.versions.items() if row is None]
-    )
-    connection.executemany(
+    run, versions, intents, creations = connection.executemany, rows.versions, rows.intents, rows.creations
+    run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
+    run(
         "INSERT OR REPLACE INTO note_versions VALUES(?,?,?)",
-        [(key, row.version, row.digest) for key, row in rows.versions.items() if row is not None],
+        [(key, row.version, row.digest) for key, row in versions.items() if row is not None],
     )
-    connection.executemany(
-        "DELETE FROM note_intents WHERE id=? AND version=?",
-        [key for key, digest in rows.intents.items() if digest is None],
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO note_intents VALUES(?,?,?)",
-        [(*key, digest) for key, digest in rows.intents.items() if digest is not None],
-    )
-    connection.executemany(
-        "DELETE FROM note_creations WHERE id=?", [(key,) for key, at in rows.creations.items() if at is None]
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO note_creations VALUES(?,?)",
-        [(key, format_time(at)) for key, at in rows.creations.items() if at is not None],
-    )
-    connection.executemany("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
-    connection.executemany(
-        "INSERT OR REPLACE INTO note_ids VALUES(?,?)",
-        [(path, note_id) for path, note_id in rows.ids.items() if note_id is not None],
-    )
+    gone = [key for key, digest in intents.items() if digest is None]
+    kept = [(*key, digest) for key, digest in intents.items() if digest is not None]
+    run("DELETE FROM note_intents WHERE id=? AND version=?", gone)
+    run("INSERT OR REPLACE INTO note_intents VALUES(?,?,?)", kept)
+    run("DELETE FROM note_creations WHERE id=?", [(key,) for key, at in creations.items() if at is None])
+    times = [(key, format_time(at)) for key, at in creations.items() if at is not None]
+    run("INSERT OR REPLACE INTO note_creations VALUES(?,?)", times)
+    run("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
+    named = [(path, note_id) for path, note_id in rows.ids.items() if note_id is not None]
+    run("INSERT OR REPLACE INTO note_ids VALUES(?,?)", named)
 
 
 _TASK_TABLES: Final = """
@@ -318,20 +307,20 @@ def _make_edges(connection: apsw.Connection, now: datetime) -> None:
     """Dependencies in the metadata of open tasks become `blocks` edges; unknown ids are skipped."""
     rows = connection.execute("SELECT id, metadata FROM tasks WHERE status='open'").fetchall()
     known = {str(row[0]) for row in connection.execute("SELECT id FROM tasks")}
+    sql = (
+        "INSERT OR IGNORE INTO task_edges(from_task_id,to_task_id,type,metadata,created_by,created_at)"
+        " VALUES(?,?,?,?,?,?)"
+    )
     for task_id, metadata in rows:
-        for key, before in _dependencies(None if metadata is None else str(metadata)):
+        for key, before in dependencies_of(None if metadata is None else str(metadata)):
             if before in known and before != task_id:
-                connection.execute(
-                    "INSERT OR IGNORE INTO task_edges(from_task_id,to_task_id,type,metadata,created_by,"
-                    "created_at) VALUES(?,?,?,?,?,?)",
-                    (
-                        before, str(task_id), BLOCKS, f'{{"migrated_from": "metadata.{key}"}}',
-                        MIGRATION_AGENT, format_time(now),
-                    ),
-                )  # fmt: skip
+                origin = f'{{"migrated_from": "metadata.{key}"}}'
+                row = (before, task_id, BLOCKS, origin, MIGRATION_AGENT, format_time(now))
+                connection.execute(sql, row)
 
 
-def _dependencies(metadata: str | None) -> Iterator[tuple[str, str]]:
+def dependencies_of(metadata: str | None) -> Iterator[tuple[str, str]]:
+    """The key and the task of each dependency that older versions kept in a task's metadata."""
     content = load_object(metadata)
     for key in FORBIDDEN_METADATA:
         value = content.get(key)

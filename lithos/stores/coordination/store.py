@@ -7,7 +7,7 @@ read-only connection answers queries.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from lithos.core.events import Event, EventDraft, event_size
 from lithos.core.tasks.commands import DropEvents
 from lithos.core.tasks.model import Agent, AuditRow
 from lithos.core.times import format_time, parse_time
-from lithos.stores.carrying import LEDGER_TABLE
+from lithos.stores.carrying import AGENTS, LEDGER_TABLE
 from lithos.stores.coordination.board_rows import BoardRows
 from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.stores.coordination.schema import (
@@ -32,8 +32,9 @@ from lithos.stores.coordination.schema import (
     upgrade,
 )
 from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.database import Database, Layout, stored_time
-from lithos.stores.sqlite import load_object, open_reader
+from lithos.stores.database import Database, Layout
+from lithos.stores.sqlite import open_reader
+from lithos.stores.table import TIME, Table, dump
 
 #: An event about a time is looked for among so many from a moment before it on.
 _NEAR: Final = 1_000
@@ -58,6 +59,7 @@ CREATE INDEX IF NOT EXISTS access_log_doc ON access_log(doc_id);
 CREATE INDEX IF NOT EXISTS access_log_time ON access_log(timestamp);
 """
 
+_ACCESSES: Final = Table("access_log", AuditRow, timestamp=TIME)
 _EVENTS: Final = "SELECT seq,type,agent,payload,tags,timestamp,origin FROM events"
 #: Bytes after which a page of the journal ends.
 PAGE_BYTES: Final = 4 * 1024 * 1024
@@ -124,27 +126,13 @@ class CoordinationStore(Database):
 
     def prune_events(self, keep: int, most: int = 1_000_000) -> None:
         """Drop all but the newest `keep` events, the oldest `most` of them."""
-        row = self._writer.execute(
-            "SELECT seq FROM events ORDER BY seq DESC LIMIT 1 OFFSET ?", (keep,)
-        ).fetchone()
-        if row is not None:
-            self.old_rows().drop(DropEvents(through=int(row[0]), most=most))
+        last = self.old_rows().last_but(keep)
+        if last is not None:
+            self.old_rows().drop(DropEvents(through=last, most=most))
 
     def put_agents(self, agents: Iterable[Agent]) -> None:
         """Insert or update agents; columns that this version does not know keep their values."""
-        self._writer.executemany(
-            "INSERT INTO agents(id,name,type,first_seen_at,last_seen_at,metadata) VALUES(?,?,?,?,?,?)"
-            " ON CONFLICT(id) DO UPDATE SET name=excluded.name, type=excluded.type,"
-            " first_seen_at=excluded.first_seen_at, last_seen_at=excluded.last_seen_at,"
-            " metadata=excluded.metadata",
-            [
-                (
-                    agent.id, agent.name, agent.type, format_time(agent.first_seen_at),
-                    format_time(agent.last_seen_at), json.dumps(dict(agent.metadata)),
-                )
-                for agent in agents
-            ],
-        )  # fmt: skip
+        self._writer.executemany(AGENTS.upsert, map(AGENTS.row, agents))
 
     def move_cursor(self, subscriber: str, seq: int, now: datetime) -> None:
         """Remember how far a subscriber has got; a cursor never goes back."""
@@ -160,27 +148,13 @@ class CoordinationStore(Database):
 
     def add_audit(self, rows: Iterable[AuditRow]) -> None:
         """Append to the access log."""
-        self._writer.executemany(
-            "INSERT INTO access_log(agent_id,doc_id,operation,timestamp) VALUES(?,?,?,?)",
-            [(row.agent_id, row.doc_id, row.operation, format_time(row.timestamp)) for row in rows],
-        )
+        self._writer.executemany(_ACCESSES.insert, map(_ACCESSES.row, rows))
 
     # -- reading -------------------------------------------------------------------------------
 
     def agents(self) -> list[Agent]:
         """Every agent."""
-        rows = self._reader.execute("SELECT id,name,type,first_seen_at,last_seen_at,metadata FROM agents")
-        return [
-            Agent(
-                id=id,
-                name=name,
-                type=type,
-                first_seen_at=stored_time(first),
-                last_seen_at=stored_time(last),
-                metadata=load_object(metadata),
-            )
-            for id, name, type, first, last, metadata in rows
-        ]
+        return list(map(AGENTS.read, self._ask(AGENTS.select)))
 
     def note_rows(self) -> NoteRows:
         """What is kept of note files."""
@@ -188,37 +162,34 @@ class CoordinationStore(Database):
 
     def read_counts(self) -> dict[str, int]:
         """How often each note was read."""
-        rows = self._reader.execute(COUNT_READS)
-        return {str(doc): int(count) for doc, count in rows}
+        return dict(self._ask(COUNT_READS))
 
     def next_seq(self) -> int:
         """The seq of the next event."""
-        return self._meta("next_seq")
+        return self._number("SELECT value FROM meta WHERE name='next_seq'")
 
     def head(self) -> int:
         """The seq of the newest event, or the one at which a journal without events stands."""
-        return _count(
-            self._reader.execute(
-                "SELECT COALESCE((SELECT MAX(seq) FROM events),"
-                " (SELECT MAX(value) FROM meta WHERE name IN ('pruned_through', 'began_at')))"
-            )
+        return self._number(
+            "SELECT COALESCE((SELECT MAX(seq) FROM events),"
+            " (SELECT MAX(value) FROM meta WHERE name IN ('pruned_through', 'began_at')))"
         )
 
     def pruned_through(self) -> int:
         """The newest seq that retention dropped; 0 when none was."""
-        return self._meta("pruned_through")
+        return self._number("SELECT value FROM meta WHERE name='pruned_through'")
 
     def settled(self) -> datetime | None:
         """The time that retention last went by, else that of the newest event; None without either."""
-        rows = self._reader.execute(
+        rows = self._ask(
             "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value, 'unixepoch') FROM meta WHERE name='settled'"
             " UNION ALL SELECT * FROM (SELECT timestamp FROM events ORDER BY seq DESC LIMIT 1) LIMIT 1"
-        ).fetchall()
-        return parse_time(str(rows[0][0])) if rows else None
+        )
+        return parse_time(rows[0][0]) if rows else None
 
     def event_count(self) -> int:
         """How many events the journal holds."""
-        return _count(self._reader.execute("SELECT COUNT(*) FROM events"))
+        return self._number("SELECT COUNT(*) FROM events")
 
     def events_after(self, seq: int, limit: int | None = None) -> list[Event]:
         """The events later than `seq`, in order."""
@@ -226,8 +197,7 @@ class CoordinationStore(Database):
 
     def newest_events(self, limit: int) -> list[Event]:
         """The newest events, in order."""
-        rows = self._reader.execute(f"{_EVENTS} ORDER BY seq DESC LIMIT ?", (limit,))
-        return list(_as_events(rows))[::-1]
+        return list(_as_events(self._ask(f"{_EVENTS} ORDER BY seq DESC LIMIT ?", limit)))[::-1]
 
     def events_before(self, seq: int, limit: int) -> list[Event]:
         """At most `limit` events earlier than `seq`, newest first; large ones make it shorter."""
@@ -235,10 +205,9 @@ class CoordinationStore(Database):
         return list(_until_full(_as_events(rows)))
 
     def _events_after(self, seq: int, limit: int | None) -> Iterator[Event]:
+        most = -1 if limit is None else limit
         yield from _as_events(
-            self._reader.execute(
-                f"{_EVENTS} WHERE seq>? ORDER BY seq LIMIT ?", (seq, -1 if limit is None else limit)
-            )
+            self._reader.execute(f"{_EVENTS} WHERE seq>? ORDER BY seq LIMIT ?", (seq, most))
         )
 
     def find_event(self, kind: str, at: datetime, passes: Callable[[Event], bool]) -> Event | None:
@@ -250,9 +219,7 @@ class CoordinationStore(Database):
         low, high = self.pruned_through(), self.head()
         while low < high:
             middle = (low + high) // 2
-            rows: list[Any] = self._reader.execute(
-                "SELECT seq,timestamp FROM events WHERE seq>? ORDER BY seq LIMIT 1", (middle,)
-            ).fetchall()
+            rows = self._ask("SELECT seq,timestamp FROM events WHERE seq>? ORDER BY seq LIMIT 1", middle)
             if rows and rows[0][1] < moment:
                 low = rows[0][0]
             else:
@@ -263,8 +230,7 @@ class CoordinationStore(Database):
     def journalled(self, kind: str, origins: Iterable[str]) -> set[str]:
         """Which of these origins the journal has, among its events of one type."""
         wanted = set(origins)
-        rows = self._reader.execute("SELECT origin FROM events WHERE type=?", (kind,))
-        return {str(origin) for (origin,) in rows if origin in wanted}
+        return {row[0] for row in self._ask("SELECT origin FROM events WHERE type=?", kind)} & wanted
 
     def page_after(self, seq: int, limit: int) -> tuple[list[Event], int]:
         """At most `limit` events later than `seq`, in order, and `pruned_through` at the same moment.
@@ -282,15 +248,15 @@ class CoordinationStore(Database):
         the beginning. Each start jumps ahead to the clock, so a seq that is neither was given out by a
         journal that is lost, or after the copy this one was put back from.
         """
-        return bool(
-            self._reader.execute(
-                "SELECT 1 FROM events WHERE seq IN (?1,?2)"
-                " UNION ALL SELECT 1 FROM meta WHERE name='pruned_through' AND value=?1"
-                " UNION ALL SELECT 1 FROM meta WHERE name='began_at' AND value=?1"
-                " AND (SELECT value FROM meta WHERE name='pruned_through')=0 LIMIT 1",
-                (seq, seq + 1),
-            ).fetchall()
+        rows = self._ask(
+            "SELECT 1 FROM events WHERE seq IN (?1,?2)"
+            " UNION ALL SELECT 1 FROM meta WHERE name='pruned_through' AND value=?1"
+            " UNION ALL SELECT 1 FROM meta WHERE name='began_at' AND value=?1"
+            " AND (SELECT value FROM meta WHERE name='pruned_through')=0 LIMIT 1",
+            seq,
+            seq + 1,
         )
+        return bool(rows)
 
     def cursor(self, subscriber: str) -> int | None:
         """Where a named subscriber has got to."""
@@ -304,8 +270,7 @@ class CoordinationStore(Database):
             "(SELECT COUNT(*) FROM claims WHERE expires_at>?),"
             "(SELECT COUNT(*) FROM claims WHERE expires_at<=?)"
         )
-        open_tasks, running, expired = self._reader.execute(sql, (moment, moment)).fetchall()[0]
-        return CoordinationCounts(_as_int(open_tasks), _as_int(running), _as_int(expired))
+        return CoordinationCounts(*self._ask(sql, moment, moment)[0])
 
     def audit(
         self,
@@ -326,14 +291,16 @@ class CoordinationStore(Database):
         given = {condition: value for condition, value in conditions.items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
         columns = "id,IFNULL(agent_id,'unknown'),doc_id,operation,timestamp"
-        rows = self._reader.execute(
-            f"SELECT {columns} FROM access_log{where} ORDER BY id DESC LIMIT ?",  # noqa: S608 - constants
-            (*given.values(), limit),
-        )
-        return [(_as_int(row[0]), *(str(cell) for cell in row[1:])) for row in rows]
+        sql = f"SELECT {columns} FROM access_log{where} ORDER BY id DESC LIMIT ?"  # noqa: S608 - constants
+        return [(row[0], *map(str, row[1:])) for row in self._ask(sql, *given.values(), limit)]
 
-    def _meta(self, name: str) -> int:
-        return _count(self._reader.execute("SELECT value FROM meta WHERE name=?", (name,)))
+    def _ask(self, sql: str, *given: apsw.SQLiteValue) -> list[Any]:
+        return self._reader.execute(sql, given).fetchall()
+
+    def _number(self, sql: str, *given: apsw.SQLiteValue) -> int:
+        ((number,),) = self._reader.execute(sql, given)
+        assert isinstance(number, int)
+        return number
 
 
 def _count_on(writer: apsw.Connection, clock: int) -> None:
@@ -384,22 +351,10 @@ def _until_full(events: Iterable[Event]) -> Iterator[Event]:
 
 def _event_row(event: Event) -> tuple[int, str, str, str, str, str, str]:
     draft = event.draft
-    return (
-        event.seq, draft.type, draft.agent, json.dumps(draft.payload, ensure_ascii=False),
-        json.dumps(draft.tags, ensure_ascii=False), format_time(draft.timestamp), draft.origin,
-    )  # fmt: skip
+    moment = format_time(draft.timestamp)
+    return event.seq, draft.type, draft.agent, dump(draft.payload), dump(draft.tags), moment, draft.origin
 
 
 def _cursor(connection: apsw.Connection, subscriber: str) -> int | None:
-    rows = connection.execute("SELECT seq FROM cursors WHERE subscriber=?", (subscriber,)).fetchall()
-    return _as_int(rows[0][0]) if rows else None
-
-
-def _count(rows: Iterable[Sequence[object]]) -> int:
-    (row,) = rows
-    return _as_int(row[0])
-
-
-def _as_int(value: object) -> int:
-    assert isinstance(value, int)
-    return value
+    row = connection.execute("SELECT seq FROM cursors WHERE subscriber=?", (subscriber,)).fetchone()
+    return None if row is None else int(row[0])

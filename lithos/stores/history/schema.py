@@ -1,17 +1,25 @@
-"""Tables of `history.db`.
+"""Tables and values of `history.db`: versions to record, rows as upkeep needs them, and their bytes.
 
 `notes` gives each note a number, `contents` keeps bytes once under their hash, `versions` has one row for
 each recorded state. Rows are numbered in the order of recording (`place`); several rows may have one version
 (a rename keeps it), and then the last one recorded stands for it.
+
+Bytes are kept once under their SHA-256, compressed, as a delta to the version before if smaller: a Zstandard
+frame with the former bytes as raw dictionary (as `zstd --patch-from` makes it). A chain has at most `CHAIN`
+deltas on a whole content, so that reading a version decompresses at most so many.
 """
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import apsw
+import zstandard
+from attrs import frozen
 
+from lithos.core.errors import StorageFailed
 from lithos.core.history.versions import (
     CREATED,
     DELETED,
@@ -22,6 +30,205 @@ from lithos.core.history.versions import (
     VersionRow,
 )
 from lithos.stores.database import add_missing_columns
+from lithos.stores.notes.values import digest_of
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.history")
+
+#: Deltas on one whole content: every 50th version of a note is whole.
+CHAIN: Final = 49
+#: Zstandard's level; a note of 2 kB takes some 50 microseconds.
+_LEVEL: Final = 3
+#: Levels of less do not look far enough back in a large former version.
+_LARGE: Final = 128 * 1024
+
+#: Frames say neither their size nor a checksum: the rows do.
+_BARE: Final[dict[str, Any]] = {"write_content_size": False, "write_checksum": False}
+#: Nothing is made so many times smaller without what came before.
+_SURELY_SMALL: Final = 8
+
+
+class DamagedContent(Exception):
+    """Stored bytes cannot be read back, or are not those that were stored."""
+
+
+class Contents:
+    """The table `contents` as one connection sees it; writing needs an open transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def find(self, digest: bytes) -> int | None:
+        """The number of the content with this SHA-256."""
+        row = self._connection.execute("SELECT number FROM contents WHERE digest=?", (digest,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def put(self, data: bytes, base: int | None = None, base_data: bytes | None = None) -> int:
+        """Store bytes unless they are there; returns their number.
+
+        `base` is the content they are probably like, the version before; its bytes are read where
+        `base_data` is not given.
+        """
+        digest = hashlib.sha256(data).digest()
+        known = self.find(digest)
+        if known is not None:
+            return known
+        depth, packed, of = 0, b"", None
+        if base is not None:
+            row = self._connection.execute("SELECT depth FROM contents WHERE number=?", (base,)).fetchone()
+            if row is not None and row[0] < CHAIN:
+                former = self.try_get(base) if base_data is None else base_data
+                if former is not None:
+                    depth, packed, of = int(row[0]) + 1, _pack(data, former), base
+        if of is None or len(packed) * _SURELY_SMALL > len(data):
+            whole = _pack(data, None)
+            if of is None or len(whole) <= len(packed):
+                depth, packed, of = 0, whole, None
+        self._connection.execute(
+            "INSERT INTO contents(digest,mark,size,base,depth,data) VALUES(?,?,?,?,?,?)",
+            (digest, bytes.fromhex(digest_of(data)), len(data), of, depth, packed),
+        )
+        return self._connection.last_insert_rowid()
+
+    def get(self, number: int) -> bytes:
+        """The bytes of a content. Raises `DamagedContent`."""
+        rows = self._connection.execute(
+            "WITH RECURSIVE chain(number,base,data,digest,size) AS ("
+            " SELECT number,base,data,digest,size FROM contents WHERE number=?1"
+            " UNION ALL SELECT c.number,c.base,c.data,c.digest,c.size FROM chain"
+            " JOIN contents c ON c.number=chain.base)"
+            " SELECT base,data,digest,size FROM chain",
+            (number,),
+        ).fetchall()
+        if not rows or rows[-1][0] is not None:
+            raise DamagedContent(f"content {number} or one that it is a difference to is missing")
+        data: bytes | None = None
+        try:
+            for _, packed, _, size in reversed(rows):
+                data = _unpack(packed, data, size)
+        except (zstandard.ZstdError, MemoryError) as failure:
+            raise DamagedContent(f"content {number} cannot be decompressed: {failure}") from failure
+        assert data is not None
+        if hashlib.sha256(data).digest() != rows[0][2]:
+            raise DamagedContent(f"content {number} has other bytes than were stored")
+        return data
+
+    def try_get(self, number: int) -> bytes | None:
+        """The bytes of a content, None where they are damaged."""
+        try:
+            return self.get(number)
+        except DamagedContent as damage:  # what is stored now is whole, and sound
+            log.error("a kept version is damaged", reason=str(damage))
+            return None
+
+    def drop_unused(self, numbers: list[int]) -> int:
+        """Delete those of the contents that no version has and no delta is made from, and then their bases.
+
+        Returns how many went.
+        """
+        dropped, waiting = 0, list(numbers)
+        while waiting:
+            number = waiting.pop()
+            row = self._connection.execute(
+                "SELECT base FROM contents WHERE number=?1"
+                " AND NOT EXISTS(SELECT 1 FROM versions WHERE content=?1)"
+                " AND NOT EXISTS(SELECT 1 FROM contents WHERE base=?1)",
+                (number,),
+            ).fetchone()
+            if row is None:
+                continue
+            self._connection.execute("DELETE FROM contents WHERE number=?", (number,))
+            dropped += 1
+            if row[0] is not None:
+                waiting.append(int(row[0]))
+        return dropped
+
+
+def _pack(data: bytes, former: bytes | None) -> bytes:
+    if not former:
+        return zstandard.ZstdCompressor(level=_LEVEL, **_BARE).compress(data)
+    words = zstandard.ZstdCompressionDict(former, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    size, bare = len(former) + len(data), {**_BARE, "write_dict_id": False}
+    if size <= _LARGE:
+        return zstandard.ZstdCompressor(level=_LEVEL, dict_data=words, **bare).compress(data)
+    reach = min(27, size.bit_length())  # the window must reach over both
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        _LEVEL, window_log=reach, enable_ldm=True, **bare
+    )
+    return zstandard.ZstdCompressor(compression_params=parameters, dict_data=words).compress(data)
+
+
+def _unpack(packed: bytes, former: bytes | None, size: int) -> bytes:
+    if not size:
+        return b""
+    words = None
+    if former:
+        words = zstandard.ZstdCompressionDict(former, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    return zstandard.ZstdDecompressor(dict_data=words, max_window_size=1 << 27).decompress(
+        packed, max_output_size=size
+    )
+
+
+class HistoryFailed(StorageFailed):
+    """`history.db` cannot be read or written now."""
+
+
+@frozen(kw_only=True)
+class NewVersion:
+    """A version to record.
+
+    `data` None: the bytes of the version before. `before` is the state that it was made from: it is recorded
+    first unless the newest version that is kept has the same bytes.
+    """
+
+    note_id: str
+    version: int
+    at: datetime
+    agent: str
+    op: str
+    path: str
+    title: str
+    data: bytes | None
+    changed: tuple[str, ...] = ()
+    is_undo: bool = False
+    before: NewVersion | None = None
+
+
+@frozen
+class PendingVersion:
+    """A row of which it is not known whether its bytes reached the file.
+
+    `former` is the hash of the version before, as the manifest has it of files, None for the first.
+    """
+
+    place: int
+    row: VersionRow
+    mark: str
+    former: str | None
+    is_newest: bool
+
+
+@frozen
+class NewestVersion:
+    """The last recorded version of a note; `mark` is the hash of its bytes as the manifest has it."""
+
+    number: int
+    note_id: str
+    place: int
+    version: int
+    path: str
+    title: str
+    mark: str
+    is_deletion: bool
+    is_pending: bool
+
+
+def failed(failure: Exception) -> HistoryFailed:
+    """The refusal for what SQLite or the system raised."""
+    return HistoryFailed(
+        f"history.db does not answer: {failure}. Check free space and permissions, then retry."
+    )
+
 
 #: Raise it when the meaning of a row changes, and migrate older files in `upgrade`.
 FORMAT: Final = 1

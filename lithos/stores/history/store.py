@@ -8,19 +8,25 @@ start. A damaged file is set aside, when it is opened or when a write finds it, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import apsw
 import attrs
 
 from lithos.core.history.versions import BODY, PATH, RENAMED, have_same_body
 from lithos.stores.database import SET_ASIDE
-from lithos.stores.history.contents import Contents
 from lithos.stores.history.reading import HistoryReading
-from lithos.stores.history.schema import CODES, DELETION, to_number
-from lithos.stores.history.values import HistoryFailed, NewestVersion, NewVersion, PendingVersion, failed
+from lithos.stores.history.schema import (
+    CODES,
+    DELETION,
+    Contents,
+    HistoryFailed,
+    NewestVersion,
+    NewVersion,
+    PendingVersion,
+    failed,
+    to_number,
+)
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, quarantine
 
 __all__ = ["HISTORY", "HistoryFailed", "HistoryStore", "NewVersion", "NewestVersion", "PendingVersion"]
@@ -35,13 +41,7 @@ _Newest = tuple[int, int, int, int, str]
 class HistoryStore(HistoryReading):
     """The writing side; reading is inherited."""
 
-    @classmethod
-    def open(cls, path: Path, now: datetime) -> Self:
-        """Open or create the database; a damaged one is set aside and a new one made."""
-        store = cls(path, now)
-        store._connect_or_replace(now)
-        store._mark.unlink(missing_ok=True)
-        return store
+    is_made_at_once = True
 
     # -- writing -------------------------------------------------------------------------------
 

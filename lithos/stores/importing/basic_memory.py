@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Final
 
 import yaml
-from attrs import define, field
 
 from lithos.core.formats.observations import permalink_of, read_statements
 from lithos.core.formats.texts import digest, tags_of
 from lithos.core.importing import Attachment, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
-from lithos.stores.importing.markdown_file import MarkdownFile, read_markdown
-from lithos.stores.importing.reading import read_head, walk
+from lithos.stores.importing.reading import MarkdownFile, read_head, read_markdown, walk
 
 _SUFFIX: Final = ".md"
 #: Files whose heads tell a project from other folders of Markdown.
@@ -32,11 +30,10 @@ _STATEMENT: Final = re.compile(
 )
 
 
-@define
 class BasicMemory:
     """The kind `basic-memory`."""
 
-    kind: str = field(default="basic-memory", init=False)
+    kind = "basic-memory"
 
     def recognises(self, path: Path) -> bool:
         """Whether some note has a permalink and a type, or a permalink and an observation or relation."""
@@ -137,7 +134,7 @@ def _read_note(name: str, file: Path, ids: dict[str, str]) -> Record | Malformed
     )
     return Record(
         id=name,
-        hash=digest(((found.text or found.content.encode("utf-8", "replace")).decode("utf-8", "replace"),)),
+        hash=digest((found.whole,)),
         position=name,
         title=_title_of(found, name),
         content=found.content,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from lithos.core.formats.memory_files import (
     INDEX,
@@ -25,8 +25,7 @@ from lithos.core.formats.memory_files import (
 from lithos.core.formats.texts import digest, parse_moment
 from lithos.core.importing import ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
-from lithos.stores.importing.markdown_file import MarkdownFile, read_markdown
-from lithos.stores.importing.reading import walk
+from lithos.stores.importing.reading import MarkdownFile, read_markdown, walk
 
 #: The folder of settings and memories, in a project and in a person's home.
 _FOLDER: Final = ".claude"
@@ -49,11 +48,10 @@ class _File:
     depth: int = 0
 
 
-@define
 class ClaudeMemory:
     """The kind `claude-memory`."""
 
-    kind: str = field(default="claude-memory", init=False)
+    kind = "claude-memory"
 
     def recognises(self, path: Path) -> bool:
         """Whether it is such a file, or such files are at the top of the folder."""
@@ -163,10 +161,9 @@ def _record(file: _File, found: MarkdownFile, targets: list[str]) -> Record:
     metadata = found.extra.get("metadata")
     kinds = [found.extra.get("type"), metadata.get("type") if isinstance(metadata, dict) else None]
     kind = next((each for each in kinds if isinstance(each, str) and each.strip()), None)
-    text = (found.text or found.content.encode("utf-8", "replace")).decode("utf-8", "replace")
     return Record(
         id=file.name,
-        hash=digest((text, title, file.scope.kind, file.scope.namespace)),
+        hash=digest((found.whole, title, file.scope.kind, file.scope.namespace)),
         position=file.name,
         title=title,
         content=found.content,

@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
@@ -67,26 +67,18 @@ _CLAUDE: Final = _Kind(
 _KINDS: Final = (_CHATGPT, _CLAUDE)
 
 
-@define
 class Conversations:
-    """The source of one program. A note has at most `most_content` bytes of text."""
+    """The source of one program, `chatgpt` or `claude`. A note has at most `most_content` bytes of text."""
 
-    _kind: _Kind
-    most_content: int = MOST_CONTENT
-
-    @property
-    def kind(self) -> str:
-        """`chatgpt` or `claude`."""
-        return self._kind.name
+    def __init__(self, kind: _Kind, most_content: int) -> None:
+        self.kind, self.most_content, self._kind = kind.name, most_content, kind
 
     def recognises(self, path: Path) -> bool:
         """Whether the first conversation of the export is of this program."""
-        try:
+        with suppress(*_READ_FAILED):
             exports = _find_exports(path)
-            head = exports[0].head() if exports else b""
-        except _READ_FAILED:
-            return False
-        return _program_of(head) is self._kind
+            return bool(exports) and _program_of(exports[0].head()) is self._kind
+        return False
 
     def read(self, path: Path) -> Iterator[Item]:
         """Raises `ImportRefused`."""
@@ -282,10 +274,8 @@ class _Reading:
         properties["messages"] = len(conversation.messages)
         if conversation.hidden:
             properties |= {"other_branches": conversation.branches, "hidden_messages": conversation.hidden}
-        times = [
-            format_optional(conversation.created_at) or "",
-            format_optional(conversation.updated_at) or "",
-        ]
+        moments = (conversation.created_at, conversation.updated_at)
+        times = [format_optional(moment) or "" for moment in moments]
         for part in parts_of(lambda: blocks_of(conversation), title, self._most_content):
             if part.count > 1:
                 properties = {**properties, "part": part.number, "parts": part.count}
@@ -339,11 +329,9 @@ def _title_of(conversation: Conversation) -> str:
         return conversation.title
     asked = next((message.text for message in conversation.messages if message.role == "User"), "")
     words = " ".join(_MARK.sub("", asked[: 4 * _TITLE_LENGTH]).split())
+    if len(words) > _TITLE_LENGTH:
+        return words[:_TITLE_LENGTH].rpartition(" ")[0] or words[:_TITLE_LENGTH]
     if words:
-        return (
-            words
-            if len(words) <= _TITLE_LENGTH
-            else words[:_TITLE_LENGTH].rpartition(" ")[0] or words[:_TITLE_LENGTH]
-        )
+        return words
     at = conversation.created_at
     return f"Conversation of {at:%Y-%m-%d}" if at else "Conversation without a title"

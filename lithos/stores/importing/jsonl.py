@@ -6,17 +6,17 @@ read. Blocks.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from lithos.core.importing import Degraded, ImportRefused, Item, Malformed, Record
 from lithos.core.notes.links import scan_links
-from lithos.stores.importing.moments import read_moment
+from lithos.stores import NotRegular, open_regular
+from lithos.stores.importing.reading import read_lines, read_moment
 
 #: Bytes of a line; a longer one is skipped without being held in memory.
 LONGEST_LINE: Final = 8 * 1024 * 1024
@@ -43,9 +43,9 @@ class JsonLinesSource:
     def recognises(self, path: Path) -> bool:
         """Whether a line at the beginning of the file is an object with a text."""
         try:
-            with _open(path) as file:
+            with open_regular(path) as file:
                 lines = file.read(_LOOK).splitlines()
-        except (OSError, ImportRefused):
+        except OSError:
             return False
         return any(self._is_one(line) for line in lines[:50])
 
@@ -59,16 +59,22 @@ class JsonLinesSource:
     def read(self, path: Path) -> Iterator[Item]:
         """Read line by line. Raises `ImportRefused`."""
         try:
-            file = _open(path)
+            file = open_regular(path, 1 << 20)
+        except NotRegular:
+            raise ImportRefused(
+                f"{path} is no file of JSON lines. Name the file, or the kind with --from."
+            ) from None
         except OSError as failure:
             raise ImportRefused(f"{path} cannot be read: {failure.strerror or failure}.") from failure
         with file:
-            for number, (line, problem) in enumerate(_lines(file), 1):
-                position = f"line {number}"
-                if problem:
-                    yield Malformed(position, problem)
-                elif line.strip():
-                    yield from self._read_line(line, position)
+            if file.read(3) != codecs.BOM_UTF8:
+                file.seek(0)
+            for line in read_lines(file, LONGEST_LINE):
+                position = f"line {line.number}"
+                if line.data is None:
+                    yield Malformed(position, f"it has more than {LONGEST_LINE:,} bytes; split it")
+                else:
+                    yield from self._read_line(line.data, position)
 
     def _read_line(self, line: bytes, position: str) -> Iterator[Item]:
         try:
@@ -196,26 +202,3 @@ def _is_encodable(given: Mapping[str, Any]) -> bool:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
-
-
-def _open(path: Path) -> IO[bytes]:
-    # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise ImportRefused(f"{path} is no file of JSON lines. Name the file, or the kind with --from.")
-    return open(descriptor, "rb", buffering=1 << 20)
-
-
-def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
-    """Each line, or why it is skipped."""
-    is_first = True
-    while line := file.readline(LONGEST_LINE + 1):
-        if is_first:
-            line, is_first = line.removeprefix(b"\xef\xbb\xbf"), False
-        if len(line) <= LONGEST_LINE:
-            yield line, ""
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(1 << 20)
-        yield b"", f"it has more than {LONGEST_LINE:,} bytes; split it"

@@ -21,10 +21,10 @@ from lithos.core.notes.links import scan_links
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
-from lithos.stores.importing.moments import read_moment
-from lithos.stores.notes.attachments import list_attachments
-from lithos.stores.notes.obsidian import find_own_notes, read_ignored
-from lithos.stores.notes.tree import is_text, walk_notes
+from lithos.stores import open_regular
+from lithos.stores.importing.reading import read_moment
+from lithos.stores.notes.lookup import list_attachments
+from lithos.stores.notes.tree import find_own_notes, is_text, read_ignored, walk_notes
 
 #: Bytes of a file that is read.
 LARGEST_FILE: Final = 8 * 1024 * 1024
@@ -51,23 +51,27 @@ class MarkdownSource:
         """Notes by path, then attachments. Raises `ImportRefused`."""
         if not path.is_dir():
             raise ImportRefused(f"{path} is no folder of Markdown files. Name the folder.")
-        root = os.path.realpath(path)
-        ignored = read_ignored(Path(root), None)
-        is_logseq = (Path(root) / _LOGSEQ / "config.edn").is_file()
-        try:
-            notes = sorted(name for name, _ in walk_notes(root, ignored))
-        except OSError as failure:
-            raise ImportRefused(
-                f"{path} cannot be read: {failure.filename}: {failure.strerror or failure}. "
-                "Check its permissions."
-            ) from failure
-        for name in notes:
-            if not (is_logseq and name.startswith(_LOGSEQ)):
-                yield from _read_note(root, name)
-        del notes
-        for name in sorted(list_attachments(root)):
-            if not (is_logseq and name.startswith(_LOGSEQ)):
-                yield from _find_attachment(root, name, ignored)
+        is_logseq = (path / _LOGSEQ / "config.edn").is_file()
+        yield from read_folder(path, read_ignored(path, None), _LOGSEQ if is_logseq else None)
+
+
+def read_folder(path: Path, ignored: Ignored, without: str | None = None) -> Iterator[Item]:
+    """Notes by path, then attachments, but for a folder `without`. Raises `ImportRefused`."""
+    root = os.path.realpath(path)
+    try:
+        notes = sorted(name for name, _ in walk_notes(root, ignored))
+    except OSError as failure:
+        raise ImportRefused(
+            f"{path} cannot be read: {failure.filename}: {failure.strerror or failure}. "
+            "Check its permissions."
+        ) from failure
+    for name in notes:
+        if without is None or not name.startswith(without):
+            yield from _read_note(root, name)
+    del notes
+    for name in sorted(list_attachments(root)):
+        if without is None or not name.startswith(without):
+            yield from _find_attachment(root, name, ignored)
 
 
 def _read_note(root: str, name: str) -> Iterator[Item]:
@@ -84,20 +88,14 @@ def _read_note(root: str, name: str) -> Iterator[Item]:
         yield Malformed(name, problem.reason)
         return
     note = document.note
-    created: datetime | None = note.created_at if note.created_at != modified else None
-    updated: datetime | None = note.updated_at if note.updated_at != modified else None
-    for keys, is_known in ((_CREATED, created is not None), (_UPDATED, updated is not None)):
-        key = next((key for key in keys if key in note.extra), None)
-        if is_known or key is None:
-            continue
-        moment = read_moment(note.extra[key])
-        if moment is None:
+    moments: list[datetime | None] = []
+    for own, keys in ((note.created_at, _CREATED), (note.updated_at, _UPDATED)):
+        moment = own if own != modified else None
+        key = next((key for key in keys if key in note.extra), None) if moment is None else None
+        if key is not None and (moment := read_moment(note.extra[key])) is None:
             told = str(note.extra[key])[:100]
             yield Degraded(name, f"its {key} {told!r} is no date that can be read; it stays as it is")
-        elif keys is _CREATED:
-            created = moment
-        else:
-            updated = moment
+        moments.append(moment)
     properties: dict[str, Any] = {"id": note.id} if identified else {}
     yield Record(
         # With the name of the folder: two sources often have an `index.md` each.
@@ -108,8 +106,8 @@ def _read_note(root: str, name: str) -> Iterator[Item]:
         content=document.content,
         path=name,
         tags=note.all_tags,
-        created_at=created,
-        updated_at=updated or modified,
+        created_at=moments[0],
+        updated_at=moments[1] or modified,
         source_url=note.source_url,
         properties=properties,
         links=len(scan_links(document.content, name)),
@@ -122,12 +120,8 @@ class _TooLarge(Exception):
 
 
 def _read_file(path: str) -> tuple[bytes, datetime]:
-    # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("it is no file")
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
         data = file.read(LARGEST_FILE + 1) if status.st_size <= LARGEST_FILE else b""
         if status.st_size > LARGEST_FILE or len(data) > LARGEST_FILE:
             raise _TooLarge(max(status.st_size, len(data)))

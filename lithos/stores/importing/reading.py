@@ -1,19 +1,144 @@
-"""Files of a source: bytes in any encoding as UTF-8, lines of bounded length, folders in a fixed order."""
+"""Files of a source: bytes in any encoding as UTF-8, lines of bounded length, folders in a fixed order.
+
+Also one Markdown file with its frontmatter, whatever its encoding, and dates as sources write them: ISO 8601
+with and without zone, a date alone, Unix time of any unit.
+"""
 
 from __future__ import annotations
 
 import codecs
+import math
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from attrs import frozen
 
+from lithos.core.formats.conversation import fence
 from lithos.core.formats.json_items import MOST_BYTES, WINDOW
+from lithos.core.formats.texts import clean, decode, parse_moment
+from lithos.core.notes.document import given_keys, parse_document
+from lithos.core.notes.layout import read_layout
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds, parse_time
+
+#: Keys under which other programs have the times of a note.
+_CREATED: Final = ("created", "date", "created_date", "creation_date")
+_UPDATED: Final = ("modified", "updated", "last_modified", "modified_at")
+_NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@frozen(kw_only=True)
+class MarkdownFile:
+    """What a file says. `text` is the whole file in UTF-8 where it has frontmatter that can be read.
+
+    `heading` is its H1, `name` the title of its frontmatter; `content` has neither.
+    """
+
+    heading: str | None
+    name: str | None
+    content: str
+    text: bytes | None
+    tags: tuple[str, ...]
+    extra: dict[str, Any]
+    created_at: datetime | None
+    updated_at: datetime
+
+    @property
+    def whole(self) -> str:
+        """All that is kept of the file, by which a changed one is told."""
+        return (self.text or self.content.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
+def read_markdown(file: Path, path: str) -> MarkdownFile:
+    """Read the file whose path in its source is `path`.
+
+    Raises `OSError`, and `ValueError` with the reason.
+    """
+    data = _as_note(_read_whole(file))
+    modified = from_nanoseconds(file.stat().st_mtime_ns)
+    layout = read_layout(data)
+    heading = None
+    if layout.heading is not None:
+        heading = layout.text[layout.heading.start : layout.heading.end]
+    try:
+        document = parse_document(data, path, _NEVER)
+        given = given_keys(data)
+    except UnreadableNote:
+        kept = f"{fence(layout.yaml, 'yaml')}\n\n{layout.content}"
+        return MarkdownFile(
+            heading=heading, name=None, content=kept.strip(), text=None, tags=(), extra={}, created_at=None,
+            updated_at=modified,
+        )  # fmt: skip
+    note, extra = document.note, dict(document.note.extra)
+    created = note.created_at if "created_at" in given else _first_time(extra, _CREATED)
+    updated = note.updated_at if "updated_at" in given else _first_time(extra, _UPDATED)
+    return MarkdownFile(
+        heading=heading,
+        name=note.title if "title" in given and heading is None else _text(extra.get("name")),
+        content=document.content,
+        text=data if layout.has_frontmatter else None,
+        tags=note.tags,
+        extra=extra,
+        created_at=created,
+        updated_at=updated or modified,
+    )
+
+
+def _as_note(data: bytes) -> bytes:
+    """The bytes as they are where a note may be so, else their text in UTF-8 without NULs."""
+    if b"\0" not in data:
+        with suppress(UnicodeDecodeError):
+            data.decode("utf-8")
+            return data
+    return clean(decode(data)).encode("utf-8", "replace")
+
+
+def _first_time(extra: dict[str, Any], keys: tuple[str, ...]) -> datetime | None:
+    return next((found for key in keys if (found := parse_moment(extra.get(key))) is not None), None)
+
+
+def _text(value: Any) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
+
+
+#: From so many on a Unix time is in milliseconds, microseconds, nanoseconds: in seconds the first is 5138 AD.
+_UNITS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+
+
+def read_moment(value: Any) -> datetime | None:
+    """The aware time that a value says, without a zone in UTC; None when it says none that can be read."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _of_number(float(value))
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    with suppress(ValueError):
+        number = float(text) if len(text) > 8 or "." in text else math.nan  # 20240115 is a date
+        if math.isfinite(number):
+            return _of_number(number) if text.isascii() else None
+    with suppress(ValueError, OverflowError):
+        return parse_time(text)
+    return None
+
+
+def _of_number(number: float) -> datetime | None:
+    if not math.isfinite(number) or number <= 0:
+        return None
+    for least, unit in _UNITS:
+        if number >= least:
+            number /= unit
+            break
+    try:
+        return datetime.fromtimestamp(number, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
 
 #: Bytes that tell what a file is.
 HEAD: Final = 4_096
@@ -125,8 +250,7 @@ def walk(root: Path, *, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[
         stack += reversed(inner)
 
 
-def read_whole(path: Path) -> bytes:
-    """The bytes of a text file; raises `OSError`, and `ValueError` for one of more than 32 MB."""
+def _read_whole(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(MOST_OF_A_FILE + 1)
     if len(data) > MOST_OF_A_FILE:

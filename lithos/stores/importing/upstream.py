@@ -1,18 +1,48 @@
-"""A data directory of upstream Lithos 0.2 to 0.4: its notes as they are, attachments, tables. Blocks."""
+"""A data directory of upstream Lithos 0.2 to 0.4, read and never written: notes as they are, tables as rows.
+
+What of its databases this server does not know stays, and is told.
+
+A database that was left with a write-ahead log is read from a private copy (`stores.sqlite.snapshot`). Older
+files are read as a first start in place would migrate them (docs/spec/coordination.md §1).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from lithos.core.importing import ImportRefused, Item
+import apsw
+from attrs import evolve
+
+from lithos.core.carrying import (
+    ACCESSES,
+    TABLES,
+    TASK_EDGES,
+    TASKS,
+    CarriedTable,
+    Column,
+    Database,
+    Row,
+    RowBatch,
+    Value,
+)
+from lithos.core.importing import Degraded, ImportRefused, Item, Malformed
 from lithos.core.notes.ignored import Ignored
-from lithos.stores.importing.markdown import _find_attachment, _read_note
-from lithos.stores.notes.attachments import list_attachments
-from lithos.stores.notes.tree import walk_notes
-from lithos.stores.upstream.reading import database_path, read_tables
+from lithos.core.tasks.model import BLOCKS
+from lithos.core.times import format_time
+from lithos.stores.coordination.schema import dependencies_of
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.database import read_time
+from lithos.stores.importing.markdown import read_folder
+from lithos.stores.learning.edges import EdgeStore
+from lithos.stores.learning.stats import StatsStore
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 
 NOTES: Final = "knowledge"
 _KEYS: Final = ("knowledge_dir", "knowledge_subdir")
@@ -40,18 +70,7 @@ class UpstreamSource:
                 f"{path} has no folder {NOTES!r}, so it is no data directory of Lithos. Name the directory "
                 "that holds it, or import the folder of notes with --from markdown."
             )
-        root = os.path.realpath(notes)
-        try:
-            names = sorted(name for name, _ in walk_notes(root, Ignored()))
-        except OSError as failure:
-            raise ImportRefused(
-                f"{notes} cannot be read: {failure.filename}: {failure.strerror or failure}. "
-                "Check its permissions."
-            ) from failure
-        for name in names:
-            yield from _read_note(root, name)
-        for name in sorted(list_attachments(root)):
-            yield from _find_attachment(root, name, Ignored())
+        yield from read_folder(notes, Ignored())
         yield from read_tables(path)
 
 
@@ -68,3 +87,251 @@ def find_notes(data: Path) -> Path:
         if key in _KEYS and name and not os.path.isabs(name) and ".." not in Path(name).parts:
             return data / name
     return data / NOTES
+
+
+_LAYOUTS: Final = {
+    "coordination.db": CoordinationStore.layout,
+    "edges.db": EdgeStore.layout,
+    "stats.db": StatsStore.layout,
+}
+_COLUMNS: Final = (
+    "SELECT tables.name, columns.name FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns"
+    " WHERE tables.type='table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+)
+
+
+def unknown_columns(database: str, connection: apsw.Connection) -> Iterator[str]:
+    """Tables, and columns as `table.column`, that this server does not make; `database` is a file name."""
+    with closing(apsw.Connection(":memory:")) as ours:
+        ours.execute(_LAYOUTS[database].tables)
+        known = columns_of(ours)
+    known.get("tasks", set()).add("completed_at")  # read as resolved_at
+    found = columns_of(connection)
+    for table in sorted(found):
+        if table not in known:
+            yield table
+        else:
+            yield from (f"{table}.{column}" for column in sorted(found[table] - known[table]))
+
+
+def columns_of(connection: apsw.Connection) -> dict[str, set[str]]:
+    """The columns of each table, but for those of SQLite itself."""
+    found: dict[str, set[str]] = {}
+    for table, column in connection.execute(_COLUMNS):
+        found.setdefault(str(table), set()).add(str(column))
+    return found
+
+
+#: Rows of one batch, and bytes after which it ends.
+BATCH: Final = 250
+BATCH_BYTES: Final = 1024 * 1024
+#: Bytes of the texts of one row; a longer one is malformed.
+ROW_BYTES: Final = 16 * 1024 * 1024
+#: What is not carried because this server makes it anew, or keeps for itself; looked for to be told.
+BUILT_ANEW: Final = (
+    ".chroma", "graph.pickle", ".graph", ".tantivy", ".usearch", ".lithos/manifest.db", ".lithos/history.db",
+)  # fmt: skip
+#: Edges before tasks: no task that waits is taken for ready when the import ends in between.
+_ORDER: Final = (TASK_EDGES, *(table for table in TABLES.values() if table is not TASK_EDGES))
+_WHOLE_RANGE: Final = range(-(2**63), 2**63)
+
+
+def database_path(data: Path, name: str) -> Path:
+    """Where a directory has a database: in `.lithos`, in older layouts beside the notes' folder."""
+    inside = data / ".lithos" / name
+    return inside if inside.exists() else data / name
+
+
+def read_tables(data: Path) -> Iterator[RowBatch | Degraded | Malformed]:
+    """All that is carried, table by table edges of tasks first, then what is not. Blocks between items.
+
+    A damaged database is one `Malformed`. Raises `ImportRefused` when another program writes one meanwhile.
+    """
+    left: list[Degraded] = []
+    names: dict[Database, None] = {table.database: None for table in TABLES.values()}
+    for name in names:
+        path = database_path(data, name)
+        try:
+            with _reading(path) as connection:
+                if connection is not None:
+                    columns = columns_of(connection)
+                    if name == TASKS.database:
+                        yield from _look_at_tasks(connection, columns)
+                    for table in _ORDER:
+                        if table.database == name:
+                            yield from _read_table(connection, table, columns)
+                    left += _leftovers(connection, name, columns)
+        except (CorruptDatabase, DatabaseFailed, OSError) as damage:
+            yield Malformed(name, f"it cannot be read: {damage}")
+    yield from left
+    for built in BUILT_ANEW:
+        if (data / built).exists():
+            yield Degraded(built, "it is not carried over: indexes and caches are built anew from the notes")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[apsw.Connection | None]:
+    before = _state(path)
+    with snapshot(path, is_live=False) as connection:
+        yield connection
+    if _state(path) != before:
+        raise ImportRefused(
+            f"{path} was written to while it was read. Stop the server that uses it, then import again."
+        )
+
+
+def _state(path: Path) -> list[tuple[int, int] | None]:
+    """Size and time of a database and of its write-ahead log."""
+    found: list[tuple[int, int] | None] = []
+    for each in (path, path.with_name(path.name + "-wal")):
+        try:
+            stat = each.stat()
+            found.append((stat.st_size, stat.st_mtime_ns))
+        except FileNotFoundError:
+            found.append(None)
+    return found
+
+
+def _look_at_tasks(connection: apsw.Connection, columns: dict[str, set[str]]) -> Iterator[RowBatch]:
+    """The tasks before anything that refers to them, to see whose ids are taken."""
+    for batch in _read_table(connection, TASKS, columns):
+        if isinstance(batch, RowBatch):
+            yield evolve(batch, is_look=True)
+
+
+def _read_table(
+    connection: apsw.Connection, table: CarriedTable, columns: dict[str, set[str]]
+) -> Iterator[RowBatch | Malformed]:
+    source = _name_of_log(connection, columns) if table is ACCESSES else ""
+    rows: list[Row] = []
+    size = 0
+    for item in _items(connection, table, columns):
+        if isinstance(item, Malformed):
+            yield item
+            continue
+        rows.append(item)
+        size += sum(len(value) for value in item if isinstance(value, str))
+        if len(rows) >= BATCH or size >= BATCH_BYTES:
+            yield RowBatch(table, tuple(rows), source)
+            rows, size = [], 0
+    if rows:
+        yield RowBatch(table, tuple(rows), source)
+
+
+def _items(
+    connection: apsw.Connection, table: CarriedTable, columns: dict[str, set[str]]
+) -> Iterator[Row | Malformed]:
+    if table.name in columns:
+        names = columns[table.name]
+        wanted = ", ".join(_expression(column, names) for column in table.columns)
+        order = "id" if table is ACCESSES and "id" in names else "1"
+        found = connection.execute(f"SELECT {wanted} FROM {table.name} ORDER BY {order}")  # noqa: S608
+        for number, values in enumerate(found, 1):
+            item = _row(table, values, f"{table.database}, {table.name}, row {number}")
+            if item is not None:
+                yield item
+    if table is TASK_EDGES and "tasks" in columns and "task_type" not in columns["tasks"]:
+        yield from _edges_of_metadata(connection, columns["tasks"])
+
+
+def _expression(column: Column, names: set[str]) -> str:
+    """The SQL of a column: texts as bytes, since one that is no UTF-8 shall not end the reading."""
+    name = column.name
+    if name == "resolved_at" and "completed_at" in names:
+        theirs = "CASE WHEN status<>'open' THEN completed_at END" if "status" in names else "completed_at"
+        value = f"COALESCE(resolved_at, {theirs})" if name in names else theirs
+    elif name in names:
+        value = f'"{name}"'
+    else:
+        return "NULL"
+    return f"CASE WHEN typeof({value})='text' THEN CAST({value} AS BLOB) ELSE {value} END"
+
+
+def _row(table: CarriedTable, values: Iterable[Any], position: str) -> Row | Malformed | None:
+    """A row as it is carried; None for one that is made anew here."""
+    row: list[Value] = []
+    try:
+        for column, value in zip(table.columns, values, strict=True):
+            row.append(_value(column, value))
+    except ValueError as problem:
+        return Malformed(position, f"{column.name}: {problem}")
+    if any(value is None or value == "" for value in row[: table.keys]):
+        return Malformed(position, f"{table.columns[0].name} is missing")
+    if sum(len(value) for value in row if isinstance(value, str)) > ROW_BYTES:
+        return Malformed(position, f"it has more than {ROW_BYTES} characters")
+    if table.name == "edges" and row[table.names.index("provenance_type")] == "frontmatter":
+        return None  # projected from the notes, as it will be here
+    return tuple(row)
+
+
+def _value(column: Column, value: Any) -> Value:
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise ValueError("it is no UTF-8") from None
+    if value is None:
+        return column.default
+    if column.kind == "time":
+        moment = read_time(value)
+        return column.default if moment is None else format_time(moment)
+    if column.kind == "text":
+        return str(value)
+    try:
+        number = int(value) if column.kind == "whole" else float(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{value!r} is no number") from None
+    if math.isnan(number) or (column.kind == "whole" and number not in _WHOLE_RANGE):
+        raise ValueError(f"{value!r} is no number that can be kept")
+    return number
+
+
+def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator[Row]:
+    """Dependencies in the metadata of open tasks, which a start in place makes `blocks` edges too."""
+    if "metadata" not in names:
+        return
+    known = {row[0] for row in _task_rows(connection, names)}
+    seen: set[Row] = set()
+    for task_id, status, created_at, metadata in _task_rows(connection, names):
+        if status != "open":
+            continue
+        for key, before in dependencies_of(metadata):
+            row = (before, task_id, BLOCKS)
+            if before in known and before != task_id and row not in seen:
+                seen.add(row)
+                yield (*row, json.dumps({"migrated_from": f"metadata.{key}"}), "migration", created_at)
+
+
+def _task_rows(connection: apsw.Connection, names: set[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Id, status, creation and metadata of the tasks that are carried."""
+    picked = [TASKS.columns[TASKS.names.index(name)] for name in ("id", "status", "created_at", "metadata")]
+    wanted = ", ".join(_expression(column, names) for column in picked)
+    for values in connection.execute(f"SELECT {wanted} FROM tasks ORDER BY 1"):  # noqa: S608 - our names
+        try:
+            row = [str(_value(column, value)) for column, value in zip(picked, values, strict=True)]
+        except ValueError:
+            continue  # told where tasks are read
+        yield row[0], row[1], row[2], row[3]
+
+
+def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> str:
+    """What tells this log of accesses from others, also after more was appended: its first row."""
+    if ACCESSES.name not in columns:
+        return ""
+    first = connection.execute(f"SELECT * FROM {ACCESSES.name} ORDER BY 1 LIMIT 1").fetchall()  # noqa: S608
+    return hashlib.blake2b(repr(first).encode(), digest_size=12).hexdigest()
+
+
+def _leftovers(connection: apsw.Connection, database: str, columns: dict[str, set[str]]) -> list[Degraded]:
+    """Tables that are not carried and hold something, and columns that this server does not know."""
+    left = []
+    unknown = set(unknown_columns(database, connection))
+    for table in sorted(columns.keys() - TABLES.keys()):
+        quoted = table.replace('"', '""')
+        ((count,),) = connection.execute(f'SELECT COUNT(*) FROM "{quoted}"').fetchall()  # noqa: S608
+        if count:
+            why = "this server does not know it" if table in unknown else "this server makes its own"
+            left.append(Degraded(f"{database}, {table}", f"its {count} rows are not carried over: {why}"))
+    for name in sorted(unknown - columns.keys()):
+        left.append(Degraded(f"{database}, {name}", "this column is not carried over: it is not known here"))
+    return left

@@ -9,9 +9,9 @@ Also the keys of chunks on disk, batches of changes, and the ranking of notes by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numkong
 import numpy as np
@@ -19,6 +19,8 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from lithos.stores.indexes.embedder import Matrix
+
+T = TypeVar("T")
 
 #: A key is the serial of the note, then this many bits for the index of the chunk.
 CHUNK_BITS: Final = 20
@@ -79,27 +81,22 @@ def _chunks_of(sizes: Sequence[tuple[int, int]]) -> tuple[NDArray[np.uint64], ND
 
 
 def slice_entries(entries: Sequence[VectorEntry]) -> Iterator[list[VectorEntry]]:
-    """Yield the entries in parts of about `_CHUNKS_AT_ONCE` chunks; no serial is twice in a part."""
-    part: dict[int, VectorEntry] = {}
-    chunks = 0
-    for entry in entries:
-        if part and (chunks >= _CHUNKS_AT_ONCE or entry.serial in part):
-            yield list(part.values())
-            part, chunks = {}, 0
-        part[entry.serial] = entry
-        chunks += len(entry.vectors)
-    if part:
-        yield list(part.values())
+    """Yield the entries in parts of about `_CHUNKS_AT_ONCE` chunks."""
+    return _slices(entries, lambda entry: len(entry.vectors), _CHUNKS_AT_ONCE)
 
 
 def slice_notes(notes: Sequence[tuple[int, int, int]]) -> Iterator[list[tuple[int, int, int]]]:
     """Yield notes, whose third value is their number of chunks, in parts of about `_CHUNKS_ON_DISK`."""
-    part: list[tuple[int, int, int]] = []
+    return _slices(notes, lambda note: note[2], _CHUNKS_ON_DISK)
+
+
+def _slices(items: Sequence[T], chunks_of: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    part: list[T] = []
     chunks = 0
-    for note in notes:
-        part.append(note)
-        chunks += note[2]
-        if chunks >= _CHUNKS_ON_DISK:
+    for item in items:
+        part.append(item)
+        chunks += chunks_of(item)
+        if chunks >= most:
             yield part
             part, chunks = [], 0
     if part:
@@ -225,7 +222,8 @@ class ChunkRows:
         self._inverse: Matrix = np.zeros(0, np.float32)
         self._serials = np.zeros(0, np.uint64)
         self._chunks = np.zeros(0, np.uint32)
-        self._used = 0
+        #: Rows, free ones included.
+        self.used = 0
         #: Where runs of free rows begin, by their length.
         self._free: dict[int, list[int]] = {}
         #: Rows that can be found.
@@ -236,14 +234,9 @@ class ChunkRows:
         #: Rows that are compared together are copied here first, a piece at a time.
         self._copied: Codes = np.zeros((_COPIED_AT_ONCE, dims), np.int8)
 
-    @property
-    def used(self) -> int:
-        """The number of rows, free ones included."""
-        return self._used
-
     def reserve(self, rows: int) -> None:
         """Make room for so many more rows."""
-        self._grow(self._used + rows)
+        self._grow(self.used + rows)
 
     def put(self, serial: int, codes: Codes) -> int:
         """Add the chunks of a note; the row at which they begin."""
@@ -261,9 +254,9 @@ class ChunkRows:
 
     def append(self, sizes: Sequence[tuple[int, int]], codes: Codes) -> int:
         """Add all chunks of notes (serial, number of chunks) behind all rows; the row at which they begin."""
-        start, self._used = self._used, self._used + len(codes)
-        self._grow(self._used)
-        rows = slice(start, self._used)
+        start, self.used = self.used, self.used + len(codes)
+        self._grow(self.used)
+        rows = slice(start, self.used)
         self._codes[rows] = codes
         self._inverse[rows] = invert_lengths(codes)
         self._serials[rows], self._chunks[rows] = _chunks_of(sizes)
@@ -300,11 +293,11 @@ class ChunkRows:
 
         NaN for what cannot be found. Up to `ABREAST` queries take hardly longer than one.
         """
-        return compare_codes(self._codes[begin : self._used], self._inverse[begin : self._used], queries)
+        return compare_codes(self._codes[begin : self.used], self._inverse[begin : self.used], queries)
 
     def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
         """The same for one query (dims,) and some rows."""
-        if len(rows) * _WORTH_COPYING < self._used:
+        if len(rows) * _WORTH_COPYING < self.used:
             return self.compare_rows(query, rows)
         return next(self.compare(query[None, :]))[rows]
 
@@ -329,8 +322,8 @@ class ChunkRows:
             if fitting > count:
                 self._free.setdefault(fitting - count, []).append(start + count)
             return start
-        start, self._used = self._used, self._used + count
-        self._grow(self._used)
+        start, self.used = self.used, self.used + count
+        self._grow(self.used)
         return start
 
     def _grow(self, rows: int) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import as_file, files
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import outcome
@@ -23,6 +23,8 @@ from lithos.stores.indexes.tokenizer import TOKEN, RunTokens, splits_at_runs
 
 if TYPE_CHECKING:
     from model2vec import StaticModel
+
+T = TypeVar("T")
 
 BUILTIN: Final = "builtin"
 _ADVICE: Final = (
@@ -173,16 +175,19 @@ def load_embedder(name: str) -> Embedder:
     'builtin' and directories never touch the network; a Hugging Face model is downloaded once.
     Raises `EmbedderUnavailable` with the reason, whatever went wrong.
     """
-    # Tokenizers and safetensors raise bare `Exception`, the hub client errors of its HTTP library:
-    # whatever loading raises becomes the reason.
-    loaded = outcome.capture(_load, name)
-    if isinstance(loaded, outcome.Value):
-        embedder: Embedder = loaded.value
-        return embedder
-    error = loaded.error
-    if isinstance(error, EmbedderUnavailable) or not isinstance(error, Exception):
-        raise error
-    raise EmbedderUnavailable(name, str(error) or type(error).__name__) from error
+    # Tokenizers and safetensors raise bare `Exception`, the hub client errors of its HTTP library.
+    return explaining(
+        lambda: _load(name), lambda error: EmbedderUnavailable(name, str(error) or type(error).__name__)
+    )
+
+
+def explaining(load: Callable[[], T], explain: Callable[[Exception], EmbedderUnavailable]) -> T:
+    """What is loaded; whatever loading raises becomes the reason of an `EmbedderUnavailable`."""
+    loaded = outcome.capture(load)
+    error = loaded.error if isinstance(loaded, outcome.Error) else None
+    if isinstance(error, Exception) and not isinstance(error, EmbedderUnavailable):
+        raise explain(error) from error
+    return loaded.unwrap()
 
 
 def _load(name: str) -> Embedder:
@@ -192,11 +197,8 @@ def _load(name: str) -> Embedder:
     model = StaticModel.from_pretrained(located.folder, force_download=False)
     if not np.isfinite(model.embedding).all():
         raise EmbedderUnavailable(name, "its vectors contain values that are not finite numbers")
-    return _StaticEmbedder(_identify(name, model, located), model)
-
-
-def _identify(name: str, model: StaticModel, located: ModelFiles) -> EmbedderIdentity:
-    return EmbedderIdentity(name, int(model.dim), STORED_DTYPE, located.sha256())
+    identity = EmbedderIdentity(name, int(model.dim), STORED_DTYPE, located.sha256())
+    return _StaticEmbedder(identity, model)
 
 
 class _StaticEmbedder:

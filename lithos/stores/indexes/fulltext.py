@@ -18,11 +18,12 @@ from lithos.core.learning.lead import Covered, LeadText, lead_coverage
 from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node
 from lithos.stores.indexes import IndexFailed, fulltext_schema
-from lithos.stores.indexes.fulltext_query import Filters, QueryTranslator
 from lithos.stores.indexes.fulltext_schema import (
     ANALYZER_NAME,
     FORMAT,
+    Filters,
     FulltextEntry,
+    QueryTranslator,
     make_analyzer,
     make_document,
     make_schema,

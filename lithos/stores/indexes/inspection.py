@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -35,11 +35,15 @@ def inspect_fulltext(directory: Path) -> Inspected:
     if marker != FORMAT:
         detail = f"the format is {marker[:40]!r}, not {FORMAT!r}" if marker else "there is no format marker"
         return Inspected(reason="schema_mismatch", detail=detail)
+    return _try(lambda: Inspected(_read_fulltext(directory)))
+
+
+def _try(inspect: Callable[[], Inspected]) -> Inspected:
     problem = ""
     for _ in range(_TRIES):
         try:
-            return Inspected(_read_fulltext(directory))
-        except (IndexFailed, OSError) as failure:
+            return inspect()
+        except (IndexFailed, StoreDamaged, OSError) as failure:
             problem = str(failure)
     return Inspected(reason="check_failed", detail=problem)
 
@@ -61,13 +65,7 @@ def _read_fulltext(directory: Path) -> Mapping[int, int]:
 
 def inspect_vectors(directory: Path, identity: EmbedderIdentity | None) -> Inspected:
     """Inspect a vector store that should be of this embedder (None: of any). Blocks."""
-    problem = ""
-    for _ in range(_TRIES):
-        try:
-            return _read_vectors(directory, identity)
-        except (StoreDamaged, OSError) as damage:
-            problem = str(damage)
-    return Inspected(reason="check_failed", detail=problem)
+    return _try(lambda: _read_vectors(directory, identity))
 
 
 def _read_vectors(directory: Path, identity: EmbedderIdentity | None) -> Inspected:

@@ -141,12 +141,11 @@ class LinkGraph:
         twin.edge_count, twin.version = self.edge_count, self.version
         return twin
 
-    def order_by_pagerank(self) -> list[str]:
-        """Notes by PageRank, highest first, ties by id. Blocks for some milliseconds per 10,000 nodes."""
-        return list(self.pagerank())
-
     def pagerank(self) -> dict[str, float]:
-        """PageRank of notes, highest first, ties by id; placeholders are left out. Blocks as above."""
+        """PageRank of notes, highest first, ties by id; placeholders are left out.
+
+        Blocks for some milliseconds per 10,000 nodes.
+        """
         if not self._ends:
             return {}
         # A graph without parallel edges that may have them: one that may not would look for each first.

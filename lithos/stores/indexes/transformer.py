@@ -21,7 +21,13 @@ import numpy as np
 import outcome
 
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.embedder import STORED_DTYPE, EmbedderIdentity, EmbedderUnavailable, Matrix
+from lithos.stores.indexes.embedder import (
+    STORED_DTYPE,
+    EmbedderIdentity,
+    EmbedderUnavailable,
+    Matrix,
+    explaining,
+)
 
 NAME: Final = "accurate"
 DIMS: Final = 384
@@ -55,14 +61,9 @@ def load_transformer(threads: int = 1, folder: Path | None = None) -> Transforme
     Raises `EmbedderUnavailable` with the reason, and what to do, whatever went wrong.
     """
     # A broken installation raises ImportError, OSError, AttributeError, and exceptions of onnxruntime.
-    loaded = outcome.capture(_load, threads, folder)
-    if isinstance(loaded, outcome.Value):
-        transformer: Transformer = loaded.value
-        return transformer
-    error = loaded.error
-    if isinstance(error, EmbedderUnavailable) or not isinstance(error, Exception):
-        raise error
-    raise _unavailable(f"{type(error).__name__}: {error}") from error
+    return explaining(
+        lambda: _load(threads, folder), lambda error: _unavailable(f"{type(error).__name__}: {error}")
+    )
 
 
 def find_trouble() -> str | None:

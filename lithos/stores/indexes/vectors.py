@@ -38,8 +38,7 @@ from lithos.stores.indexes.chunk_rows import (
     slice_notes,
 )
 from lithos.stores.indexes.embedder import EmbedderIdentity, Matrix
-from lithos.stores.indexes.lists import list_files
-from lithos.stores.indexes.lists.searching import RowSearch
+from lithos.stores.indexes.lists import RowSearch, read_lists, write_lists
 from lithos.stores.indexes.vector_files import StoreDamaged
 
 if TYPE_CHECKING:
@@ -90,7 +89,8 @@ class VectorIndex:
         self._notes: dict[int, _IndexedNote] = {}
         self._rows = ChunkRows(identity.dims)
         self._search = RowSearch(self._rows)
-        self._dirty = True
+        #: Whether `save` would write something that is not on disk.
+        self.dirty = True
         #: Chunks of all notes, also those that cannot be found (rows of zeros).
         self.chunk_total = 0
         #: Of the snapshot on disk that this was loaded from or saved as last; 0 for none.
@@ -127,8 +127,8 @@ class VectorIndex:
             raise StoreDamaged(vectors_path, f"holds {len(index)} chunks instead of {manifest.chunks}")
         rows = np.load(self._directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
         self._fill(index, rows.tolist())
-        self._dirty, self.generation = False, manifest.generation
-        kept = list_files.read_lists(self._directory, self.generation, self._rows.used, self.identity.dims)
+        self.dirty, self.generation = False, manifest.generation
+        kept = read_lists(self._directory, self.generation, self._rows.used, self.identity.dims)
         if kept is not None:
             self._search.restore(*kept)
         written = (self._directory / vector_files.MANIFEST).stat().st_mtime
@@ -153,11 +153,6 @@ class VectorIndex:
             start += chunks
         self.chunk_total += len(codes)
 
-    @property
-    def dirty(self) -> bool:
-        """True while `save` would write something that is not on disk."""
-        return self._dirty
-
     def chunk_count(self) -> int:
         """Return how many chunks can be found."""
         return self._rows.found
@@ -174,8 +169,7 @@ class VectorIndex:
 
     def stamp_of(self, serial: int) -> int | None:
         """Return the stamp of an indexed note."""
-        note = self._notes.get(serial)
-        return None if note is None else note.stamp
+        return note.stamp if (note := self._notes.get(serial)) is not None else None
 
     def apply(self, upserts: Sequence[VectorEntry], removals: Collection[int]) -> None:
         """Delete the notes `removals`, then upsert `upserts`, replacing their chunks.
@@ -185,7 +179,7 @@ class VectorIndex:
         for entry in upserts:
             self._check(entry)
         if upserts or removals:
-            self._dirty = True
+            self.dirty = True
             self.last_updated = datetime.now(UTC)
         for serial in removals:
             with self._lock:
@@ -308,7 +302,7 @@ class VectorIndex:
             )
         except (OSError, RuntimeError) as error:
             raise IndexFailed(f"The vector index could not be saved in {self._directory}: {error}") from error
-        self._dirty, self.generation = False, written.generation
+        self.dirty, self.generation = False, written.generation
         self.save_lists()
 
     @property
@@ -327,13 +321,13 @@ class VectorIndex:
     def save_lists(self) -> None:
         """Keep the lists beside the snapshot on disk, unless that is of other notes: then `save` does."""
         with self._lock:
-            if self._dirty:
+            if self.dirty:
                 return
             generation, numbering, notes = self.generation, self._search.numbering(), [*self._notes.values()]
         if numbering is not None:
             lists, numbers = numbering()  # in the order of the notes, in which they are loaded
             ordered = numbers[rows_of([(note.start, note.chunks) for note in notes])]
-            list_files.write_lists(self._directory, generation, lists.centres, ordered, lists.trained_on)
+            write_lists(self._directory, generation, lists.centres, ordered, lists.trained_on)
 
     def _write_vectors(self, path: Path) -> None:
         index = _make_index(self.identity)
@@ -348,14 +342,14 @@ class VectorIndex:
 
     def move_to(self, directory: Path) -> None:
         """Have the next `save` replace the store in another directory, even if it is of another model."""
-        self._directory, self._dirty = directory, True
+        self._directory, self.dirty = directory, True
 
     def close(self) -> None:
         """Release the memory without saving. A search afterwards finds nothing."""
         with self._lock:
             self._rows, self._notes = ChunkRows(self.identity.dims), {}
             self._search = RowSearch(self._rows)
-            self._dirty, self.chunk_total = False, 0
+            self.dirty, self.chunk_total = False, 0
 
 
 def stored_identity(directory: Path) -> EmbedderIdentity | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import apsw
@@ -33,7 +33,8 @@ from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.times import format_time, parse_time
 from lithos.stores.carrying import LEDGER_TABLE, RowMerger
-from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
+from lithos.stores.database import EPOCH, SET_ASIDE, Layout, LearningDatabase, add_missing_columns
+from lithos.stores.table import TIME, Rows, Table, dump, listed
 
 #: What a shared use adds to the weight of an edge that is there.
 REINFORCEMENT: Final = 0.03
@@ -49,14 +50,14 @@ _Key = tuple[str, str, str]
 
 _REINFORCE: Final = (
     "INSERT INTO edges(edge_id,from_id,to_id,type,weight,namespace,created_at,updated_at,provenance_actor,"
-    f"provenance_type) VALUES(:id,:from_id,:to_id,'{RELATED_TO}',:initial,:namespace,:now,:now,:actor,:kind)"
+    f"provenance_type) VALUES(?1,?2,?3,'{RELATED_TO}',?4,?5,?6,?6,?7,?8)"
     " ON CONFLICT(from_id,to_id,type,namespace) DO UPDATE SET"
     f" weight=MAX(0.0, MIN(1.0, weight+{REINFORCEMENT})), updated_at=excluded.updated_at"
 )
 _WEAKEN: Final = (
-    f"UPDATE edges SET weight=MAX(0.0, MIN(1.0, weight-{BLAME})), updated_at=:now WHERE edge_id IN ("  # noqa: S608
-    "SELECT edge_id FROM edges WHERE from_id IN (SELECT value FROM json_each(:notes)) UNION "
-    "SELECT edge_id FROM edges WHERE to_id IN (SELECT value FROM json_each(:notes)))"
+    f"UPDATE edges SET weight=MAX(0.0, MIN(1.0, weight-{BLAME})), updated_at=?1 WHERE edge_id IN ("  # noqa: S608
+    "SELECT edge_id FROM edges WHERE from_id IN (SELECT value FROM json_each(?2)) UNION "
+    "SELECT edge_id FROM edges WHERE to_id IN (SELECT value FROM json_each(?2)))"
 )
 _STANDING: Final = (
     "SELECT from_id,to_id,namespace,edge_id,provenance_type,weight,provenance_actor,evidence,conflict_state"  # noqa: S608
@@ -68,11 +69,8 @@ _PROJECT: Final = (
 )
 
 
-class LearnedEdges:
+class LearnedEdges(Rows):
     """Works on the writing connection inside an open transaction."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
 
     def reinforce(
         self,
@@ -83,12 +81,10 @@ class LearnedEdges:
         now: datetime,
     ) -> None:
         """Strengthen the `related_to` edge of each pair, or make it with the `initial` weight."""
-        common = {
-            "initial": initial, "now": format_time(now), "actor": ENRICH_AGENT, "kind": provenance_type
-        }  # fmt: skip
+        moment = format_time(now)
         for first, second, namespace in pairs:
-            row = {"id": new_id(), "from_id": first, "to_id": second, "namespace": namespace}
-            self._connection.execute(_REINFORCE, common | row)
+            row = (new_id(), first, second, initial, namespace, moment, ENRICH_AGENT, provenance_type)
+            self.connection.execute(_REINFORCE, row)
 
     def note_consolidated(self, task_id: str, pairs: Iterable[_Key]) -> list[_Key]:
         """Enter pairs in this database's idempotency ledger; returns those that were new.
@@ -96,45 +92,34 @@ class LearnedEdges:
         The ledger of the specification is in `stats.db`, which is committed after this one. Should the
         process end between the two commits, the repetition finds here which weights it has changed.
         """
-        fresh = []
-        for first, second, namespace in pairs:
-            self._connection.execute(
-                "INSERT OR IGNORE INTO consolidation_ops(task_id,from_id,to_id) VALUES(?,?,?)",
-                (task_id, first, second),
-            )
-            if self._connection.changes():
-                fresh.append((first, second, namespace))
-        return fresh
+        sql = "INSERT OR IGNORE INTO consolidation_ops(task_id,from_id,to_id) VALUES(?,?,?)"
+        return [pair for pair in pairs if self._run(sql, task_id, *pair[:2])]
 
     def forget_consolidated(self, tasks: Iterable[str]) -> None:
         """Delete the ledger entries of tasks."""
-        self._connection.execute(
-            "DELETE FROM consolidation_ops WHERE task_id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(tasks)),),
-        )
+        sql = "DELETE FROM consolidation_ops WHERE task_id IN (SELECT value FROM json_each(?))"
+        self._run(sql, listed(tasks))
 
     def note_lesson(self, lesson_id: str) -> bool:
         """Enter a lesson in this database's idempotency ledger; False when it was there."""
-        self._connection.execute("INSERT OR IGNORE INTO applied_lessons VALUES(?)", (lesson_id,))
-        return self._connection.changes() > 0
+        return self._run("INSERT OR IGNORE INTO applied_lessons VALUES(?)", lesson_id) > 0
 
     def forget_lessons(self, ids: Iterable[str]) -> None:
         """Delete the ledger entries of lessons."""
-        self._connection.executemany("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
+        self._run_all("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
 
     def weaken_touching(self, node_ids: Iterable[str], now: datetime) -> int:
         """Weaken every edge that touches any of these notes, each once; returns how many."""
-        self._connection.execute(_WEAKEN, {"now": format_time(now), "notes": json.dumps(list(node_ids))})
-        return self._connection.changes()
+        return self._run(_WEAKEN, format_time(now), listed(node_ids))
 
     def is_inferable(self, from_id: str, to_id: str, type: str, namespace: str) -> bool:
         """Whether inference may write this key: it has no edge, or an inferred one without a conflict."""
-        rows = self._connection.execute(
+        sql = (
             "SELECT provenance_type='inferred' AND conflict_state IS NULL FROM edges"
-            " WHERE from_id=? AND to_id=? AND type=? AND namespace=?",
-            (from_id, to_id, type, namespace),
-        ).fetchall()
-        return not rows or bool(rows[0][0])
+            " WHERE from_id=? AND to_id=? AND type=? AND namespace=?"
+        )
+        row = self._first(sql, from_id, to_id, type, namespace)
+        return row is None or bool(row[0])
 
     # -- projection ----------------------------------------------------------------------------
 
@@ -159,21 +144,19 @@ class LearnedEdges:
         else:
             notes = frozenset([*command.desired, *command.gone])
             where = " AND from_id IN (SELECT value FROM json_each(?))"
-        rows = self._connection.execute(_STANDING + where, (json.dumps(list(notes)),))
-        return {(row[0], row[1], row[2]): row[3:] for row in rows}
+        return {row[:3]: row[3:] for row in self._all(_STANDING + where, listed(notes))}
 
     def _apply(
         self, missing: list[_Key], stale: list[str], drifted: list[str], new_id: Callable[[], str], now: str
     ) -> None:
-        execute = self._connection.executemany
-        execute("DELETE FROM edges WHERE edge_id=?", [(edge_id,) for edge_id in stale])
-        execute(
+        self._run_all("DELETE FROM edges WHERE edge_id=?", [(edge_id,) for edge_id in stale])
+        self._run_all(
             "UPDATE edges SET weight=1.0, provenance_actor=NULL, evidence=NULL, conflict_state=NULL,"
             " updated_at=? WHERE edge_id=?",
             [(now, edge_id) for edge_id in drifted],
         )
         rows = [(new_id(), note, source, space, now, now) for note, source, space in missing]
-        execute(_PROJECT, rows)
+        self._run_all(_PROJECT, rows)
 
 
 def wanted_edges(desired: Mapping[str, tuple[str, tuple[str, ...]]]) -> set[_Key]:
@@ -215,30 +198,25 @@ _LATER_COLUMNS: Final = {
     "evidence": "TEXT",
     "conflict_state": "TEXT",
 }
-_COLUMNS: Final = (
-    "edge_id,from_id,to_id,type,weight,namespace,created_at,updated_at,"
-    "provenance_actor,provenance_type,evidence,conflict_state"
-)
-_UPSERT: Final = (
-    f"INSERT INTO edges({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
-    " ON CONFLICT(from_id,to_id,type,namespace) DO UPDATE SET weight=excluded.weight,"
-    " updated_at=excluded.updated_at, provenance_actor=excluded.provenance_actor,"
-    " provenance_type=excluded.provenance_type, evidence=excluded.evidence,"
-    f" conflict_state=excluded.conflict_state RETURNING {_COLUMNS}"
-)
+_EDGES: Final = Table(
+    "edges", Edge, "from_id,to_id,type,namespace", names={"id": "edge_id"}, kept=("edge_id", "created_at"),
+    created_at=TIME, updated_at=TIME,
+)  # fmt: skip
 _TOUCHING: Final = (
-    f"SELECT {_COLUMNS} FROM edges WHERE rowid IN"  # noqa: S608 - constants
-    " (SELECT rowid FROM edges WHERE from_id IN (SELECT value FROM json_each(:ids))"
-    " UNION SELECT rowid FROM edges WHERE to_id IN (SELECT value FROM json_each(:ids)))"
+    f"{_EDGES.select} WHERE rowid IN"  # noqa: S608 - constants
+    " (SELECT rowid FROM edges WHERE from_id IN (SELECT value FROM json_each(?1))"
+    " UNION SELECT rowid FROM edges WHERE to_id IN (SELECT value FROM json_each(?1)))"
     " ORDER BY created_at, rowid"
 )
 _TRUSTED: Final = sorted((*LINEAGE, CONTRADICTS))
 #: Neither evidence nor times: nobody asks for these, and there may be tens of thousands of edges.
+_TRUST_NAMES: Final = (
+    "id", "from_id", "to_id", "type", "weight", "namespace", "provenance_type", "conflict_state",
+)  # fmt: skip
 _TRUST: Final = (
     "SELECT edge_id,from_id,to_id,type,weight,namespace,provenance_type,conflict_state FROM edges"  # noqa: S608
-    f" WHERE type IN (SELECT value FROM json_each(:types)) AND provenance_type IS NOT '{FRONTMATTER}'"
+    f" WHERE type IN (SELECT value FROM json_each(?)) AND provenance_type IS NOT '{FRONTMATTER}'"
 )
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _upgrade(connection: apsw.Connection, _: datetime) -> None:
@@ -264,19 +242,15 @@ class EdgeStore(LearningDatabase):
 
     def upsert(self, wanted: UpsertEdge, new_id: str, now: datetime) -> Edge:
         """Insert the edge, or overwrite the one on its key, which keeps id and `created_at`."""
-        moment = format_time(now)
-        row = (
-            new_id, wanted.from_id, wanted.to_id, wanted.type, wanted.weight, wanted.namespace,
-            moment, moment, wanted.provenance_actor, wanted.provenance_type, wanted.evidence,
-            wanted.conflict_state,
-        )  # fmt: skip
-        return _edge(self._writer.execute(_UPSERT, row).fetchall()[0])
+        given = attrs.asdict(wanted, filter=lambda each, _: each.name != "agent")
+        edge = Edge(id=new_id, created_at=now, updated_at=now, **given)
+        sql = f"{_EDGES.upsert} RETURNING {_EDGES.columns}"
+        return _edge(self._writer.execute(sql, _EDGES.row(edge)).fetchall()[0])
 
     def edge(self, edge_id: str) -> Edge | None:
         """One edge as the open transaction sees it."""
-        rows = self._writer.execute(f"SELECT {_COLUMNS} FROM edges WHERE edge_id=?", (edge_id,))  # noqa: S608
-        found = rows.fetchall()
-        return _edge(found[0]) if found else None
+        found = self._writer.execute(f"{_EDGES.select} WHERE edge_id=?", (edge_id,)).fetchone()
+        return None if found is None else _edge(found)
 
     def carry(self, command: CarryLearned) -> tuple[Carried, list[Edge]]:
         """Merge carried rows; what became of them, and the edges that were written."""
@@ -307,13 +281,10 @@ class EdgeStore(LearningDatabase):
         self._writer.executemany(
             "INSERT INTO outbox(origin,type,agent,payload,timestamp) VALUES(?,?,?,?,?)",
             [
-                (
-                    draft.origin, draft.type, draft.agent,
-                    json.dumps(dict(draft.payload), ensure_ascii=False), format_time(draft.timestamp),
-                )
-                for draft in drafts
+                (each.origin, each.type, each.agent, dump(dict(each.payload)), format_time(each.timestamp))
+                for each in drafts
             ],
-        )  # fmt: skip
+        )
 
     def clear_outbox(self, origins: Iterable[str]) -> None:
         """Delete events that the journal has."""
@@ -341,35 +312,23 @@ class EdgeStore(LearningDatabase):
         if self._connections is None:
             return []
         with self.noticing_damage():
-            rows = self._writer.execute(_TRUST, {"types": json.dumps(_TRUSTED)})
+            rows: Any = self._writer.execute(_TRUST, (json.dumps(_TRUSTED),))
             return [
-                Edge(
-                    id=edge_id,
-                    from_id=from_id,
-                    to_id=to_id,
-                    type=type,
-                    weight=weight,
-                    namespace=namespace,
-                    created_at=_EPOCH,
-                    updated_at=_EPOCH,
-                    provenance_type=provenance_type,
-                    conflict_state=conflict_state,
-                )
-                for edge_id, from_id, to_id, type, weight, namespace, provenance_type, conflict_state in rows
+                Edge(created_at=EPOCH, updated_at=EPOCH, **dict(zip(_TRUST_NAMES, row, strict=True)))
+                for row in rows
             ]
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
         """The edges that pass, oldest first, over the read connection."""
         given = {f"{name}=?": value for name, value in attrs.asdict(wanted).items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
-        sql = f"SELECT {_COLUMNS} FROM edges{where} ORDER BY created_at, rowid"  # noqa: S608 - constants
-        return self._read(sql, tuple(given.values()))
+        return self._read(f"{_EDGES.select}{where} ORDER BY created_at, rowid", *given.values())
 
     def edges_touching(self, note_ids: Iterable[str]) -> list[Edge]:
         """The edges that leave or reach any of these notes, each once, oldest first (read connection)."""
-        return self._read(_TOUCHING, {"ids": json.dumps(list(note_ids))})
+        return self._read(_TOUCHING, listed(note_ids))
 
-    def _read(self, sql: str, given: Any) -> list[Edge]:
+    def _read(self, sql: str, *given: str) -> list[Edge]:
         if self._connections is None:
             return []
         with self.noticing_damage():
@@ -377,17 +336,5 @@ class EdgeStore(LearningDatabase):
 
 
 def _edge(row: tuple[Any, ...]) -> Edge:
-    return Edge(
-        id=row[0],
-        from_id=row[1],
-        to_id=row[2],
-        type=row[3],
-        weight=row[4],
-        namespace=row[5],
-        created_at=read_time(row[6]) or _EPOCH,
-        updated_at=read_time(row[7] or row[6]) or _EPOCH,
-        provenance_actor=row[8],
-        provenance_type=row[9],
-        evidence=row[10],
-        conflict_state=row[11],
-    )
+    """An edge; a missing `updated_at` is when it was made."""
+    return _EDGES.read(row if row[7] else (*row[:7], row[6], *row[8:]))

@@ -108,12 +108,12 @@ class QuestionMatrix:
         have = len(self._codes)
         if self._used <= have:
             return
-        more = max(self._used, have + have // 2, 1024) - have
-        self._codes = np.concatenate([self._codes, np.zeros((more, self._codes.shape[1]), np.int8)])
-        self._inverse = np.concatenate([self._inverse, np.full(more, np.nan, np.float32)])
-        self._weights = np.concatenate([self._weights, np.zeros(more, np.float32)])
-        self._ids = np.concatenate([self._ids, np.zeros(more, np.int64)])
-        self._owners = np.concatenate([self._owners, np.zeros(more, np.int64)])
+        room = max(self._used, have + have // 2, 1024)
+        # No view of these arrays outlives the lock.
+        self._codes.resize((room, self._codes.shape[1]), refcheck=False)
+        for column in (self._inverse, self._weights, self._ids, self._owners):
+            column.resize(room, refcheck=False)
+        self._inverse[have:] = np.nan
 
     def _number(self, note_id: str) -> int:
         number = self._numbers.setdefault(note_id, len(self._notes))
@@ -135,25 +135,29 @@ class QuestionMatrix:
     def cited_near(self, codes: Codes, cosine: float, weight: float) -> list[str]:
         """The notes cited, with more than this weight, for a question at least so near; the nearest first."""
         with self._lock:
-            if not self._row_of or len(codes) != self._codes.shape[1] or not codes.any():
+            if (cosines := self._compare(codes)) is None:
                 return []
-            cosines = next(compare_codes(self._codes[: self._used], self._inverse[: self._used], codes[None]))
             rows = np.flatnonzero((cosines >= cosine) & (self._weights[: self._used] > weight))
             owners = self._owners[rows[np.lexsort((self._ids[rows], -cosines[rows]))]]
             notes = self._notes
         return list(dict.fromkeys(notes[owner] for owner in owners.tolist()))
+
+    def _compare(self, codes: Codes) -> Matrix | None:
+        """The similarity of all entries to a question; None where there is nothing to compare."""
+        if not self._row_of or len(codes) != self._codes.shape[1] or not codes.any():
+            return None
+        return next(compare_codes(self._codes[: self._used], self._inverse[: self._used], codes[None]))
 
     def weigh(self, codes: Codes, theta: float) -> list[Evidence]:
         """The notes with evidence for the question whose vector this is (dims,), the most first.
 
         `theta` is that of `core.learning.questions`, whose formulas these are; ties by note.
         """
-        if theta >= 1 or not codes.any():
+        if theta >= 1:
             return []
         with self._lock:
-            if not self._row_of or len(codes) != self._codes.shape[1]:
+            if (cosines := self._compare(codes)) is None:
                 return []
-            cosines = next(compare_codes(self._codes[: self._used], self._inverse[: self._used], codes[None]))
             rows = np.flatnonzero(cosines > theta)
             parts = self._weights[rows] * np.minimum((cosines[rows].astype(float) - theta) / (1 - theta), 1)
             owners, ids = self._owners[rows], self._ids[rows]

@@ -7,7 +7,6 @@ whether two questions are the same, the agent who asked first, and whether the w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -25,9 +24,9 @@ from lithos.core.learning.questions import (
     learn,
 )
 from lithos.core.times import format_time
-from lithos.stores.database import read_time
 from lithos.stores.indexes.chunk_rows import compare_codes, invert_lengths
 from lithos.stores.learning.question_matrix import QuestionMatrix, QuestionVector
+from lithos.stores.table import FLAG, MOMENT, Rows, Table, listed, or_else
 
 _NEW: Final = (
     "INSERT INTO question_memory(digest,note_id,namespace,question,vector,embedder,agent_id,is_private,a,b,"
@@ -38,7 +37,9 @@ _OLD: Final = (
     "UPDATE question_memory SET a=:a,b=:b,last_at=IFNULL(:asked_at,last_at),"
     "is_private=MIN(is_private,:is_private) WHERE id=:id"
 )
-_SHOWN: Final = "id,note_id,namespace,question,a,b,agent_id,is_private,last_at"
+_SHOWN: Final = Table(
+    "question_memory", RememberedQuestion, a=or_else(0.0), b=or_else(0.0), is_private=FLAG, last_at=MOMENT
+)
 _VECTORS: Final = "SELECT id,note_id,vector,a,b,embedder FROM question_memory"
 #: Entries embedded in one go: some 10 ms.
 EMBEDDED: Final = 200
@@ -52,11 +53,11 @@ class Unembedded:
     question: str
 
 
-class QuestionRows:
+class QuestionRows(Rows):
     """The entries as one connection sees them; writing needs an open transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+        super().__init__(connection)
         #: Entries that were changed and that the matrix does not have as they are now.
         self.touched: set[int] = set()
 
@@ -86,7 +87,7 @@ class QuestionRows:
                 "is_private": int(not is_cited or question.is_private),
                 "id": entry,
             }
-            self._connection.execute(_OLD, changed)
+            self.connection.execute(_OLD, changed)
             self.touched.add(entry)
         for standing in after[len(before) :]:
             self.add(question, standing, feedback.namespaces.get(standing.note_id, ""), now)
@@ -96,11 +97,11 @@ class QuestionRows:
 
     def _standings(self, question: AskedQuestion, shown: Sequence[str]) -> dict[int, Standing]:
         """The entries of these notes by id, with their kernels."""
-        rows: list[Any] = self._connection.execute(
+        rows = self._all(
             "SELECT id,note_id,digest,embedder,vector,a,b FROM question_memory"
             " WHERE note_id IN (SELECT value FROM json_each(?)) ORDER BY id",
-            (json.dumps(list(shown)),),
-        ).fetchall()
+            listed(shown),
+        )
         kernels = self._kernels(question, rows)
         return {
             row[0]: Standing(row[1], row[2] == question.digest, k, row[5] or 0.0, row[6] or 0.0)
@@ -126,19 +127,16 @@ class QuestionRows:
 
     def add(self, question: AskedQuestion, standing: Standing, namespace: str, now: datetime) -> None:
         """Insert an entry of the question."""
-        self._connection.execute(
-            _NEW,
-            (
-                question.digest, standing.note_id, namespace, question.text, question.codes or None,
-                question.embedder, question.agent_id, int(question.is_private), standing.a, standing.b,
-                format_time(now),
-            ),
+        self._run(
+            _NEW, question.digest, standing.note_id, namespace, question.text, question.codes or None,
+            question.embedder, question.agent_id, int(question.is_private), standing.a, standing.b,
+            format_time(now),
         )  # fmt: skip
-        self.touched.add(self._connection.last_insert_rowid())
+        self.touched.add(self.connection.last_insert_rowid())
 
     def _sketch(self, sketches: Mapping[str, bytes]) -> None:
         """A note that has a sketch keeps it: many small changes make a rewrite, too."""
-        self._connection.executemany(
+        self._run_all(
             "INSERT OR IGNORE INTO question_texts(note_id,sketch) SELECT ?1,?2"
             " WHERE EXISTS(SELECT 1 FROM question_memory WHERE note_id=?1)",
             list(sketches.items()),
@@ -148,17 +146,13 @@ class QuestionRows:
 
     def halve(self, note_id: str, old: bytes, new: bytes) -> int:
         """Halve all entries of a note whose sketch is `old`, which becomes `new`; how many."""
-        self._connection.execute(
-            "UPDATE question_texts SET sketch=? WHERE note_id=? AND sketch=?", (new, note_id, old)
-        )
-        if not self._connection.changes():
+        if not self._run(
+            "UPDATE question_texts SET sketch=? WHERE note_id=? AND sketch=?", new, note_id, old
+        ):
             return 0
-        rows = self._connection.execute(
-            "UPDATE question_memory SET a=a/2,b=b/2 WHERE note_id=? RETURNING id", (note_id,)
-        )
-        ids = [row[0] for row in rows]
-        self.touched.update(ids)
-        return len(ids)
+        rows = self._all("UPDATE question_memory SET a=a/2,b=b/2 WHERE note_id=? RETURNING id", note_id)
+        self.touched.update(row[0] for row in rows)
+        return len(rows)
 
     def forget(self, wanted: QuestionFilter) -> int:
         """Drop entries; how many."""
@@ -173,32 +167,27 @@ class QuestionRows:
 
     def _drop(self, where: str, given: Sequence[Any]) -> int:
         """Drop entries, and the sketches of notes that have none any more."""
-        rows: list[Any] = self._connection.execute(
-            f"DELETE FROM question_memory WHERE {where} RETURNING id,note_id",  # noqa: S608 - constants
-            tuple(given),
-        ).fetchall()
+        rows = self._all(f"DELETE FROM question_memory WHERE {where} RETURNING id,note_id", *given)  # noqa: S608
         self.touched.update(row[0] for row in rows)
         if rows:
-            self._connection.execute(
+            self._run(
                 "DELETE FROM question_texts WHERE note_id IN (SELECT value FROM json_each(?))"
                 " AND NOT EXISTS (SELECT 1 FROM question_memory m WHERE m.note_id=question_texts.note_id)",
-                (json.dumps(list({row[1] for row in rows})),),
+                listed({row[1] for row in rows}),
             )
         return len(rows)
 
     def embed(self, embedder: str, codes: Iterable[tuple[int, bytes]]) -> None:
         """Give entries their vectors."""
         rows = [(vector, embedder, entry) for entry, vector in codes]
-        self._connection.executemany("UPDATE question_memory SET vector=?,embedder=? WHERE id=?", rows)
+        self._run_all("UPDATE question_memory SET vector=?,embedder=? WHERE id=?", rows)
         self.touched.update(entry for _, _, entry in rows)
 
     # -- the matrix ----------------------------------------------------------------------------
 
     def load(self, matrix: QuestionMatrix, after: int, most: int) -> int | None:
         """Put at most `most` entries behind `after` into the matrix; the last of them, None at the end."""
-        rows: list[Any] = self._connection.execute(
-            f"{_VECTORS} WHERE id>? ORDER BY id LIMIT ?", (after, most)
-        ).fetchall()
+        rows = self._all(f"{_VECTORS} WHERE id>? ORDER BY id LIMIT ?", after, most)
         matrix.put(_vectors(rows, matrix.embedder))
         return rows[-1][0] if len(rows) == most else None
 
@@ -207,10 +196,7 @@ class QuestionRows:
         touched, self.touched = self.touched, set()
         if not touched or matrix.embedder is None:
             return
-        rows: list[Any] = self._connection.execute(
-            f"{_VECTORS} WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constants
-            (json.dumps(list(touched)),),
-        ).fetchall()
+        rows = self._all(f"{_VECTORS} WHERE id IN (SELECT value FROM json_each(?))", listed(touched))  # noqa: S608
         matrix.drop(touched - {row[0] for row in rows})
         matrix.put(_vectors(rows, matrix.embedder))
 
@@ -218,64 +204,41 @@ class QuestionRows:
 
     def get(self, ids: Iterable[int]) -> dict[int, RememberedQuestion]:
         """Entries by id."""
-        rows = self._connection.execute(
-            f"SELECT {_SHOWN} FROM question_memory WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
-            (json.dumps(list(ids)),),
-        )
-        return {row[0]: _remembered(row) for row in rows}
+        shown = self._find(_SHOWN, "WHERE id IN (SELECT value FROM json_each(?))", listed(ids))
+        return {each.id: each for each in shown}
 
     def of_note(self, note_id: str, most: int) -> list[RememberedQuestion]:
         """The entries of a note that are trusted most."""
-        rows = self._connection.execute(
-            f"SELECT {_SHOWN} FROM question_memory WHERE note_id=?"  # noqa: S608
-            " ORDER BY a/(a+b+1.5) DESC,last_at DESC,id LIMIT ?",
-            (note_id, most),
-        )
-        return [_remembered(row) for row in rows]
+        where = "WHERE note_id=? ORDER BY a/(a+b+1.5) DESC,last_at DESC,id LIMIT ?"
+        return self._find(_SHOWN, where, note_id, most)
 
     def newest(self, most: int) -> list[RememberedQuestion]:
         """The entries that were asked last, newest first."""
-        rows = self._connection.execute(
-            f"SELECT {_SHOWN} FROM question_memory ORDER BY last_at DESC,id DESC LIMIT ?",  # noqa: S608
-            (most,),
-        )
-        return [_remembered(row) for row in rows]
+        return self._find(_SHOWN, "ORDER BY last_at DESC,id DESC LIMIT ?", most)
 
     def of_question(self, digest: str, note_ids: Iterable[str]) -> list[RememberedQuestion]:
         """The entries of these notes for one question, given by its digest."""
-        rows = self._connection.execute(
-            f"SELECT {_SHOWN} FROM question_memory"  # noqa: S608
-            " WHERE note_id IN (SELECT value FROM json_each(?)) AND digest=?",
-            (json.dumps(list(note_ids)), digest),
-        )
-        return [_remembered(row) for row in rows]
+        where = "WHERE note_id IN (SELECT value FROM json_each(?)) AND digest=?"
+        return self._find(_SHOWN, where, listed(note_ids), digest)
 
     def count(self, wanted: QuestionFilter) -> int:
         """How many entries there are of some."""
         where, given = _condition(wanted)
-        sql = f"SELECT COUNT(*) FROM question_memory WHERE {where}"  # noqa: S608 - constants
-        rows: list[Any] = self._connection.execute(sql, given).fetchall()
-        return int(rows[0][0])
+        return int(self._first(f"SELECT COUNT(*) FROM question_memory WHERE {where}", *given)[0])  # noqa: S608
 
     def unembedded(self, embedder: str, after: int = 0) -> list[Unembedded]:
         """At most `EMBEDDED` entries behind one that have no vector of this embedder."""
-        rows = self._connection.execute(
-            "SELECT id,question FROM question_memory WHERE id>? AND embedder<>? ORDER BY id LIMIT ?",
-            (after, embedder, EMBEDDED),
-        )
-        return [Unembedded(*row) for row in rows]
+        sql = "SELECT id,question FROM question_memory WHERE id>? AND embedder<>? ORDER BY id LIMIT ?"
+        return [Unembedded(*row) for row in self._all(sql, after, embedder, EMBEDDED)]
 
     def sketch(self, note_id: str) -> bytes | None:
         """The sketch of a note's text; None of a note without entries."""
-        rows: list[Any] = self._connection.execute(
-            "SELECT sketch FROM question_texts WHERE note_id=?", (note_id,)
-        ).fetchall()
-        return rows[0][0] if rows else None
+        row = self._first("SELECT sketch FROM question_texts WHERE note_id=?", note_id)
+        return None if row is None else row[0]
 
     def notes(self) -> list[str]:
         """The notes that have entries."""
-        rows = self._connection.execute("SELECT DISTINCT note_id FROM question_memory")
-        return [str(row[0]) for row in rows]
+        return self._texts("SELECT DISTINCT note_id FROM question_memory")
 
 
 def _vectors(rows: Iterable[Any], embedder: str | None) -> list[QuestionVector]:
@@ -290,7 +253,7 @@ def _condition(wanted: QuestionFilter) -> tuple[str, list[Any]]:
     parts, given = ["1"], list[Any]()
     if wanted.note_ids is not None:
         parts.append("note_id IN (SELECT value FROM json_each(?))")
-        given.append(json.dumps(list(wanted.note_ids)))
+        given.append(listed(wanted.note_ids))
     if wanted.agent_id is not None:
         parts.append("agent_id=?")
         given.append(wanted.agent_id)
@@ -299,18 +262,3 @@ def _condition(wanted: QuestionFilter) -> tuple[str, list[Any]]:
             parts.append(f"last_at{operator}?")
             given.append(format_time(moment))
     return " AND ".join(parts), given
-
-
-def _remembered(row: Sequence[Any]) -> RememberedQuestion:
-    entry, note_id, namespace, question, a, b, agent_id, is_private, last_at = row
-    return RememberedQuestion(
-        id=entry,
-        note_id=note_id,
-        namespace=namespace,
-        question=question,
-        a=a or 0.0,
-        b=b or 0.0,
-        agent_id=agent_id,
-        is_private=bool(is_private),
-        last_at=read_time(last_at),
-    )

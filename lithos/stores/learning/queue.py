@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-import apsw
-
 from lithos.core.learning.memory import EnrichJob, EnrichTrigger
 from lithos.core.text.entities import Found
 from lithos.core.times import format_time
 from lithos.stores.database import read_time
 from lithos.stores.sqlite import load_texts
+from lithos.stores.table import Rows, listed
 
 _SPEND: Final = (
     "INSERT INTO llm_budget(day,tokens_spent,calls_made,updated_at) VALUES(?,?,?,?)"
@@ -22,6 +21,10 @@ _SPEND: Final = (
 )
 _KEEP: Final = (
     "INSERT OR REPLACE INTO extracted_entities(node_id,digest,extractor,source,entities) VALUES(?,?,?,?,?)"
+)
+_INFERRED: Final = (
+    "INSERT INTO edge_inference_log(node_id,doc_version,inference_version,model,edges_written,inferred_at)"
+    " VALUES(?,?,?,?,?,?)"
 )
 #: id, trigger, note, task, attempts with the one that is counted now, time.
 _CLAIMED: Final = "id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
@@ -33,16 +36,13 @@ JUDGED: Final = 10
 _WAITING: Final = "processed_at IS NULL AND IFNULL(attempts,0)<?"
 
 
-class QueueRows:
+class QueueRows(Rows):
     """The queue as one connection sees it; writing needs an open transaction."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
 
     def add(self, triggers: Iterable[EnrichTrigger], now: datetime) -> None:
         """Enqueue triggers."""
         moment = format_time(now)
-        self._connection.executemany(
+        self._run_all(
             "INSERT INTO enrich_queue(trigger_type,node_id,task_id,triggered_at,attempts) VALUES(?,?,?,?,0)",
             [(trigger.trigger_type, trigger.node_id, trigger.task_id, moment) for trigger in triggers],
         )
@@ -54,18 +54,16 @@ class QueueRows:
         """
         behind, groups = after, list[list[Any]]()
         while not groups:
-            window: list[Any] = self._connection.execute(
-                f"SELECT {_CLAIMED} WHERE {_WAITING} AND id>? ORDER BY id LIMIT ?",
-                (max_attempts, behind, -1 if most is None else most),
-            ).fetchall()
+            sql = f"SELECT {_CLAIMED} WHERE {_WAITING} AND id>? ORDER BY id LIMIT ?"
+            window = self._all(sql, max_attempts, behind, -1 if most is None else most)
             if not window:
                 return []
             behind = window[-1][0]
             groups = [group for group in self._groups_of(window, max_attempts) if group[0][0] > after]
-        self._connection.execute(
+        self._run(
             "UPDATE enrich_queue SET attempts=IFNULL(attempts,0)+1"
             " WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps([row[0] for group in groups for row in group]),),
+            listed(row[0] for group in groups for row in group),
         )
         return [_job(group) for group in groups]
 
@@ -73,11 +71,13 @@ class QueueRows:
         """All waiting rows of the notes and tasks in the window."""
         notes = {row[2] for row in window if row[2]}
         tasks = {row[3] for row in window if not row[2]}
-        rows: list[Any] = self._connection.execute(
+        rows = self._all(
             f"SELECT {_CLAIMED} WHERE {_WAITING} AND (node_id IN (SELECT value FROM json_each(?)) OR"  # noqa: S608
             " (node_id IS NULL AND task_id IN (SELECT value FROM json_each(?)))) ORDER BY id",
-            (max_attempts, json.dumps(list(notes)), json.dumps(list(tasks))),
-        ).fetchall()
+            max_attempts,
+            listed(notes),
+            listed(tasks),
+        )
         groups: dict[tuple[str | None, str | None], list[Any]] = {}
         for row in rows:
             groups.setdefault((row[2], None if row[2] else row[3]), []).append(row)
@@ -85,37 +85,29 @@ class QueueRows:
 
     def release(self, rows: Iterable[int]) -> None:
         """Release claimed rows: undo the attempt that claiming them has counted."""
-        self._connection.execute(
+        self._run(
             "UPDATE enrich_queue SET attempts=MAX(0, IFNULL(attempts,0)-1)"
             " WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(rows)),),
+            listed(rows),
         )
 
     def finish(self, rows: Iterable[int], now: datetime) -> None:
         """Acknowledge rows: mark them as processed."""
-        self._connection.execute(
-            "UPDATE enrich_queue SET processed_at=? WHERE id IN (SELECT value FROM json_each(?))",
-            (format_time(now), json.dumps(list(rows))),
-        )
+        sql = "UPDATE enrich_queue SET processed_at=? WHERE id IN (SELECT value FROM json_each(?))"
+        self._run(sql, format_time(now), listed(rows))
 
     def drop_processed(self, before: datetime) -> None:
         """Retention: delete rows that were processed before."""
-        self._connection.execute("DELETE FROM enrich_queue WHERE processed_at<?", (format_time(before),))
+        self._run("DELETE FROM enrich_queue WHERE processed_at<?", format_time(before))
 
     def drop_given_up(self, before: datetime, most: int) -> int:
         """Retention: delete rows queued since before, whose attempts are exhausted; returns how many."""
-        self._connection.execute(
-            "DELETE FROM enrich_queue WHERE id IN (SELECT id FROM enrich_queue WHERE triggered_at<? LIMIT ?)",
-            (format_time(before), most),
-        )
-        return self._connection.changes()
+        old = "SELECT id FROM enrich_queue WHERE triggered_at<? LIMIT ?"
+        return self._run(f"DELETE FROM enrich_queue WHERE id IN ({old})", format_time(before), most)  # noqa: S608
 
     def length(self) -> int:
         """Queue length: how many rows are not processed."""
-        rows: list[Any] = self._connection.execute(
-            "SELECT COUNT(*) FROM enrich_queue WHERE processed_at IS NULL"
-        ).fetchall()
-        return int(rows[0][0])
+        return int(self._first("SELECT COUNT(*) FROM enrich_queue WHERE processed_at IS NULL")[0])
 
 
 def _job(rows: list[Any]) -> EnrichJob:
@@ -130,86 +122,59 @@ def _job(rows: list[Any]) -> EnrichJob:
     )
 
 
-class LedgerRows:
+class LedgerRows(Rows):
     """Ledgers of what was consolidated, inferred, extracted and spent; writing needs an open transaction."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
 
     def is_consolidated(self, task_id: str) -> bool:
         """Whether the task was consolidated to the end."""
-        return self._has("SELECT 1 FROM task_consolidation_log WHERE task_id=?", task_id)
+        return bool(self._all("SELECT 1 FROM task_consolidation_log WHERE task_id=?", task_id))
 
     def boosted(self, task_id: str) -> set[str]:
         """The notes that gained salience from this task."""
-        rows = self._connection.execute(
-            "SELECT node_id FROM consolidation_salience_ops WHERE task_id=?", (task_id,)
-        )
-        return {str(row[0]) for row in rows}
+        return set(self._texts("SELECT node_id FROM consolidation_salience_ops WHERE task_id=?", task_id))
 
     def paired(self, task_id: str) -> set[tuple[str, str]]:
         """The pairs that this task strengthened."""
-        rows = self._connection.execute(
-            "SELECT from_id,to_id FROM consolidation_edge_ops WHERE task_id=?", (task_id,)
-        )
-        return {(str(first), str(second)) for first, second in rows}
+        return set(self._all("SELECT from_id,to_id FROM consolidation_edge_ops WHERE task_id=?", task_id))
 
     def add_consolidation(
         self, task_id: str, nodes: Iterable[str], pairs: Iterable[tuple[str, str]], now: datetime
     ) -> None:
         """Note that the task is consolidated, and what gained from it."""
         moment = format_time(now)
-        self._connection.executemany(
+        self._run_all(
             "INSERT OR IGNORE INTO consolidation_salience_ops(task_id,node_id,applied_at) VALUES(?,?,?)",
             [(task_id, node_id, moment) for node_id in nodes],
         )
-        self._connection.executemany(
+        self._run_all(
             "INSERT OR IGNORE INTO consolidation_edge_ops(task_id,from_id,to_id,applied_at) VALUES(?,?,?,?)",
             [(task_id, first, second, moment) for first, second in pairs],
         )
-        self._connection.execute(
-            "INSERT OR IGNORE INTO task_consolidation_log(task_id,consolidated_at) VALUES(?,?)",
-            (task_id, moment),
-        )
+        sql = "INSERT OR IGNORE INTO task_consolidation_log(task_id,consolidated_at) VALUES(?,?)"
+        self._run(sql, task_id, moment)
 
     def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool:
         """Whether this version of the note was judged under this policy."""
-        return self._has(
-            "SELECT 1 FROM edge_inference_log WHERE node_id=? AND doc_version=? AND inference_version=?",
-            node_id,
-            doc_version,
-            inference_version,
-        )
+        sql = "SELECT 1 FROM edge_inference_log WHERE node_id=? AND doc_version=? AND inference_version=?"
+        return bool(self._all(sql, node_id, doc_version, inference_version))
 
     def add_inference(self, key: tuple[str, int, str], model: str, edges_written: int, now: datetime) -> None:
         """Note that a version was judged, forget much earlier ones; the key is as for `is_inferred`."""
-        self._connection.execute(
-            "DELETE FROM edge_inference_log WHERE node_id=? AND doc_version<=?", (key[0], key[1] - JUDGED)
-        )
-        self._connection.execute(
-            "INSERT INTO edge_inference_log(node_id,doc_version,inference_version,model,edges_written,"
-            "inferred_at) VALUES(?,?,?,?,?,?)",
-            (*key, model, edges_written, format_time(now)),
-        )
+        earlier = "DELETE FROM edge_inference_log WHERE node_id=? AND doc_version<=?"
+        self._run(earlier, key[0], key[1] - JUDGED)
+        self._run(_INFERRED, *key, model, edges_written, format_time(now))
 
     def drop_consolidations(self, before: datetime, most: int) -> list[str]:
         """Forget that tasks were consolidated before, and what gained from them; which tasks."""
-        rows = self._connection.execute(
-            "SELECT task_id FROM task_consolidation_log WHERE consolidated_at<? LIMIT ?",
-            (format_time(before), most),
-        )
-        tasks = [str(row[0]) for row in rows]
+        sql = "SELECT task_id FROM task_consolidation_log WHERE consolidated_at<? LIMIT ?"
+        tasks = self._texts(sql, format_time(before), most)
         for table in _CONSOLIDATION:
-            self._connection.execute(
-                f"DELETE FROM {table} WHERE task_id IN (SELECT value FROM json_each(?))",  # noqa: S608
-                (json.dumps(tasks),),
-            )
+            self._drop_from(table, "task_id", tasks)
         return tasks
 
     def drop_days(self, before: datetime) -> int:
         """Forget what a language model cost on earlier days; how many."""
-        self._connection.execute("DELETE FROM llm_budget WHERE day<?", (before.date().isoformat(),))
-        return self._connection.changes()
+        return self._run("DELETE FROM llm_budget WHERE day<?", before.date().isoformat())
 
     def noted(self, after: str, most: int) -> list[str]:
         """At most so many notes of which anything is known, by id, behind `after`."""
@@ -217,36 +182,32 @@ class LedgerRows:
             f"SELECT node_id FROM {table} WHERE node_id>?1"  # noqa: S608 - constants
             for table in _OF_NOTES
         )
-        rows = self._connection.execute(f"{union} ORDER BY 1 LIMIT ?2", (after, most))
-        return [str(row[0]) for row in rows]
+        return self._texts(f"{union} ORDER BY 1 LIMIT ?2", after, most)
 
     def drop_notes(self, ids: Iterable[str]) -> int:
         """Delete all rows of these notes; returns how many."""
-        given, before = (json.dumps(list(ids)),), self._connection.total_changes()
-        for table in _OF_NOTES:
-            self._connection.execute(
-                f"DELETE FROM {table} WHERE node_id IN (SELECT value FROM json_each(?))",  # noqa: S608
-                given,
-            )
-        return self._connection.total_changes() - before
+        notes = [*ids]
+        return sum(self._drop_from(table, "node_id", notes) for table in _OF_NOTES)
+
+    def _drop_from(self, table: str, column: str, ids: Iterable[str]) -> int:
+        sql = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
+        return self._run(sql, listed(ids))
 
     def keep_entities(self, node_id: str, found: Found | None, written: str) -> None:
         """Store what was found in a note, or the digest of what was written into its file; else forget it."""
         if found is None and not written:
-            self._connection.execute("DELETE FROM extracted_entities WHERE node_id=?", (node_id,))
+            self._run("DELETE FROM extracted_entities WHERE node_id=?", node_id)
         elif found is None:
-            self._connection.execute(_KEEP, (node_id, written, 0, None, None))
+            self._run(_KEEP, node_id, written, 0, None, None)
         else:
-            kept = (found.instead_of, found.extractor, found.source, json.dumps(found.entities))
-            self._connection.execute(_KEEP, (node_id, *kept))
+            texts = json.dumps(found.entities)
+            self._run(_KEEP, node_id, found.instead_of, found.extractor, found.source, texts)
 
     def entities(self) -> dict[str, Found]:
         """What was found in each note, without what was written into files."""
-        if all(
-            row[1] != "entities" for row in self._connection.execute("PRAGMA table_info(extracted_entities)")
-        ):
+        if all(row[1] != "entities" for row in self._all("PRAGMA table_info(extracted_entities)")):
             return {}  # a file of an earlier version that nobody has opened for writing yet
-        rows: Iterable[Any] = self._connection.execute(
+        rows = self._all(
             "SELECT node_id,entities,extractor,source,digest FROM extracted_entities"
             " WHERE entities IS NOT NULL"
         )
@@ -257,34 +218,26 @@ class LedgerRows:
 
     def entities_digest(self, node_id: str) -> str | None:
         """The digest of what a machine wrote into the note's file, as `keep_entities` has it."""
-        rows: list[Any] = self._connection.execute(
-            "SELECT digest FROM extracted_entities WHERE node_id=?", (node_id,)
-        ).fetchall()
-        return rows[0][0] if rows else None
+        row = self._first("SELECT digest FROM extracted_entities WHERE node_id=?", node_id)
+        return None if row is None else row[0]
 
     def note_lesson(self, lesson_id: str) -> bool:
         """Enter a lesson as applied; False when it was already."""
-        self._connection.execute("INSERT OR IGNORE INTO applied_lessons VALUES(?)", (lesson_id,))
-        return self._connection.changes() > 0
+        return self._run("INSERT OR IGNORE INTO applied_lessons VALUES(?)", lesson_id) > 0
 
     def lessons(self) -> list[str]:
         """The lessons that were entered."""
-        return [str(row[0]) for row in self._connection.execute("SELECT id FROM applied_lessons")]
+        return self._texts("SELECT id FROM applied_lessons")
 
     def forget_lessons(self, ids: Iterable[str]) -> None:
         """Delete the entries of lessons."""
-        self._connection.executemany("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
+        self._run_all("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
 
     def spend(self, day: str, tokens: int, calls: int, now: datetime) -> None:
         """Count calls and tokens of a language model."""
-        self._connection.execute(_SPEND, (day, tokens, calls, format_time(now)))
+        self._run(_SPEND, day, tokens, calls, format_time(now))
 
     def spent(self, day: str) -> tuple[int, int]:
         """Tokens and calls spent on a day."""
-        rows: list[Any] = self._connection.execute(
-            "SELECT IFNULL(tokens_spent,0),IFNULL(calls_made,0) FROM llm_budget WHERE day=?", (day,)
-        ).fetchall()
-        return (rows[0][0], rows[0][1]) if rows else (0, 0)
-
-    def _has(self, sql: str, *given: str | int) -> bool:
-        return bool(self._connection.execute(sql, given).fetchall())
+        sql = "SELECT IFNULL(tokens_spent,0),IFNULL(calls_made,0) FROM llm_budget WHERE day=?"
+        return self._first(sql, day) or (0, 0)

@@ -10,11 +10,10 @@ lets feedback be repeated when the process ended before all its effects were sto
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import apsw
 from attrs import frozen
@@ -22,14 +21,15 @@ from attrs import frozen
 from lithos.core.carrying import TABLES as CARRIED
 from lithos.core.carrying import Carried, CarryLearned
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats, Pair, PairsForgotten, SalienceSummary
-from lithos.core.times import format_optional, format_time
+from lithos.core.times import format_time
 from lithos.stores.carrying import LEDGER_TABLE, RowMerger
-from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns, read_time
+from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
 from lithos.stores.learning.question_matrix import QuestionMatrix
 from lithos.stores.learning.questions import QuestionRows
 from lithos.stores.learning.queue import LedgerRows, QueueRows
 from lithos.stores.learning.receipts import ReceiptRows
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.stores.table import COUNT, MOMENT, Rows, Stored, Table, listed, or_else
 
 
 @frozen
@@ -129,17 +129,17 @@ def upgrade(connection: apsw.Connection, _: datetime) -> None:
     connection.execute(_INDEXES)
 
 
-_COLUMNS: Final = (
-    "node_id,salience,retrieval_count,last_retrieved_at,last_used_at,ignored_count,misleading_count,"
-    "decay_rate,spaced_rep_strength,cited_count,last_decay_applied_at"
-)
+#: A NULL, which older files may hold, reads as the default.
+_NODES: Final = Table(
+    "node_stats", NodeStats, "node_id",
+    salience=Stored(None, lambda value: INITIAL_SALIENCE if value is None else value), retrieval_count=COUNT,
+    last_retrieved_at=MOMENT, last_used_at=MOMENT, ignored_count=COUNT, misleading_count=COUNT,
+    decay_rate=or_else(0.0), spaced_rep_strength=or_else(0.0), cited_count=COUNT,
+    last_decay_applied_at=MOMENT,
+)  # fmt: skip
 #: All columns are given, since those of older files may have no defaults.
-_PUT: Final = (
-    f"INSERT INTO node_stats({_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(node_id) DO UPDATE SET "
-    + ", ".join(f"{name}=excluded.{name}" for name in _COLUMNS.split(",")[1:])
-)
 _RETRIEVED: Final = (
-    f"INSERT INTO node_stats({_COLUMNS}) VALUES(?,{INITIAL_SALIENCE},1,?,NULL,0,0,0,0,0,NULL)"
+    f"INSERT INTO node_stats({_NODES.columns}) VALUES(?,{INITIAL_SALIENCE},1,?,NULL,0,0,0,0,0,NULL)"
     " ON CONFLICT(node_id) DO UPDATE SET retrieval_count=IFNULL(retrieval_count,0)+1,"
     " last_retrieved_at=excluded.last_retrieved_at"
 )
@@ -151,12 +151,12 @@ _TOGETHER: Final = (
 _COMPANIONS: Final = """
 SELECT other, SUM(count) FROM (
     SELECT node_id_b AS other, namespace, count FROM coactivation
-        WHERE node_id_a IN (SELECT value FROM json_each(:seeds))
+        WHERE node_id_a IN (SELECT value FROM json_each(?1))
     UNION ALL
     SELECT node_id_a AS other, namespace, count FROM coactivation
-        WHERE node_id_b IN (SELECT value FROM json_each(:seeds)))
-WHERE other NOT IN (SELECT value FROM json_each(:seeds))
-    AND (:namespaces IS NULL OR namespace IN (SELECT value FROM json_each(:namespaces)))
+        WHERE node_id_b IN (SELECT value FROM json_each(?1)))
+WHERE other NOT IN (SELECT value FROM json_each(?1))
+    AND (?2 IS NULL OR namespace IN (SELECT value FROM json_each(?2)))
 GROUP BY other
 """
 _BEHIND: Final = "(node_id_a,node_id_b,namespace)>(?1,?2,?3)"
@@ -172,122 +172,70 @@ _FORGET_BEHIND: Final = (
 _FORGET_SLICE: Final = f"{_FORGET_BEHIND} AND (node_id_a,node_id_b,namespace)<=(?6,?7,?8)"
 
 
-class NodeRows:
+class NodeRows(Rows):
     """The rows as one connection sees them; writing needs an open transaction."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
 
     def get(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
         """The stored rows among these notes."""
-        rows = self._connection.execute(
-            f"SELECT {_COLUMNS} FROM node_stats WHERE node_id IN (SELECT value FROM json_each(?))",  # noqa: S608
-            (json.dumps(list(node_ids)),),
-        )
-        return {row[0]: _stats(row) for row in rows}
+        found = self._find(_NODES, "WHERE node_id IN (SELECT value FROM json_each(?))", listed(node_ids))
+        return {each.node_id: each for each in found}
 
     def all(self) -> list[NodeStats]:
         """Every row, by id."""
-        rows = self._connection.execute(f"SELECT {_COLUMNS} FROM node_stats ORDER BY node_id")  # noqa: S608
-        return [_stats(row) for row in rows]
+        return self._find(_NODES, "ORDER BY node_id")
 
     def below(self, salience: float) -> list[NodeStats]:
         """The rows with less salience."""
-        rows = self._connection.execute(
-            f"SELECT {_COLUMNS} FROM node_stats WHERE salience<? ORDER BY node_id",  # noqa: S608
-            (salience,),
-        )
-        return [_stats(row) for row in rows]
+        return self._find(_NODES, "WHERE salience<? ORDER BY node_id", salience)
 
     def ids(self, after: str, most: int) -> list[str]:
         """The ids of at most so many rows behind `after`, in order."""
-        rows = self._connection.execute(
-            "SELECT node_id FROM node_stats WHERE node_id>? ORDER BY node_id LIMIT ?", (after, most)
-        )
-        return [str(row[0]) for row in rows]
+        sql = "SELECT node_id FROM node_stats WHERE node_id>? ORDER BY node_id LIMIT ?"
+        return self._texts(sql, after, most)
 
     def put(self, changed: Iterable[NodeStats]) -> None:
         """Insert or replace rows."""
-        self._connection.executemany(_PUT, [_row(stats) for stats in changed])
+        self._run_all(_NODES.upsert, map(_NODES.row, changed))
 
     def count_retrieval(self, node_ids: Iterable[str], now: datetime) -> None:
         """Increment the retrieval count of each note."""
         moment = format_time(now)
-        self._connection.executemany(_RETRIEVED, [(node_id, moment) for node_id in sorted(set(node_ids))])
+        self._run_all(_RETRIEVED, [(node_id, moment) for node_id in sorted(set(node_ids))])
 
     def count_pairs(self, counts: Mapping[Pair, int], now: datetime) -> None:
         """Add to the coactivations of pairs."""
         moment = format_time(now)
-        rows = [(*pair, count, moment) for pair, count in counts.items()]
-        self._connection.executemany(_TOGETHER, rows)
+        self._run_all(_TOGETHER, [(*pair, count, moment) for pair, count in counts.items()])
 
     def companions(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
         """Coactivation counts of other notes with any of the seeds; None is any namespace."""
-        given = {
-            "seeds": json.dumps(list(seeds)),
-            "namespaces": None if namespaces is None else json.dumps(list(namespaces)),
-        }
-        rows: list[Any] = self._connection.execute(_COMPANIONS, given).fetchall()
-        return dict(rows)
+        among = None if namespaces is None else listed(namespaces)
+        return dict(self._all(_COMPANIONS, listed(seeds), among))
 
     def forget_pairs(self, after: Pair, most: int, days: float, now: datetime) -> PairsForgotten:
         """Drop pairs idle for more than `days` times their count, among `most` behind `after`."""
-        ends: list[Any] = self._connection.execute(_LAST_OF_SLICE, (*after, most - 1)).fetchall()
-        last: Pair | None = ends[0] if ends else None
+        last: Pair | None = self._first(_LAST_OF_SLICE, *after, most - 1)
         sql = _FORGET_SLICE if last else _FORGET_BEHIND
-        self._connection.execute(sql, (*after, format_time(now), days, *(last or ())))
-        return PairsForgotten(self._connection.changes(), last)
+        return PairsForgotten(self._run(sql, *after, format_time(now), days, *(last or ())), last)
 
     def summarize(self, floor: float) -> SalienceSummary:
         """Aggregates over all stored notes; `floor` is a salience."""
-        ((notes, mean, below),) = self._connection.execute(
-            "SELECT COUNT(*), AVG(salience), SUM(salience<?) FROM node_stats", (floor,)
-        ).fetchall()
-        ((pairs,),) = self._connection.execute("SELECT COUNT(*) FROM coactivation").fetchall()
-        return SalienceSummary(
-            notes=_number(notes), mean=INITIAL_SALIENCE if mean is None else float(str(mean)),
-            below=_number(below), pairs=_number(pairs),
-        )  # fmt: skip
+        sql = "SELECT COUNT(*), AVG(salience), SUM(salience<?) FROM node_stats"
+        notes, mean, below = self._first(sql, floor)
+        pairs = self._first("SELECT COUNT(*) FROM coactivation")[0]
+        mean = INITIAL_SALIENCE if mean is None else mean
+        return SalienceSummary(notes=notes, mean=mean, below=below or 0, pairs=pairs)
 
 
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _stats(row: tuple[Any, ...]) -> NodeStats:
-    """A row; a NULL, which older files may hold, reads as the default."""
-    return NodeStats(
-        node_id=row[0],
-        salience=INITIAL_SALIENCE if row[1] is None else row[1],
-        retrieval_count=row[2] or 0,
-        last_retrieved_at=read_time(row[3]),
-        last_used_at=read_time(row[4]),
-        ignored_count=row[5] or 0,
-        misleading_count=row[6] or 0,
-        decay_rate=row[7] or 0.0,
-        spaced_rep_strength=row[8] or 0.0,
-        cited_count=row[9] or 0,
-        last_decay_applied_at=read_time(row[10]),
-    )
-
-
-def _row(stats: NodeStats) -> tuple[Any, ...]:
-    return (
-        stats.node_id, stats.salience, stats.retrieval_count, format_optional(stats.last_retrieved_at),
-        format_optional(stats.last_used_at), stats.ignored_count, stats.misleading_count, stats.decay_rate,
-        stats.spaced_rep_strength, stats.cited_count, format_optional(stats.last_decay_applied_at),
-    )  # fmt: skip
-
-
-@frozen
 class StatsTables:
     """The tables as one connection sees them."""
 
-    nodes: NodeRows
-    receipts: ReceiptRows
-    queue: QueueRows
-    ledgers: LedgerRows
-    questions: QuestionRows
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.nodes = NodeRows(connection)
+        self.receipts = ReceiptRows(connection)
+        self.queue = QueueRows(connection)
+        self.ledgers = LedgerRows(connection)
+        self.questions = QuestionRows(connection)
 
 
 class StatsStore(LearningDatabase):
@@ -301,7 +249,7 @@ class StatsStore(LearningDatabase):
         empty.execute(TABLES)
         self.remembered = QuestionMatrix()
         #: The last committed state, for one reader at a time.
-        self.reading = _tables(empty)
+        self.reading = StatsTables(empty)
         #: The state inside the open transaction.
         self.writing = self.reading
 
@@ -319,14 +267,4 @@ class StatsStore(LearningDatabase):
 
     def _connect(self, now: datetime) -> None:
         super()._connect(now)
-        self.writing, self.reading = _tables(self._writer), _tables(self._reader)
-
-
-def _tables(connection: apsw.Connection) -> StatsTables:
-    return StatsTables(
-        NodeRows(connection),
-        ReceiptRows(connection),
-        QueueRows(connection),
-        LedgerRows(connection),
-        QuestionRows(connection),
-    )
+        self.writing, self.reading = StatsTables(self._writer), StatsTables(self._reader)

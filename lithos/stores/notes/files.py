@@ -20,7 +20,6 @@ from typing import Final, TypeVar
 from attrs import evolve
 
 from lithos.core.notes.ignored import Ignored
-from lithos.stores.notes.kept import SaveBytes, recover_folder, settle
 from lithos.stores.notes.protection import Protection, probe_protection
 from lithos.stores.notes.replacing import (
     Replacing,
@@ -46,7 +45,7 @@ from lithos.stores.notes.values import (
     Remove,
     state_of,
 )
-from lithos.stores.notes.watch import Watch, check_regular
+from lithos.stores.notes.watch import SaveBytes, Watch, check_regular, recover_folder, settle
 
 #: The name of the folder in `.lithos` for exchanged files.
 EXCHANGED: Final = "exchanged"

@@ -1,12 +1,94 @@
-"""Lookup of single note files, by the same rules as a listing. Everything here blocks."""
+"""Lookup of single note files, by the same rules as a listing; and the files of a vault that are no notes.
+
+Those are images, PDFs and the like. Everything here blocks.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Sequence, Set
+from io import FileIO
+
+from attrs import frozen
 
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import FileState, FoundFile, state_of
+
+
+def list_attachments(root: str) -> Iterator[str]:
+    """The paths of all other files below `root`, with `/`, in no order.
+
+    Dot-names are left out, and what only symlinked folders lead to. A folder that cannot be listed has none.
+    """
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        prefix = os.path.relpath(folder, root).replace(os.sep, "/") + "/" if folder != root else ""
+        for name in names:
+            if not name.startswith(".") and not name.endswith(".md"):
+                yield prefix + name
+
+
+def compare_attachments(root: str, known: Set[str]) -> tuple[tuple[str, bool], ...]:
+    """The paths that are new, each with true, and those of `known` that are gone, with false."""
+    found = set(list_attachments(root))
+    return (*((path, False) for path in known - found), *((path, True) for path in found - known))
+
+
+@frozen
+class Attachment:
+    """An open file of the vault: its name and size in bytes. Whoever has it closes `file`."""
+
+    file: FileIO
+    name: str
+    size: int
+
+
+def open_attachment(files: NoteFiles, path: str) -> Attachment | None:
+    """Open a file below the notes folder by its relative path; None for one that is not there or not shown.
+
+    Not shown are what has a part that begins with a dot, what is ignored, and what is no regular file; a
+    symlink counts as where it leads, which must be a place that is shown. The real path is opened part by
+    part without following symlinks, so that none which appears meanwhile leads elsewhere.
+    """
+    parts = path.split("/")
+    if not all(_is_shown(part) for part in parts) or files.ignored.covers(path):
+        return None
+    root = os.path.realpath(files.root)
+    try:
+        real = os.path.realpath(os.path.join(root, path))
+        if not real.startswith(root + os.sep):
+            return None
+        inside = os.path.relpath(real, root).split(os.sep)
+        if not all(_is_shown(part) for part in inside) or files.ignored.covers("/".join(inside)):
+            return None
+        descriptor = _open_below(root, inside)
+    except (OSError, ValueError):  # not there, closed to us, changed meanwhile, or no name of a file at all
+        return None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        return None
+    return Attachment(FileIO(descriptor), parts[-1], status.st_size)
+
+
+def _is_shown(part: str) -> bool:
+    return bool(part) and not part.startswith(".") and "\\" not in part and part.isprintable()
+
+
+def _open_below(root: str, parts: Sequence[str]) -> int:
+    """Open a file by the parts of its path, none of which may be a symlink."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+        return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
+
 
 #: State of a file that exists but whose `stat` fails.
 UNKNOWN_STATE = FileState(0, 0)

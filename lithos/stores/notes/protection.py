@@ -66,7 +66,7 @@ def _probe(calls: SystemCalls, folder: str, place: str) -> Protection:
         links = _works(lambda: calls.link(one, fresh))
         with suppress(FileNotFoundError):
             calls.unlink(fresh)
-        leases = not _leases_lie(folder) and _can_lease(calls, one)
+        leases = remote_file_system(folder) is None and _can_lease(calls, one)
     return Protection(exchange=exchange, no_replace=no_replace, links=links, leases=leases, unnamed=unnamed)
 
 
@@ -144,10 +144,6 @@ def _can_lease(calls: SystemCalls, path: str) -> bool:
     finally:
         calls.close(reading)
     return False
-
-
-def _leases_lie(folder: str) -> bool:
-    return remote_file_system(folder) is not None
 
 
 def remote_file_system(folder: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound
 from lithos.services.search.search import SearchRequest
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool

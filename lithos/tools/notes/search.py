@@ -7,7 +7,7 @@ from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.services.notes.knowledge import CacheAnswer, CacheRequest
 from lithos.services.search.search import MODES, SearchRequest
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
 from lithos.tools.contract.declaring import Answer, Services, tool

@@ -14,7 +14,8 @@ import trio.testing
 
 from lithos.actors.blocking import BackgroundThread, Inline
 from lithos.actors.indexing.list_keeper import ListKeeper
-from lithos.stores.indexes.lists import clustering, list_files, searching
+from lithos.stores.indexes import clustering
+from lithos.stores.indexes import lists as searching
 from lithos.stores.indexes.vectors import VectorIndex
 from tests.stores.indexes.lists.test_lists import IDENTITY, clustered, entries
 
@@ -64,7 +65,7 @@ async def test_lists_are_built_at_the_start_kept_on_disk_and_merged_after_change
         nursery.start_soon(keeper.run)
         await wait_for(thread.ended[0])
         assert not index.lists_due
-        assert (tmp_path / ".usearch" / list_files.lists_name(1)).exists()
+        assert (tmp_path / ".usearch" / searching.lists_name(1)).exists()
         index.apply(entries(clustered(2, 4), first=9_000), [])
         keeper.look()
         await trio.testing.wait_all_tasks_blocked()

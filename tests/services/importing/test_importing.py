@@ -26,8 +26,8 @@ from lithos.services.importing.records import (
     record_to_json,
 )
 from lithos.services.importing.run import ImportRun, Report
-from lithos.stores.imported import NAME
-from lithos.stores.importing.kinds import recognise
+from lithos.stores.importing import recognise
+from lithos.stores.importing.attachments import NAME
 from lithos.stores.importing.markdown import MarkdownSource
 from tests.servers import Lithos, put_note, serving
 

@@ -18,8 +18,7 @@ from lithos.core.carrying import TABLES
 from lithos.core.importing import ImportRefused
 from lithos.services.importing.records import Options, batch_from_json, batch_to_json
 from lithos.services.importing.run import ImportRun, Report
-from lithos.stores.importing.upstream import UpstreamSource
-from lithos.stores.upstream.reading import read_tables
+from lithos.stores.importing.upstream import UpstreamSource, read_tables
 from tests import upstream
 from tests.servers import Lithos, serving
 

@@ -15,7 +15,7 @@ from lithos.core.learning.ranking import reciprocal_rank
 from lithos.services.notes.relations import Graph
 from lithos.services.search.graph_search import GraphSearch
 from lithos.stores.indexes.chunk_rows import VectorHit
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from tests.fakes import make_entry
 from tests.graphs import Reference, generate_entries
 

@@ -20,7 +20,7 @@ from lithos.actors.watching.settling import Taking
 from lithos.app.maintenance import GivenUp, accept_vanished
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, StorageConfig
-from lithos.stores.notes.vanished import VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from tests.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving
 

@@ -12,8 +12,8 @@ import apsw
 import pytest
 
 from lithos.core.tasks.model import READ, AuditRow, Finding, Task
-from lithos.stores.coordination import impact_rows
-from lithos.stores.coordination.impact_rows import ImpactRows
+from lithos.stores.coordination import board_rows
+from lithos.stores.coordination.board_rows import ImpactRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.tasks import TaskRows
 
@@ -31,7 +31,7 @@ def put(rows: TaskRows, name: str, metadata: object = None) -> None:
     rows.put_task(Task(id=name, title=name.upper(), created_by="a", created_at=NOW))
     if metadata is not None:
         text = metadata if isinstance(metadata, str) else json.dumps(metadata)
-        rows._connection.execute("UPDATE tasks SET metadata=? WHERE id=?", (text, name))
+        rows.connection.execute("UPDATE tasks SET metadata=? WHERE id=?", (text, name))
 
 
 def find(rows: TaskRows, task: str, note: str, minutes: int) -> None:
@@ -96,13 +96,13 @@ def test_only_open_tasks_whose_metadata_say_so_are_of_a_re_verification(store: C
     put(rows, "malformed", '{"impact_of": "n"')
     put(rows, "nothing", {})
     put(rows, "closed", {"impact_of": "n"})
-    rows._connection.execute("UPDATE tasks SET status='completed' WHERE id='closed'")
+    rows.connection.execute("UPDATE tasks SET status='completed' WHERE id='closed'")
     assert rows.impact.reverification("n") == ["yes"]
 
 
 @pytest.mark.parametrize("name", ["_FOUND", "_CITED", "_READERS", "_REVERIFICATION"])
 def test_every_query_searches_an_index_by_the_note(store: CoordinationStore, name: str) -> None:
-    sql = getattr(impact_rows, name)
+    sql = getattr(board_rows, name)
     values = ("n", 10)[: sql.count("?")]
     plan = [str(row[3]) for row in store._reader.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     assert not [step for step in plan if step.startswith("SCAN")], plan

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
-from lithos.stores.history.contents import CHAIN
+from lithos.stores.history.schema import CHAIN
 from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)

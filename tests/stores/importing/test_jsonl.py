@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from lithos.core.importing import Degraded, ImportRefused, Item, Malformed, Record
-from lithos.stores.importing import jsonl
+from lithos.stores.importing import jsonl, recognise
 from lithos.stores.importing.jsonl import JsonLinesSource, Mem0Source, title_of
-from lithos.stores.importing.kinds import recognise
-from lithos.stores.importing.moments import read_moment
+from lithos.stores.importing.reading import read_moment
 from tests.stores.importing.samples import DATA, measure_peak
 
 

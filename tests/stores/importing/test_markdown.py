@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from lithos.core.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
-from lithos.stores.importing import markdown
-from lithos.stores.importing.kinds import UnknownKind, make_source, recognise
+from lithos.stores.importing import UnknownKind, make_source, markdown, recognise
 from lithos.stores.importing.markdown import MarkdownSource
 
 SAMPLE = Path(__file__).parents[2] / "data" / "import" / "markdown"

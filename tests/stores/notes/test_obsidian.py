@@ -10,7 +10,7 @@ import pytest
 
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
-from lithos.stores.notes.obsidian import LARGEST, find_own_notes, read_ignored
+from lithos.stores.notes.tree import LARGEST, find_own_notes, read_ignored
 
 
 def settle(vault: Path, name: str, content: object) -> None:

@@ -11,7 +11,7 @@ import trio
 from lithos.actors.writing.messages import RelinkNote
 from lithos.core.notes.link_edit import Relinking
 from lithos.services.notes.moving import Moving
-from lithos.stores.notes.moves import MoveIntent, Moves
+from lithos.stores.notes.displaced import MoveIntent, Moves
 from lithos.stores.notes.values import digest_of
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
 from tests.tools.notes.test_foreign_notes import FOREIGN, changed_lines, commit_all, id_of

@@ -11,7 +11,7 @@ from quart.wrappers.response import ResponseBody
 
 from lithos.front.console.console import Console, Refused
 from lithos.services.notes.browsing import VaultFiles
-from lithos.stores.notes.attachments import Attachment
+from lithos.stores.notes.lookup import Attachment
 
 #: Pictures that browsers show, and that hold no script (SVG does).
 IMAGES: Final = {

@@ -19,7 +19,7 @@ from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural, readable, whole
 from lithos.services.search.explaining import Explained, Explanation
 from lithos.services.search.search import MODES, SearchRequest
-from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.learning.receipts import ReceiptFilter
 from lithos.stores.sqlite import DatabaseFailed
 

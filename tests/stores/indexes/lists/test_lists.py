@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lithos.stores.indexes import clustering
+from lithos.stores.indexes import lists as searching
 from lithos.stores.indexes.chunk_rows import Codes, VectorEntry, VectorHit, VectorQuery
+from lithos.stores.indexes.clustering import Stopped, assign, train_centres
 from lithos.stores.indexes.embedder import EmbedderIdentity, Matrix
-from lithos.stores.indexes.lists import clustering, list_files, searching
-from lithos.stores.indexes.lists.clustering import Stopped, assign, train_centres
 from lithos.stores.indexes.vectors import VectorIndex
 
 DIMS = 32
@@ -351,10 +352,10 @@ def test_lists_built_after_a_save_are_kept_unless_notes_changed_since(
     index: VectorIndex, tmp_path: Path
 ) -> None:
     directory = tmp_path / ".usearch"
-    (directory / list_files.lists_name(1)).unlink()
+    (directory / searching.lists_name(1)).unlink()
     index.apply([], [1])
     index.save_lists()
-    assert not (directory / list_files.lists_name(1)).exists()
+    assert not (directory / searching.lists_name(1)).exists()
     index.save()
     assert sorted(path.name for path in directory.iterdir()) == [
         "lists.2.npz", "manifest.json", "notes.2.npy", "vectors.2.usearch",
@@ -365,7 +366,7 @@ def test_a_damaged_or_foreign_file_means_no_lists_and_nothing_else(
     index: VectorIndex, tmp_path: Path
 ) -> None:
     directory = tmp_path / ".usearch"
-    path = directory / list_files.lists_name(1)
+    path = directory / searching.lists_name(1)
     good = path.read_bytes()
     middle = len(good) // 2
     flipped = good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
@@ -380,9 +381,9 @@ def test_a_damaged_or_foreign_file_means_no_lists_and_nothing_else(
         assert again.search(query, 9, 0.0) == exact(index, query, 9)
     lists = index._search.lists
     assert lists is not None
-    list_files.write_lists(directory, 1, lists.centres, np.zeros(7, np.uint16), 7)
+    searching.write_lists(directory, 1, lists.centres, np.zeros(7, np.uint16), 7)
     assert VectorIndex.open(directory, IDENTITY)._search.lists is None
-    list_files.write_lists(directory, 1, lists.centres[:, :5], np.zeros(ROWS, np.uint16), 7)
+    searching.write_lists(directory, 1, lists.centres[:, :5], np.zeros(ROWS, np.uint16), 7)
     assert VectorIndex.open(directory, IDENTITY)._search.lists is None
     path.write_bytes(good)
     assert VectorIndex.open(directory, IDENTITY)._search.lists is not None

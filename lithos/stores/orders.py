@@ -1,0 +1,118 @@
+"""Orders that commands leave in `.lithos` for a server, and what the deletion guard keeps over restarts.
+
+`vanished.json` are vanished files that are kept in the indexes; `accept-vanished.json` is left by
+`lithos reconcile --accept-vanished` and lists exactly those files that the operator gives up. Orders to
+forget remembered questions (`lithos reconcile --forget-questions`) are `forget-questions-<random>.json`; the
+server removes each once it is carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+import cattrs
+from cattrs.preconf.json import make_converter
+
+from lithos.core.learning.questions import QuestionFilter
+from lithos.stores import replace_file
+from lithos.telemetry import get_logger
+
+_questions_log = get_logger("lithos.questions")
+
+_PREFIX = "forget-questions-"
+_CONVERTER = make_converter()
+
+
+class ForgetOrders:
+    """The orders that wait. Methods block."""
+
+    def __init__(self, private: Path) -> None:
+        self._private = private
+
+    def leave(self, wanted: QuestionFilter) -> str:
+        """Write an order; its name."""
+        path = self._private / f"{_PREFIX}{uuid.uuid4().hex}.json"
+        replace_file(path, json.dumps(_CONVERTER.unstructure(wanted)).encode())
+        return path.name
+
+    def waiting(self) -> list[str]:
+        """The names of all orders that are not carried out."""
+        if not self._private.is_dir():
+            return []
+        return sorted(path.name for path in self._private.glob(f"{_PREFIX}*.json"))
+
+    def read(self, name: str) -> QuestionFilter | None:
+        """What an order asks for; None of one that is gone or cannot be read."""
+        try:
+            return _CONVERTER.structure(json.loads((self._private / name).read_bytes()), QuestionFilter)
+        except (OSError, ValueError, TypeError, cattrs.BaseValidationError) as failure:
+            _questions_log.error("order to forget dropped", file=name, reason=str(failure))
+            return None
+
+    def is_waiting(self, name: str) -> bool:
+        """True until a server has carried the order out."""
+        return (self._private / name).exists()
+
+    def settle(self, name: str) -> None:
+        """Remove an order."""
+        (self._private / name).unlink(missing_ok=True)
+
+
+log = get_logger("lithos.vanished")
+
+KEPT_NAME = "vanished.json"
+APPROVAL_NAME = "accept-vanished.json"
+
+
+class VanishedFiles:
+    """Both lists, by path relative to `knowledge/`. Methods block."""
+
+    def __init__(self, private: Path) -> None:
+        self._kept = private / KEPT_NAME
+        self._approval = private / APPROVAL_NAME
+
+    def kept(self) -> frozenset[str]:
+        """Paths that a server keeps in its indexes although the files have vanished."""
+        return _read(self._kept)
+
+    def keep(self, paths: Iterable[str]) -> None:
+        """Replace the list of kept files; none removes it."""
+        _write(self._kept, paths)
+
+    def approved(self) -> frozenset[str]:
+        """Paths that the operator gave up."""
+        return _read(self._approval)
+
+    def approve(self, paths: Iterable[str]) -> None:
+        """Give files up: a server takes this within seconds, or at its next start."""
+        _write(self._approval, paths)
+
+    def is_approval_waiting(self) -> bool:
+        """True until a server has taken the approval."""
+        return self._approval.exists()
+
+    def settle_approval(self) -> None:
+        """Remove the approval: it has been carried out."""
+        self._approval.unlink(missing_ok=True)
+
+
+def _read(file: Path) -> frozenset[str]:
+    try:
+        content = json.loads(file.read_bytes())
+        return frozenset(path for path in content["paths"] if isinstance(path, str))
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, ValueError, KeyError, TypeError) as failure:
+        log.warning("list of vanished files cannot be read", file=str(file), reason=str(failure))
+        return frozenset()
+
+
+def _write(file: Path, paths: Iterable[str]) -> None:
+    listed = sorted(paths)
+    if not listed:
+        file.unlink(missing_ok=True)
+        return
+    replace_file(file, json.dumps({"paths": listed}).encode())
