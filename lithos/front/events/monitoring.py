@@ -21,7 +21,7 @@ from lithos.core.times import parse_time
 from lithos.front.server.ports import HealthReport, compact_json
 from lithos.metrics import CONTENT_TYPE
 from lithos.services.tasks.agents import AccessLog, with_titles
-from lithos.services.upkeep.live_check import LiveCheck
+from lithos.services.upkeep.reconcile import LiveCheck
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 

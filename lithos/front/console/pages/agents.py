@@ -66,7 +66,7 @@ class AgentPages:
                 {"agent": one, "claims": held.get(one.id, ()), "recent": recent.get(one.id, {})}
                 for one in shown
             ],
-            titles=await parts.dossiers.titles(
+            titles=await parts.board.titles(
                 [claim.task_id for one in shown for claim in held.get(one.id, ())[:2]]
             ),
             total=len(found),
@@ -92,7 +92,7 @@ class AgentPages:
         if known is None and not timeline.entries and before is None and not view:
             raise Refused("No agent of this name has been here. Look for it among all agents.", 404)
         claims = (await self._claims()).get(agent, [])
-        titles = await parts.dossiers.titles(
+        titles = await parts.board.titles(
             [*(claim.task_id for claim in claims), *_tasks_of(timeline.entries)]
         )
         return await self._console.show(
@@ -115,7 +115,7 @@ class AgentPages:
     async def _claims(self) -> dict[str, list[Claim]]:
         """The running claims by agent."""
         found: dict[str, list[Claim]] = {}
-        for held in await self._console.parts.dossiers.claims():
+        for held in await self._console.parts.board.claims():
             found.setdefault(held.claim.agent, []).append(held.claim)
         return found
 

@@ -20,7 +20,7 @@ from lithos.core.tasks.model import Finding, Task, aspect_key
 from lithos.front.console.console import Console, Form, Refused
 from lithos.front.console.formats import ago, as_json, readable
 from lithos.front.console.markdown import Links, render_markdown
-from lithos.services.tasks.dossier import Dossier, Effects
+from lithos.services.tasks.board import Dossier, Effects
 from lithos.stores.coordination.board_rows import HeldClaim, Told
 
 #: Characters of a description, of one finding in the list, and of a finding alone.
@@ -75,7 +75,7 @@ class TaskPages:
 
     async def task(self, task_id: str) -> Any:
         """All that belongs to a task."""
-        found = await self._console.parts.dossiers.read(task_id)
+        found = await self._console.parts.board.read(task_id)
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
         if alone is not None and not findings:
@@ -226,7 +226,7 @@ class TaskPages:
     async def ask_release(self, task_id: str) -> Any:
         """Whose work a release would stop."""
         aspect = request.args.get("aspect", "")
-        effects = await self._console.parts.dossiers.effects(task_id)
+        effects = await self._console.parts.board.effects(task_id)
         held = _held(effects.claims, aspect)
         if held is None:
             raise Refused("Nobody holds this aspect any more: the claim was released or has expired.", 409)
@@ -296,7 +296,7 @@ class TaskPages:
     # -- what all changes need -----------------------------------------------------------------
 
     async def _open(self, task_id: str) -> Effects:
-        effects = await self._console.parts.dossiers.effects(task_id)
+        effects = await self._console.parts.board.effects(task_id)
         if not effects.task.is_open:
             raise Refused(f"The task is {effects.task.status} already; nothing was changed.", 409)
         return effects
