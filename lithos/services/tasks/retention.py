@@ -6,15 +6,15 @@ limit). Tasks and findings are kept: people and agents wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import trio
-from attrs import field, frozen
+from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.blocking import Blocking, slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.tasks.commands import (
     DropAgents,
@@ -32,8 +32,6 @@ from lithos.stores.coordination.old_rows import OldRows
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.upkeep")
-
-T = TypeVar("T")
 
 #: Seconds that the start is left alone, and between two looks unless much is stored meanwhile.
 FIRST, INTERVAL = 20.0, 600.0
@@ -73,31 +71,20 @@ class UpkeepBounds:
         return max(LEAST_JOURNAL_BYTES, self.journal_size * EVENT_BYTES)
 
 
+@define(eq=False)
 class Upkeep:
     """Deletes rows that are too old or too many; one step after the other, never two at once."""
 
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        rows: OldRows,
-        reading: Blocking,
-        clock: Callable[[], datetime],
-        bounds: UpkeepBounds,
-        *,
-        has_note: Callable[[str], bool],
-        writers: Callable[[], Collection[str]],
-    ) -> None:
-        """`rows` are read through `reading`; `clock` is the settled one.
-
-        `writers` are the authors and contributors of all notes.
-        """
-        self._coordinator = coordinator
-        self._rows = rows
-        self._reading = reading
-        self._clock = clock
-        self._bounds = bounds
-        self._has_note = has_note
-        self._writers = writers
+    _coordinator: Coordinator
+    _rows: OldRows
+    #: Of the rows.
+    _reading: Blocking
+    #: The settled one.
+    _clock: Callable[[], datetime]
+    _bounds: UpkeepBounds
+    _has_note: Callable[[str], bool] = field(kw_only=True)
+    #: The authors and contributors of all notes.
+    _writers: Callable[[], Collection[str]] = field(kw_only=True)
 
     async def run(self) -> None:
         """Run retention periodically until cancelled, earlier when much was stored."""
@@ -137,17 +124,17 @@ class Upkeep:
             return 0
         writers, dropped = self._writers(), 0
         idle = [agent for agent in surplus if agent.id not in writers]
-        for some in _slices(idle, ASKED):
+        async for some in slices(idle, ASKED):
             owners = await self._reading.run(partial(self._rows.owners, [agent.id for agent in some]))
             free = [agent for agent in some if agent.id not in owners]
-            for few in _slices(free, STEP):
+            async for few in slices(free, STEP):
                 dropped += await self._drop(DropAgents(tuple(few)))
         return dropped
 
     async def _forget_reads(self) -> int:
         gone = [note_id for note_id in self._coordinator.reads() if not self._has_note(note_id)]
         forgotten = gone[: max(0, len(gone) - GONE_NOTES)]
-        for some in _slices(forgotten, STEP):
+        async for some in slices(forgotten, STEP):
             await self._drop(ForgetReads(tuple(some)))
         return len(forgotten)
 
@@ -181,7 +168,3 @@ def surplus_agents(agents: Iterable[Agent], idle_before: datetime) -> list[Agent
         if agent.last_seen_at < idle_before or left < 0 or kept > AGENTS:
             surplus.append(agent)
     return surplus[::-1]
-
-
-def _slices(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (items[begin : begin + size] for begin in range(0, len(items), size))
