@@ -31,6 +31,7 @@ from lithos.actors.opening import Opening
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.catching_up import CatchingUp, settle_pending
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
@@ -43,9 +44,8 @@ from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.config.catalogue import Config
-from lithos.config.sections import LcmaConfig
 from lithos.core.events import Event
-from lithos.core.learning.salience import LearningSettings, UsageSettings
+from lithos.core.learning.salience import LearningSettings
 from lithos.core.notes.style import VaultStyle
 from lithos.core.plan import Place
 from lithos.core.tasks.model import ClaimTimes
@@ -71,7 +71,7 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.start")
 
-S = TypeVar("S", LearningSettings, UsageSettings)
+S = TypeVar("S", bound=attrs.AttrsInstance)
 
 
 @frozen
@@ -130,7 +130,7 @@ class SettledClock:
         return settled
 
 
-def settings_of(kind: type[S], config: LcmaConfig) -> S:
+def settings_of(kind: type[S], config: object) -> S:
     """The settings that have the names of the fields of a class."""
     return kind(**{each.name: getattr(config, each.name) for each in attrs.fields(kind)})
 
@@ -207,15 +207,7 @@ class Actors:
             stores.files, stores.displaced, Threads(), clock, self.settled, self.recorder.look_again
         )
         self.writer = self._make_writer()
-        self.catching_up = CatchingUp(
-            self.recorder,
-            self.catalogue,
-            stores.files,
-            stores.displaced,
-            self.writer.mailbox,
-            Threads(),
-            clock,
-        )
+        self.catching_up = CatchingUp(self.recorder, self.catalogue, self.keeper, self.writer.mailbox)
         vanished = VanishedFiles(config.storage.data_dir / ".lithos")
         self.guard = DeletionGuard(
             self.catalogue, stores.files, vanished, Threads(), config.index.max_vanished_fraction
@@ -247,18 +239,9 @@ class Actors:
 
     def _make_writer(self) -> Writer:
         stores, limit = self.stores, self.config.storage.max_content_size_bytes
-        return Writer(
-            self.catalogue,
-            stores.files,
-            Threads(),
-            self._indexers,
-            self.publisher.mailbox,
-            Preparation(self.catalogue, limit, self.clock, make_id, stores.files.ignored),
-            self.keeper.take,
-            stores.moves,
-            self.recorder,
-            self.outlines,
-        )
+        preparation = Preparation(self.catalogue, limit, self.clock, make_id, stores.files.ignored)
+        applying = Applying(self.catalogue.records, stores.files, stores.moves, Threads(), self.recorder)
+        return Writer(preparation, applying, self.publisher, self.keeper.take, self.outlines)
 
     def _make_watcher(self) -> Watcher:
         """The watcher; switched off, it still ends what the guard began."""
@@ -266,12 +249,9 @@ class Actors:
         return Watcher(
             config.index.watch_mode if config.server.watch_files else "off",
             config.index.watch_debounce_ms / 1_000,
-            self.catalogue,
-            self.stores.files,
-            self.writer.mailbox,
             self.guard,
+            self.writer.mailbox,
             self._indexers,
-            Threads(),
             partial(self.metrics.count, "file_watcher_events"),
         )
 

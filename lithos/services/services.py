@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lithos.actors.actors import Actors, settings_of
 from lithos.actors.blocking import Threads
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.history.retention import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.core.learning.salience import UsageSettings
@@ -44,7 +43,7 @@ from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.impact import Impact
-from lithos.services.tasks.retention import Upkeep, UpkeepBounds
+from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.reconcile import LiveCheck
@@ -130,7 +129,7 @@ class Services:
     def _add_upkeep(self) -> None:
         actors = self.actors
         self.live_check = LiveCheck(actors, self.projection)
-        self.upkeep = self._make_upkeep()
+        self.upkeep = Upkeep(actors)
         #: None where `history.enabled` is off.
         self.history_upkeep = self._make_history_upkeep()
         self.state = ServerState(actors, lambda: self.keyring.trouble)
@@ -207,35 +206,10 @@ class Services:
             return None
         return EdgeInference(self.actors, ChatClient(llm), texts, self.learning)
 
-    def _make_upkeep(self) -> Upkeep:
-        """The configured retention of `coordination.db`, ready to run."""
-        actors, events, catalogue = self.actors, self.config.events, self.catalogue
-        return Upkeep(
-            actors.coordinator,
-            actors.stores.coordination.readable_old_rows(),
-            actors.coordination_reading,
-            actors.settled,
-            UpkeepBounds(
-                audit_days=events.audit_days, audit_rows=events.audit_rows, journal_size=events.journal_size
-            ),
-            has_note=catalogue.__contains__,
-            writers=lambda: _writers(catalogue),
-        )
-
     def _make_history_upkeep(self) -> HistoryUpkeep | None:
         """The configured retention of `history.db`, ready to run."""
-        actors, limits = self.actors, self.config.history
-        store = actors.stores.history
+        actors, store = self.actors, self.actors.stores.history
         if store is None:
             return None
-        retention = VersionLimits(
-            keep_days=limits.keep_days,
-            keep_versions=limits.keep_versions,
-            keep_deleted_days=limits.keep_deleted_days,
-        )
-        return HistoryUpkeep(store, actors.recorder.blocking, Threads(), actors.settled, retention)
-
-
-def _writers(catalogue: Catalogue) -> set[str]:
-    notes = [entry.note for entry in catalogue]
-    return {note.author for note in notes}.union(*(note.contributors for note in notes))
+        limits = settings_of(VersionLimits, self.config.history)
+        return HistoryUpkeep(store, actors.recorder.blocking, Threads(), actors.settled, limits)

@@ -14,6 +14,8 @@ from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import supervise
+from lithos.actors.writing.applying import Applying
+from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writing.preparation import Preparation
@@ -72,17 +74,9 @@ class House:
         self.preparation = Preparation(self.catalogue, 1000, self.clock, self._new_id)
         self.displaced = Displaced(self.root / "displaced")
         self.keeper = Keeper(self.files, self.displaced, Inline(), self.clock, self.clock)
-        self.writer = Writer(
-            self.catalogue,
-            self.files,
-            self.gate,
-            self.indexers,
-            self.publisher.mailbox,
-            self.preparation,
-            self.keeper.take,
-            Moves(self.root),
-            Recorder(self.history, Inline()),
-        )
+        recorder = Recorder(self.history, Inline())
+        applying = Applying(self.catalogue.records, self.files, Moves(self.root), self.gate, recorder)
+        self.writer = Writer(self.preparation, applying, self.publisher, self.keeper.take, Outlines())
 
     def close(self) -> None:
         self.manifest.close()

@@ -326,7 +326,7 @@ async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: 
         once.undo()
         return apply(operations)
 
-    monkeypatch.setattr(house.writer._applying, "_blocking", Threads())
+    monkeypatch.setattr(house.writer._applying, "blocking", Threads())
     async with trio.open_nursery() as nursery:
         with pytest.MonkeyPatch.context() as once:
             once.setattr(house.files, "apply", apply_once)

@@ -40,15 +40,7 @@ class WatchedHouse(House):
     def make_watcher(self) -> None:
         self.pending = Pending(0.0)
         self.guard = DeletionGuard(self.catalogue, self.files, self.vanished, Inline(), self.fraction)
-        self.taking = Taking(
-            self.catalogue,
-            self.files,
-            self.writer.mailbox,
-            self.guard,
-            Inline(),
-            self.pending,
-            self.counted.append,
-        )
+        self.taking = Taking(self.guard, self.writer.mailbox, self.pending, self.counted.append)
 
     @property
     def folder(self) -> Path:

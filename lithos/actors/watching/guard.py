@@ -37,10 +37,10 @@ class DeletionGuard:
         blocking: Blocking,
         fraction: float,
     ) -> None:
-        self._catalogue = catalogue
-        self._files = files
+        self.catalogue = catalogue
+        self.files = files
         self._store = store
-        self._blocking = blocking
+        self.blocking = blocking
         self._fraction = fraction
         self._kept: dict[str, str] = {}
         self._dropped: deque[tuple[float, int]] = deque()
@@ -58,12 +58,12 @@ class DeletionGuard:
     def start_rule(self) -> VanishRule:
         """The rule by which the start scan keeps vanished notes. Blocks."""
         return VanishRule(
-            self._fraction, self._files.root_was_missing, self._store.kept(), self._store.approved()
+            self._fraction, self.files.root_was_missing, self._store.kept(), self._store.approved()
         )
 
     async def begin(self, vanished: Iterable[str], *, is_settled: bool) -> None:
         """Initialise with the notes that the start scan kept; `is_settled`: it consumed the approval."""
-        self._keep(entry for note_id in vanished if (entry := self._catalogue.get(note_id)) is not None)
+        self._keep(entry for note_id in vanished if (entry := self.catalogue.get(note_id)) is not None)
         await self._save(settle_approval=is_settled)
 
     async def admit(self, missing: Sequence[Entry], now: float, *, is_folder_gone: bool) -> list[str]:
@@ -72,7 +72,7 @@ class DeletionGuard:
         while self._dropped and self._dropped[0][0] <= now - WINDOW:
             self._dropped.popleft()
         recent = sum(number for _, number in self._dropped)
-        corpus = len(self._catalogue) + recent
+        corpus = len(self.catalogue) + recent
         if lost and (
             self._kept or is_folder_gone or is_mass_loss(len(lost) + recent, corpus, self._fraction)
         ):
@@ -92,9 +92,9 @@ class DeletionGuard:
 
     async def take_approval(self) -> list[str] | None:
         """The ids of kept notes that an operator has given up; None without a new approval."""
-        if not await self._blocking.run(self._store.is_approval_waiting):
+        if not await self.blocking.run(self._store.is_approval_waiting):
             return None
-        approved = await self._blocking.run(self._store.approved)
+        approved = await self.blocking.run(self._store.approved)
         given_up = [note_id for note_id, path in self._kept.items() if path in approved]
         log.info("vanished files given up", approved=len(approved), kept=len(self._kept))
         return given_up
@@ -109,7 +109,7 @@ class DeletionGuard:
         if not nameless:
             return list(missing)
         gone = {entry.note.id for entry in missing}
-        there = {entry.digest for entry in self._catalogue if entry.note.id not in gone}
+        there = {entry.digest for entry in self.catalogue if entry.note.id not in gone}
         return [entry for entry in missing if entry.identified or entry.digest not in there]
 
     def _keep(self, entries: Iterable[Entry]) -> None:
@@ -119,7 +119,7 @@ class DeletionGuard:
             log.error(
                 "note files have vanished; nothing is removed",
                 vanished=len(self._kept),
-                notes=len(self._catalogue),
+                notes=len(self.catalogue),
                 hint=WAY_OUT,
             )
 
@@ -132,6 +132,6 @@ class DeletionGuard:
                 self._store.settle_approval()
 
         try:
-            await self._blocking.run(save)
+            await self.blocking.run(save)
         except OSError as failure:
             log.error("list of vanished files not written", reason=str(failure))

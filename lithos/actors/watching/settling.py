@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import trio
 
-from lithos.actors.blocking import Blocking, slices
+from lithos.actors.blocking import slices
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.pending import Noticed, Pending
 from lithos.actors.watching.survey import Survey, find_moved, survey_paths, survey_tree
@@ -19,7 +19,7 @@ from lithos.actors.writing.outside_changes import (
     held_notes,
 )
 from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_reading import Examined, examine
 from lithos.core.notes.style import VaultStyle
 from lithos.stores.notes.attachments import compare_attachments
@@ -43,20 +43,13 @@ class Taking:
     """The ingest pipeline of one batch of touched paths; what is not settled yet is requeued in `pending`."""
 
     def __init__(
-        self,
-        catalogue: Catalogue,
-        files: NoteFiles,
-        writer: WriterMailbox,
-        guard: DeletionGuard,
-        blocking: Blocking,
-        pending: Pending,
-        count: Callable[[str], None],
+        self, guard: DeletionGuard, writer: WriterMailbox, pending: Pending, count: Callable[[str], None]
     ) -> None:
-        self._catalogue = catalogue
-        self._files = files
+        self._catalogue = guard.catalogue
+        self._files = guard.files
         self._writer = writer
         self._guard = guard
-        self._blocking = blocking
+        self._blocking = guard.blocking
         self._pending = pending
         self._count = count
         #: Files that seem to have lost their id, with the hash they had then.

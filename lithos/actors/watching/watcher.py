@@ -15,7 +15,7 @@ from typing import Literal
 
 import trio
 
-from lithos.actors.blocking import Blocking, Threads
+from lithos.actors.blocking import Threads
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown
 from lithos.actors.watching.guard import DeletionGuard
@@ -25,8 +25,6 @@ from lithos.actors.watching.settling import Taking
 from lithos.actors.watching.survey import Sights, is_watched, look_again
 from lithos.actors.writing.outside_changes import held_notes
 from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Catalogue
-from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import folder_identity
 from lithos.stores.notes.protection import remote_file_system
 from lithos.telemetry import get_logger
@@ -55,12 +53,9 @@ class Watcher:
         self,
         mode: WantedMode,
         debounce: float,
-        catalogue: Catalogue,
-        files: NoteFiles,
-        writer: WriterMailbox,
         guard: DeletionGuard,
+        writer: WriterMailbox,
         indexers: Sequence[Indexer],
-        blocking: Blocking,
         count: Callable[[str], None],
     ) -> None:
         """`debounce` in seconds; `count` is called for every change: created, updated, deleted, renamed."""
@@ -69,16 +64,16 @@ class Watcher:
         self._troubles: dict[str, str] = {}
         self._is_undecided = self._may_poll = mode == "auto"
         self._failures: deque[float] = deque(maxlen=FAILURES)
-        self._catalogue = catalogue
-        self._files = files
+        self._catalogue = guard.catalogue
+        self._files = guard.files
         self._guard = guard
         self._indexers = indexers
-        self._blocking = blocking
+        self._blocking = guard.blocking
         self._pending = Pending(debounce)
         #: The tree at the last comparison; None before the first.
         self._seen: Sights | None = None
-        self._coverage = Coverage(files, blocking)
-        self._taking = Taking(catalogue, files, writer, guard, blocking, self._pending, count)
+        self._coverage = Coverage(guard.files, guard.blocking)
+        self._taking = Taking(guard, writer, self._pending, count)
         self._listening: Listening | None = None
         self._probe: Probe | None = None
         self._is_armed = False

@@ -32,10 +32,10 @@ class Applying:
         self, records: NoteRecords, files: NoteFiles, moves: Moves, blocking: Blocking, recorder: Recorder
     ) -> None:
         self._records = records
-        self._files = files
+        self.files = files
         self._moves = moves
-        self._blocking = blocking
-        self._recorder = recorder
+        self.blocking = blocking
+        self.recorder = recorder
 
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
@@ -48,14 +48,14 @@ class Applying:
         if not prepared:
             return []
         try:
-            await self._recorder.keep_former(versions)
-            if not self._recorder.is_failing:
+            await self.recorder.keep_former(versions)
+            if not self.recorder.is_failing:
                 return await self._apply_at_once(prepared, versions)
-            places = await self._recorder.record(versions)
+            places = await self.recorder.record(versions)
         except HistoryFailed as failure:
             return [failure] * len(prepared)
         results = await self._apply_at_once(prepared, ())
-        await self._recorder.settle(places, results)
+        await self.recorder.settle(places, results)
         return results
 
     async def _apply_at_once(
@@ -72,7 +72,7 @@ class Applying:
         async def record() -> None:
             nonlocal kept
             try:
-                kept = await self._recorder.record(versions)
+                kept = await self.recorder.record(versions)
             except HistoryFailed as failure:
                 kept = failure
 
@@ -81,7 +81,7 @@ class Applying:
                 nursery.start_soon(self._save_intents)
                 if versions:
                     nursery.start_soon(record)
-                results = await self._blocking.run(lambda: self._carry_out(prepared))
+                results = await self.blocking.run(lambda: self._carry_out(prepared))
         for each, result in zip(prepared, results, strict=True):
             if result is None:
                 self._records.fulfil(each.entry.note.id)  # removed
@@ -93,7 +93,7 @@ class Applying:
                 result if isinstance(result, Exception) else NotKept(failure, result) for result in results
             ]
         if kept:
-            await self._recorder.settle(kept, results)
+            await self.recorder.settle(kept, results)
         return results
 
     async def _save_intents(self) -> None:
@@ -112,9 +112,7 @@ class Applying:
                     self._moves.write(change.intent)
             except OSError as failure:
                 failures[number] = failure
-        done = iter(
-            self._files.apply([each.operation for n, each in enumerate(changes) if n not in failures])
-        )
+        done = iter(self.files.apply([each.operation for n, each in enumerate(changes) if n not in failures]))
         results = [failures[number] if number in failures else next(done) for number in range(len(changes))]
         for change, result in zip(changes, results, strict=True):
             if change.intent is not None and is_undone(result):

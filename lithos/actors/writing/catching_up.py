@@ -8,7 +8,7 @@ time in which no server ran, what could not be recorded. It compares, so that it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,8 +16,9 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import SLICE, Blocking
+from lithos.actors.blocking import SLICE, Threads
 from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.outside_changes import OutsideBytes
 from lithos.actors.writing.recording import Recorder, first_version, outside_version
 from lithos.actors.writing.writer import WriterMailbox
@@ -26,7 +27,7 @@ from lithos.core.events import NOTE_DELETED, NOTE_RENAMED, Event, origin_version
 from lithos.core.history.versions import DELETED, OUTSIDE, RENAMED
 from lithos.core.principals import SCAN_AGENT
 from lithos.stores.history.store import HistoryFailed, HistoryStore, NewestVersion, NewVersion, PendingVersion
-from lithos.stores.notes.displaced import Displaced, DisplacedFile
+from lithos.stores.notes.displaced import DisplacedFile
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge
 from lithos.telemetry import get_logger
@@ -125,23 +126,16 @@ class CatchingUp:
     """The background task; `run` goes on for as long as the server does."""
 
     def __init__(
-        self,
-        recorder: Recorder,
-        catalogue: Catalogue,
-        files: NoteFiles,
-        displaced: Displaced,
-        writer: WriterMailbox,
-        reading: Blocking,
-        clock: Callable[[], datetime],
+        self, recorder: Recorder, catalogue: Catalogue, keeper: Keeper, writer: WriterMailbox
     ) -> None:
-        """The `writer` gives bytes that were `displaced` their versions."""
-        self._displaced = displaced
+        """The `writer` gives the displaced bytes that the `keeper` has preserved their versions."""
+        self._displaced = keeper.displaced
         self._writer = writer
         self._recorder = recorder
         self._catalogue = catalogue
-        self._files = files
-        self._reading = reading
-        self._clock = clock
+        self._files = keeper.files
+        self._reading = Threads()
+        self._clock = keeper.clock
         #: Set while every note has its version.
         self.done = trio.Event()
 

@@ -68,10 +68,10 @@ class Keeper:
     ) -> None:
         """What is `settled` tells what is old; `on_saved` is called when bytes were preserved."""
         self._on_saved = on_saved
-        self._files = files
-        self._displaced = displaced
+        self.files = files
+        self.displaced = displaced
         self._blocking = blocking
-        self._clock = clock
+        self.clock = clock
         self._settled = settled
         self._waiting: list[_Waiting] = []
         self._wake = trio.Event()
@@ -103,7 +103,7 @@ class Keeper:
             await self._settle([each for each in self._waiting if each.due <= now])
             if now >= self._pruned + PRUNING:
                 self._pruned = now
-                await self._blocking.run(partial(self._displaced.prune, self._settled()))
+                await self._blocking.run(partial(self.displaced.prune, self._settled()))
 
     async def finish(self) -> None:
         """Shutdown: settle the leased files now; the recovery of the next start settles the rest."""
@@ -121,12 +121,12 @@ class Keeper:
                 self._note(each, outcome)
             lost = [each.kept for each, outcome in zip(some, outcomes, strict=True) if outcome.is_lost]
             if lost:  # folders were renamed: what is in them is there under the same name
-                self.take(await self._blocking.run(lambda lost=lost: self._files.find_renamed(lost)))  # type: ignore[misc]
+                self.take(await self._blocking.run(lambda lost=lost: self.files.find_renamed(lost)))  # type: ignore[misc]
         gone = {id(each) for each in ripe if each.due == -math.inf}
         self._waiting = [each for each in self._waiting if id(each) not in gone]
 
     def _note(self, each: _Waiting, outcome: _Outcome) -> None:
-        note = self._files.relative(each.kept.note)
+        note = self.files.relative(each.kept.note)
         for path in outcome.saved:
             log.warning("bytes that another program saved were displaced", path=note, kept_as=path)
             self._on_saved()
@@ -143,10 +143,10 @@ class Keeper:
         saved: list[str] = []
 
         def save(of: Kept, data: bytes) -> None:
-            saved.append(str(self._displaced.save(self._files.relative(of.note), data, self._clock())))
+            saved.append(str(self.displaced.save(self.files.relative(of.note), data, self.clock())))
 
         try:
-            self._files.settle(kept, save)
+            self.files.settle(kept, save)
         except FileBusy:
             return _Outcome(again=True, saved=tuple(saved))
         except FileNotFoundError:

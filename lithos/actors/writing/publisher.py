@@ -54,7 +54,7 @@ class Publisher:
     ) -> None:
         self.mailbox: PublisherMailbox = Mailbox("publisher", CAPACITY)
         self._coordinator = coordinator
-        self._indexers = indexers
+        self.indexers = indexers
         self._manifest = manifest
         self._blocking = blocking
         self._records = records
@@ -136,10 +136,10 @@ class Publisher:
                     is_taken, is_deferred = is_taken or is_done, True
                 except (IndexFailed, ActorDown):
                     continue
-            if is_taken and not any(indexer.is_in_demand for indexer in self._indexers):
+            if is_taken and not any(indexer.is_in_demand for indexer in self.indexers):
                 return True
             if waiting and len(waiting) < len(receipts):
-                for indexer in self._indexers:
+                for indexer in self.indexers:
                     indexer.hurry()
             if not settled and not await _any_of(waiting, deadline if is_taken else math.inf):
                 return True
@@ -147,7 +147,7 @@ class Publisher:
 
     def _promise(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
         """Have searches wait for the change, before it is acknowledged or announced (read your writes)."""
-        for indexer, receipt in zip(self._indexers, receipts, strict=True):
+        for indexer, receipt in zip(self.indexers, receipts, strict=True):
             indexer.promise(receipt)
 
     def _take_earlier(self, change: Change) -> list[Change]:
@@ -165,7 +165,7 @@ class Publisher:
         return changes
 
     def _has_repaired_index(self) -> bool:
-        return any(indexer.is_converged for indexer in self._indexers)
+        return any(indexer.is_converged for indexer in self.indexers)
 
     async def _announce(self, changes: Sequence[Change]) -> None:
         """Append the events to the journal; the manifest follows, so that a crash between loses no event."""

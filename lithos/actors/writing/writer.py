@@ -14,8 +14,6 @@ from contextlib import suppress
 import attrs
 import trio
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Removal, Upsert
 from lithos.actors.kit import Inbox, Mailbox, run_batches
 from lithos.actors.writing.applying import Applying
@@ -45,20 +43,17 @@ from lithos.actors.writing.outside_changes import (
     Taken,
 )
 from lithos.actors.writing.preparation import FILE_GONE, Preparation, Prepared
-from lithos.actors.writing.publisher import PublisherMailbox
+from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.rebasing import Rebased, rebase
-from lithos.actors.writing.recording import NotKept, Recorder, version_of
+from lithos.actors.writing.recording import NotKept, version_of
 from lithos.actors.writing.restoring import RestorePreparation
 from lithos.actors.writing.write_rules import keys_of
-from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import take_turns
 from lithos.catalogue.note_reading import examine_renamed
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
 from lithos.stores.history.store import HistoryFailed, NewVersion
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.values import (
     FileBusy,
     FileChanged,
@@ -113,36 +108,31 @@ class Writer:
 
     def __init__(
         self,
-        catalogue: Catalogue,
-        files: NoteFiles,
-        blocking: Blocking,
-        indexers: Sequence[Indexer],
-        publisher: PublisherMailbox,
         preparation: Preparation,
+        applying: Applying,
+        publisher: Publisher,
         keep: Callable[[Sequence[Kept]], None],
-        moves: Moves,
-        recorder: Recorder | None = None,
-        outlines: Outlines | None = None,
+        outlines: Outlines,
     ) -> None:
-        """`keep` enqueues the displaced files of a change for the keeper; `moves` journals intents.
+        """`keep` enqueues the displaced files of a change for the keeper.
 
-        `recorder` keeps the version that each change makes; `outlines` are those known of bodies already.
+        `outlines` are those known of bodies already.
         """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
-        self._catalogue = catalogue
-        self._files = files
-        self._blocking = blocking
-        self._indexers = indexers
-        self._publisher = publisher
+        self._catalogue = preparation.catalogue
+        self._files = applying.files
+        self._blocking = applying.blocking
+        self._indexers = publisher.indexers
+        self._publisher = publisher.mailbox
         self._preparation = preparation
         self._keep = keep
-        self._recorder = recorder or Recorder(None, blocking)
-        self._applying = Applying(catalogue.records, files, moves, blocking, self._recorder)
+        self._recorder = applying.recorder
+        self._applying = applying
         self._moving = MovePreparation(preparation)
         self._restoring = RestorePreparation(preparation)
         self._editing = EditPreparation(preparation)
-        self._outlines = outlines or Outlines()
-        self._outside = Outside(catalogue, files, blocking, preparation.clock)
+        self._outlines = outlines
+        self._outside = Outside(preparation.catalogue, applying.files, applying.blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
         self._refusal: str | None = None
 

@@ -6,16 +6,15 @@ limit). Tasks and findings are kept: people and agents wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 import trio
-from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking, slices
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import slices
 from lithos.core.tasks.commands import (
     DropAgents,
     DropAudit,
@@ -28,7 +27,6 @@ from lithos.core.tasks.commands import (
 )
 from lithos.core.tasks.model import Agent, size_of
 from lithos.services.enrich.feed import survive
-from lithos.stores.coordination.old_rows import OldRows
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.upkeep")
@@ -57,34 +55,18 @@ GONE_NOTES: Final = 10_000
 EVENT_BYTES, LEAST_JOURNAL_BYTES = 2_560, 16 * 1024 * 1024
 
 
-@frozen(kw_only=True)
-class UpkeepBounds:
-    """The configured limits; the bytes of the journal follow from the number of events."""
-
-    audit_days: int
-    audit_rows: int
-    journal_size: int
-    journal_bytes: int = field()
-
-    @journal_bytes.default
-    def _default_bytes(self) -> int:
-        return max(LEAST_JOURNAL_BYTES, self.journal_size * EVENT_BYTES)
-
-
-@define(eq=False)
 class Upkeep:
     """Deletes rows that are too old or too many; one step after the other, never two at once."""
 
-    _coordinator: Coordinator
-    _rows: OldRows
-    #: Of the rows.
-    _reading: Blocking
-    #: The settled one.
-    _clock: Callable[[], datetime]
-    _bounds: UpkeepBounds
-    _has_note: Callable[[str], bool] = field(kw_only=True)
-    #: The authors and contributors of all notes.
-    _writers: Callable[[], Collection[str]] = field(kw_only=True)
+    def __init__(self, actors: Actors) -> None:
+        self._coordinator = actors.coordinator
+        self._rows = actors.stores.coordination.readable_old_rows()
+        self._reading = actors.coordination_reading
+        self._clock = actors.settled
+        self._events = actors.config.events
+        #: Bytes of the journal; they follow from the number of events that it may keep.
+        self.journal_bytes = max(LEAST_JOURNAL_BYTES, self._events.journal_size * EVENT_BYTES)
+        self._catalogue = actors.catalogue
 
     async def run(self) -> None:
         """Run retention periodically until cancelled, earlier when much was stored."""
@@ -97,8 +79,8 @@ class Upkeep:
 
     async def look(self) -> None:
         """Delete all rows that are due; a part that fails is logged, and the others still run."""
-        now, bounds = self._clock(), self._bounds
-        audit = DropAudit(now - timedelta(days=bounds.audit_days), bounds.audit_rows, STEP)
+        now, events = self._clock(), self._events
+        audit = DropAudit(now - timedelta(days=events.audit_days), events.audit_rows, STEP)
         parts: dict[str, Callable[[], Awaitable[int]]] = {
             "accesses": partial(self._drop_all, audit),
             "events": self._drop_events,
@@ -113,7 +95,7 @@ class Upkeep:
 
     async def _drop_events(self) -> int:
         """Those that are not among the newest that fit, by their number and bytes."""
-        size, keep = self._bounds.journal_bytes, self._bounds.journal_size
+        size, keep = self.journal_bytes, self._events.journal_size
         through = await self._reading.run(lambda: self._rows.surplus_events(size, keep))
         return 0 if through is None else await self._drop_all(DropEvents(through, STEP))
 
@@ -131,8 +113,13 @@ class Upkeep:
                 dropped += await self._drop(DropAgents(tuple(few)))
         return dropped
 
+    def _writers(self) -> set[str]:
+        """The authors and contributors of all notes."""
+        notes = [entry.note for entry in self._catalogue]
+        return {note.author for note in notes}.union(*(note.contributors for note in notes))
+
     async def _forget_reads(self) -> int:
-        gone = [note_id for note_id in self._coordinator.reads() if not self._has_note(note_id)]
+        gone = [note_id for note_id in self._coordinator.reads() if note_id not in self._catalogue]
         forgotten = gone[: max(0, len(gone) - GONE_NOTES)]
         async for some in slices(forgotten, STEP):
             await self._drop(ForgetReads(tuple(some)))

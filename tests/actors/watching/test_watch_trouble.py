@@ -7,7 +7,6 @@ import errno
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline
 from lithos.actors.watching.watcher import LONGEST_PAUSE, TICK, Watcher
 from lithos.core.events import NOTE_CREATED
 from lithos.stores.notes.system_calls import KernelCalls
@@ -50,12 +49,9 @@ async def test_a_look_that_hung_for_hours_is_followed_by_the_next_within_a_minut
     watcher = Watcher(
         "poll",
         0.1,
-        house.catalogue,
-        house.files,
-        house.writer.mailbox,
         house.guard,
+        house.writer.mailbox,
         house.indexers,
-        Inline(),
         lambda _: None,
     )
     async with trio.open_nursery() as nursery:

@@ -17,6 +17,7 @@ from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.embedder import EmbedderUnavailable, load_embedder
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.vectors import VectorIndex
+from tests.fakes import subscribed
 from tests.servers import Lithos, refusal, serving
 
 QUERY = "striped zebra"
@@ -105,7 +106,7 @@ async def test_a_write_that_no_index_takes_is_stored_and_announced_later(
     """behaviour 63"""
     monkeypatch.setattr(lithos.actors.indexing.indexer, "REPAIR_DELAY", 0.01)
     async with serving(tmp_path) as lithos_:
-        with lithos_.server.broadcaster.subscribe() as listener:
+        with subscribed(lithos_.server.broadcaster) as listener:
             with failing(FulltextIndex, "apply"), failing(VectorIndex, "apply"):
                 answer = await lithos_.call("lithos_write", title="Zebra", content=TEXT, agent="a")
                 assert "stored" in refusal(answer, "internal_error")

@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import trio
+from attrs import frozen
 
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
+from lithos.config.catalogue import Config
+from lithos.config.sections import EventsConfig
 from lithos.core.events import EventDraft
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import ClaimAspect, CreateTask, PostFinding
 from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
 from lithos.services.tasks import retention as module
 from lithos.services.tasks.agents import Cursors
-from lithos.services.tasks.retention import Upkeep, UpkeepBounds
+from lithos.services.tasks.retention import Upkeep
 from lithos.stores.coordination.store import CoordinationStore
 from tests import upstream
 from tests.fakes import START, Clock, Inline, served
 
 pytestmark = pytest.mark.autojump
 DAY = timedelta(days=1)
+
+
+@frozen
+class Notes:
+    """The catalogue of a desk."""
+
+    desk: Desk
+
+    def __contains__(self, note_id: str) -> bool:
+        return note_id in self.desk.notes
+
+    def __iter__(self) -> Iterator[Any]:
+        return (MagicMock(note=MagicMock(author=name, contributors=())) for name in self.desk.writers)
 
 
 class Desk:
@@ -44,13 +61,14 @@ class Desk:
         self.notes = {"kept"}
         self.writers: set[str] = set()
         self.upkeep = Upkeep(
-            self.coordinator,
-            self.store.readable_old_rows(),
-            Inline(),
-            self.clock,
-            UpkeepBounds(**{"audit_days": 90, "audit_rows": 1000, "journal_size": journal} | bounds),
-            has_note=lambda note_id: note_id in self.notes,
-            writers=lambda: self.writers,
+            MagicMock(
+                coordinator=self.coordinator,
+                stores=MagicMock(coordination=self.store),
+                coordination_reading=Inline(),
+                settled=self.clock,
+                config=Config(events=EventsConfig(**{"audit_rows": 1000} | bounds)),
+                catalogue=Notes(self),
+            )
         )
 
     async def run(self, command: Any) -> Any:
@@ -154,7 +172,8 @@ def draft(text: str) -> EventDraft:
 
 async def test_the_journal_is_bounded_in_bytes_and_says_how_far_it_was_pruned(tmp_path: Path) -> None:
     """docs/spec/events-http.md §2: a position that was pruned gives a resync"""
-    async with desk_at(tmp_path, journal_bytes=1_000_000) as desk:
+    async with desk_at(tmp_path) as desk:
+        desk.upkeep.journal_bytes = 1_000_000
         seqs = [await desk.mailbox.ask(AppendEvents((draft("x" * 20_000),))) for _ in range(120)]
         await desk.upkeep.look()
         kept = desk.store.events_after(0)
@@ -180,7 +199,8 @@ async def test_a_journal_that_is_to_be_shorter_is_pruned_without_new_events(tmp_
 
 async def test_many_bytes_at_once_are_looked_at_before_the_time(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("lithos.actors.coordinating.coordinator.GROWTH", 300_000)
-    async with desk_at(tmp_path, journal_bytes=100_000) as desk, trio.open_nursery() as nursery:
+    async with desk_at(tmp_path) as desk, trio.open_nursery() as nursery:
+        desk.upkeep.journal_bytes = 100_000
         nursery.start_soon(desk.upkeep.run)
         await trio.sleep(module.FIRST + 1)
         before = trio.current_time()
