@@ -325,7 +325,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.notes.undo.UndoRun._tried": _CALL,
     "services.notes.undo.UndoRun._settled": _CALL,
     "services.notes.undo.UndoRun._began": _CALL,
-    "services.tasks.dossier._Tree._seen": _CALL,
+    "services.tasks.board._Tree._seen": _CALL,
     "services.notes.resources.Changes._followers": Bound(
         "sessions, `front.mcp.resources.MOST_LISTENERS`", "theirs"
     ),

@@ -41,13 +41,12 @@ from lithos.services.state import Gauges, ServerState
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
-from lithos.services.tasks.dossier import Dossiers
 from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.impact import Impact
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.history import HistoryUpkeep
-from lithos.services.upkeep.live_check import LiveCheck
+from lithos.services.upkeep.reconcile import LiveCheck
 from lithos.services.upkeep.samples import Samples
 
 
@@ -105,7 +104,6 @@ class Services:
         self.streams = EventStreams(actors.broadcaster, journal, reading)
         self.activity = Activity(actors.broadcaster, journal, reading)
         self.board = Board(actors)
-        self.dossiers = Dossiers(actors)
         self.timelines = Timelines(actors, self.access_log, self.history, self.learning)
         resources = Resources(actors, texts, self.knowledge, self.coordination)
         self.library = Library(resources, Changes(actors.broadcaster) if config.events.enabled else None)

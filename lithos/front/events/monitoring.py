@@ -33,7 +33,7 @@ from lithos.metrics import CONTENT_TYPE
 from lithos.services.importing.importing import Importing, NoImport
 from lithos.services.importing.records import Options, SourceEdge, batch_from_json, record_from_json
 from lithos.services.tasks.agents import AccessLog, with_titles
-from lithos.services.upkeep.live_check import LiveCheck
+from lithos.services.upkeep.reconcile import LiveCheck
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 

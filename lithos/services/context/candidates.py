@@ -47,16 +47,14 @@ class Found:
     keep: Callable[[frozenset[str]], Awaitable[bool]] = field(default=None, kw_only=True)
 
 
+@define(eq=False)
 class Candidates:
     """Finds them."""
 
-    def __init__(
-        self, retrieve: Retrieve, search: Search, catalogue: Catalogue, visibility: Visibility
-    ) -> None:
-        self._retrieve = retrieve
-        self._search = search
-        self._catalogue = catalogue
-        self._visibility = visibility
+    _retrieve: Retrieve
+    _search: Search
+    _catalogue: Catalogue
+    _visibility: Visibility
 
     @asynccontextmanager
     async def find(self, request: RetrieveRequest) -> AsyncIterator[Found]:

@@ -9,7 +9,7 @@ import json
 import ssl
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from attrs import frozen
@@ -52,14 +52,6 @@ class Completion:
 
     text: str
     tokens: int | None
-
-
-class Chat(Protocol):
-    """A language model that completes chats."""
-
-    async def complete(self, messages: Sequence[Message]) -> Completion:
-        """Raises `ChatFailed`."""
-        ...
 
 
 class ChatClient:

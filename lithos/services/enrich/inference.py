@@ -27,7 +27,7 @@ from lithos.core.learning.inference import (
     read_judgements,
 )
 from lithos.core.learning.memory import InferredEdge, RecordInference, SpendTokens
-from lithos.services.enrich.chat_client import Chat, ChatFailed, Completion
+from lithos.services.enrich.chat_client import ChatClient, ChatFailed, Completion
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.graph_search import Nearest
@@ -66,7 +66,7 @@ class _Question:
 class EdgeInference:
     """Infers the edges of one note at a time, within the budgets per drain and per day."""
 
-    def __init__(self, actors: Actors, chat: Chat, texts: NoteTexts, ledger: Learning) -> None:
+    def __init__(self, actors: Actors, chat: ChatClient, texts: NoteTexts, ledger: Learning) -> None:
         self._settings = actors.config.lcma.llm
         self._chat = chat
         self._catalogue = actors.catalogue

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.actors.actors import Actors
 from lithos.config.sections import LcmaConfig
@@ -85,27 +85,19 @@ GONE_NOTES: Final = 10_000
 PAGE: Final = 1_000
 
 
+@define(eq=False)
 class Retention:
     """Retention of `stats.db`: deletes what is too old or too much, one command after the other."""
 
-    def __init__(
-        self,
-        memory: Learning,
-        unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]],
-        clock: Callable[[], datetime],
-        *,
-        receipts_kept: int,
-        pair_days: float,
-        has_note: Callable[[str], bool] = lambda _: True,
-    ) -> None:
-        """`clock` is the settled one; 0 keeps all receipts, or all pairs."""
-        self._memory = memory
-        #: Which of some tasks are open, or were closed later than a moment.
-        self._unsettled = unsettled
-        self._clock = clock
-        self._receipts_kept = receipts_kept
-        self._pair_days = pair_days
-        self._has_note = has_note
+    _memory: Learning
+    #: Which of some tasks are open, or were closed later than a moment.
+    _unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]]
+    #: The settled one.
+    _clock: Callable[[], datetime]
+    #: 0 keeps all receipts, or all pairs.
+    _receipts_kept: int = field(kw_only=True)
+    _pair_days: float = field(kw_only=True)
+    _has_note: Callable[[str], bool] = field(default=lambda _: True, kw_only=True)
 
     def now(self) -> datetime:
         """The time that tells what is old."""

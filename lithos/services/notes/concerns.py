@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.notes.model import NoteWarning, WarningKind
@@ -51,27 +51,20 @@ class ConcernReport:
     named: Mapping[WarningKind, tuple[Concern, ...]]
 
 
+@define(eq=False)
 class Concerns:
     """Looks through the notes while `run` runs."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        warnings_of: WarningsOf,
-        clock: Callable[[], datetime],
-        named: int = NAMED,
-        settle: Settle = trio.lowlevel.checkpoint,
-    ) -> None:
-        """`settle` is awaited before each look: it gets `warnings_of` ready."""
-        self._catalogue = catalogue
-        self._warnings_of = warnings_of
-        self._clock = clock
-        self._named = named
-        self._settle = settle
-        self._report: ConcernReport | None = None
-        self._good_until = 0.0
-        self._wanted = trio.Event()
-        self._done = trio.Event()
+    _catalogue: Catalogue
+    _warnings_of: WarningsOf
+    _clock: Callable[[], datetime]
+    _named: int = NAMED
+    #: Awaited before each look: it gets `warnings_of` ready.
+    _settle: Settle = trio.lowlevel.checkpoint
+    _report: ConcernReport | None = field(default=None, init=False)
+    _good_until: float = field(default=0.0, init=False)
+    _wanted: trio.Event = field(factory=trio.Event, init=False)
+    _done: trio.Event = field(factory=trio.Event, init=False)
 
     async def report(self) -> ConcernReport | None:
         """What the last look found; None when there was none yet. Has the next one begin if it is due."""

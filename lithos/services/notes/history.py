@@ -6,12 +6,12 @@ Every read of the store runs in a worker thread, and so does the comparison of t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
 import attrs
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -90,13 +90,13 @@ class VersionDiff:
     diff: Diff
 
 
+@define(eq=False)
 class NoteHistory:
     """Reads what the history keeps; without a reader every question raises `HistoryDisabled`."""
 
-    def __init__(self, reader: HistoryReading | None, blocking: Blocking, catalogue: Catalogue) -> None:
-        self._reader = reader
-        self._blocking = blocking
-        self._catalogue = catalogue
+    _reader: HistoryReading | None
+    _blocking: Blocking
+    _catalogue: Catalogue
 
     def locate(self, note_id: str) -> Entry | None:
         """The note as it is now, None when it is deleted or unknown."""
@@ -125,30 +125,27 @@ class NoteHistory:
 
     async def at_version(self, note_id: str, version: int) -> KeptVersion:
         """The bytes of a version. Raises `VersionNotFound`, `DocNotFound`."""
-        reader = self._open()
-
-        def find() -> KeptVersion | None:
-            row = reader.row(note_id, version) if 0 < version <= _LARGEST else None
-            data = None if row is None else reader.content(note_id, version)
-            return None if row is None or data is None else KeptVersion(row, data)
-
-        found = await self._blocking.run(find)
-        if found is None:
-            raise await self._not_kept(note_id, f"version {version}")
-        return found
+        number = max(0, min(version, _LARGEST))  # no version has either
+        return await self._find(note_id, f"version {version}", lambda reader: reader.row(note_id, number))
 
     async def at_time(self, note_id: str, at: datetime) -> KeptVersion:
         """The version that was current then. Raises `VersionNotFound`, `DocNotFound`."""
+        wanted = f"version of {format_time(at)}"
+        return await self._find(note_id, wanted, lambda reader: reader.current_at(note_id, at))
+
+    async def _find(
+        self, note_id: str, wanted: str, look: Callable[[HistoryReading], VersionRow | None]
+    ) -> KeptVersion:
         reader = self._open()
 
         def find() -> KeptVersion | None:
-            row = reader.current_at(note_id, at)
+            row = look(reader)
             data = None if row is None else reader.content(note_id, row.version)
             return None if row is None or data is None else KeptVersion(row, data)
 
         found = await self._blocking.run(find)
         if found is None:
-            raise await self._not_kept(note_id, f"version of {format_time(at)}")
+            raise await self._not_kept(note_id, wanted)
         return found
 
     async def read(

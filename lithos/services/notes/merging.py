@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import attrs
+from attrs import define
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import MERGE, UpdateRequest, WriteOutcome
@@ -19,14 +20,14 @@ _LARGEST: Final = 2**63 - 1
 R = TypeVar("R", bound=UpdateRequest)
 
 
+@define(eq=False)
 class Merging:
     """Gives requests their base, from the history."""
 
-    def __init__(self, catalogue: Catalogue, history: HistoryReading | None, reading: Blocking) -> None:
-        """`history` is None where it is disabled; it is read with `reading`."""
-        self._catalogue = catalogue
-        self._history = history
-        self._reading = reading
+    _catalogue: Catalogue
+    #: None where it is disabled.
+    _history: HistoryReading | None
+    _reading: Blocking
 
     async def submit(self, request: R, submit: Callable[[R], Awaitable[WriteOutcome]]) -> WriteOutcome:
         """Submit a request; one that is to be merged, and is not current, with its base.

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 import attrs
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import RestoreNote, WriteOutcome
@@ -84,22 +84,15 @@ class _Merged:
     is_merged: bool = False
 
 
+@define(eq=False)
 class Restoring:
     """Brings earlier states of notes back."""
 
-    def __init__(
-        self,
-        history: NoteHistory,
-        knowledge: Knowledge,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-        blocking: Blocking,
-    ) -> None:
-        self._history = history
-        self._knowledge = knowledge
-        self._catalogue = catalogue
-        self._texts = texts
-        self._blocking = blocking
+    _history: NoteHistory
+    _knowledge: Knowledge
+    _catalogue: Catalogue
+    _texts: NoteTexts
+    _blocking: Blocking
 
     async def restore(self, request: RestoreRequest) -> Restored:
         """Restore a version; returns as `Knowledge.write` does.

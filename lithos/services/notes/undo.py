@@ -8,7 +8,7 @@ tools, so that the command line can undo over HTTP what the console undoes in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -112,36 +112,30 @@ async def plan_undo(
 
 async def _changes(tools: ToolCalls, agent: str, since: datetime) -> list[VersionRow]:
     """The changes of an agent, newest first, each once although more are made meanwhile."""
-    found: dict[tuple[Any, ...], VersionRow] = {}
-    offset = 0
-    while len(found) < MOST_CHANGES:
-        limit = min(PAGE, MOST_CHANGES - len(found))
-        asked = {"agent": agent, "since": format_time(since), "limit": limit, "offset": offset}
-        answer = await _call(tools, "lithos_history", asked)
-        for row in answer["versions"]:
-            found[row["id"], row["version"], row["op"], row["at"], row["path"]] = read_version(row)
-        offset += len(answer["versions"])
-        if not answer["versions"] or offset >= answer["total"]:
-            break
-    return list(found.values())
+    return await _list(tools, {"agent": agent, "since": format_time(since)}, lambda found: False)
 
 
 async def _versions_down_to(tools: ToolCalls, note_id: str, first: VersionRow | None) -> list[VersionRow]:
     """The versions of a note, newest first, down to the one before `first`."""
-    rows: dict[tuple[Any, ...], VersionRow] = {}
+    return await _list(tools, {"id": note_id}, lambda row: first is not None and row.version < first.version)
+
+
+async def _list(
+    tools: ToolCalls, asked: Mapping[str, Any], is_last: Callable[[VersionRow], bool]
+) -> list[VersionRow]:
+    """What `lithos_history` lists, each row once, page by page until one is the last that is wanted."""
+    found: dict[tuple[Any, ...], VersionRow] = {}
     offset = 0
-    while True:
-        asked = {"id": note_id, "limit": PAGE, "offset": offset}
-        answer = await _call(tools, "lithos_history", asked)
+    while len(found) < MOST_CHANGES:
+        limit = min(PAGE, MOST_CHANGES - len(found))
+        answer = await _call(tools, "lithos_history", {**asked, "limit": limit, "offset": offset})
         for row in answer["versions"]:
-            read = read_version({"id": note_id, **row})
-            rows[read.version, read.op, read.at, read.path] = read
+            read = read_version({**asked, **row})
+            found[read.note_id, read.version, read.op, read.at, read.path] = read
         offset += len(answer["versions"])
-        known = list(rows.values())
-        if not answer["versions"] or offset >= answer["total"]:
-            return known
-        if first is not None and known[-1].version < first.version:
-            return known
+        if not answer["versions"] or offset >= answer["total"] or is_last(read):
+            break
+    return list(found.values())
 
 
 async def _call(tools: ToolCalls, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

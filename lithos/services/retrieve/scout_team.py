@@ -12,7 +12,7 @@ from heapq import nsmallest
 from typing import Final, NamedTuple, TypeAlias
 
 import trio
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
@@ -47,16 +47,14 @@ def _as_found(hit: VectorHit) -> _Found:
     return _Found(hit.serial, hit.similarity, hit.chunk)
 
 
+@define(eq=False)
 class SearchScouts:
     """The scouts over the search indexes; both raise what their index raises."""
 
-    def __init__(
-        self, catalogue: Catalogue, fulltext: FulltextIndex, semantic: SemanticBackend, threshold: float
-    ) -> None:
-        self._catalogue = catalogue
-        self._fulltext = fulltext
-        self._semantic = semantic
-        self._threshold = threshold
+    _catalogue: Catalogue
+    _fulltext: FulltextIndex
+    _semantic: SemanticBackend
+    _threshold: float
 
     async def find_by_meaning(self, ask: Ask) -> Sequence[Candidate]:
         """The nearest `limit` notes that pass, of 3 x `limit` or as many as it takes.
@@ -130,11 +128,11 @@ _STALE: Final = 1.0
 _FRESH: Final = 0.5
 
 
+@define(eq=False)
 class NameScouts:
     """The scouts over the catalogue alone; none of them can fail."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    _catalogue: Catalogue
 
     async def find_by_name(self, ask: Ask) -> Sequence[Candidate]:
         """The note the query names as a wiki-link would, by its slug or the beginning of its id: 1.0."""

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Final
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.config.sections import SearchConfig
@@ -91,16 +91,14 @@ NOTHING_RANKED: Final = HybridRanking(
 )
 
 
+@define(eq=False)
 class Hybrid:
     """Ranks notes by words and meaning."""
 
-    def __init__(
-        self, nearest: Nearest, semantic: SemanticBackend, fulltext: FulltextIndex, settings: SearchConfig
-    ) -> None:
-        self._nearest = nearest
-        self._semantic = semantic
-        self._fulltext = fulltext
-        self._settings = settings
+    _nearest: Nearest
+    _semantic: SemanticBackend
+    _fulltext: FulltextIndex
+    _settings: SearchConfig
 
     def confidence(self, ranking: HybridRanking) -> float:
         """The probability from which on a note of a ranking is an answer."""

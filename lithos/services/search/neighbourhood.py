@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 import trio
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -255,13 +255,13 @@ class Neighbourhood:
     lines_left_out: int = 0
 
 
+@define(eq=False)
 class Neighbourhoods:
     """Finds the neighbourhoods of notes."""
 
-    def __init__(self, catalogue: Catalogue, edges: Edges, centrality: Centrality) -> None:
-        self._catalogue = catalogue
-        self._edges = edges
-        self._centrality = centrality
+    _catalogue: Catalogue
+    _edges: Edges
+    _centrality: Centrality
 
     async def around(self, starts: Sequence[str], depth: int, most: int = MOST_NOTES) -> Neighbourhood:
         """Notes at most `depth` steps (1..3) from these, which come first; unknown ones are left out."""

@@ -17,7 +17,7 @@ from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.notes.matching import check_metadata_match, has_tags, matches_metadata
 from lithos.core.tasks.commands import CompleteTask, Given, NextTask, TaskCommand
-from lithos.core.tasks.graph import Blocker
+from lithos.core.tasks.graph import Blocker, TaskGraph
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.services.retrieve.feedback import Feedback
 from lithos.stores.coordination.board_rows import Reader, RestingTask
@@ -215,34 +215,42 @@ class Coordination:
 
     async def ready(self, wanted: TaskFilter, page: Page, *, with_claims: bool) -> tuple[list[TaskView], int]:
         """A page of the ready tasks (open and without blockers), newest first, and how many there are."""
-        _check_filter(wanted)
-        _check_limit(page.limit)
         now = self._clock()
 
-        def read() -> tuple[list[TaskView], int]:
-            candidates = self._candidates(wanted)
-            graph = self._rows.graph_before(task.id for task in candidates)
+        def show(ready: Sequence[Task]) -> list[TaskView]:
             claims = self._rows.active_claims(now) if with_claims else {}
-            ready = [task for task in candidates if graph.is_ready(task, now)]
-            shown = page.of(ready)
-            views = [TaskView(task, claims.get(task.id, ()) if with_claims else None) for task in shown]
-            return views, len(ready)
+            return [TaskView(task, claims.get(task.id, ()) if with_claims else None) for task in ready]
 
-        return await self._read(read)
+        return await self._page(wanted, page, lambda graph, task: graph.is_ready(task, now), show)
 
     async def blocked(self, wanted: TaskFilter, page: Page) -> tuple[list[TaskView], int]:
         """A page of the blocked tasks with their blockers, newest first, and how many there are."""
-        _check_filter(wanted)
-        _check_limit(page.limit)
         now = self._clock()
 
+        def show(held: Sequence[Task]) -> list[TaskView]:
+            graph = self._rows.graph_before((task.id for task in held), transitively=True)
+            return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in held]
+
+        return await self._page(wanted, page, lambda graph, task: bool(graph.holders(task.id, now)), show)
+
+    async def _page(
+        self,
+        wanted: TaskFilter,
+        page: Page,
+        passes: Callable[[TaskGraph, Task], bool],
+        show: Callable[[Sequence[Task]], list[TaskView]],
+    ) -> tuple[list[TaskView], int]:
+        """A page of the open tasks of type `task` that pass, and how many do."""
+        _check_filter(wanted)
+        if page.limit < 1:
+            raise InvalidInput(f"limit must be at least 1, not {page.limit}.")
+
         def read() -> tuple[list[TaskView], int]:
-            candidates = self._candidates(wanted)
+            found = self._rows.tasks(status="open")
+            candidates = [task for task in found if task.task_type == "task" and wanted.passes(task)]
             graph = self._rows.graph_before(task.id for task in candidates)
-            held = [task for task in candidates if graph.holders(task.id, now)]
-            shown = page.of(held)
-            graph = self._rows.graph_before((task.id for task in shown), transitively=True)
-            return [TaskView(task, blockers=graph.blockers(task.id, now)) for task in shown], len(held)
+            passing = [task for task in candidates if passes(graph, task)]
+            return show(page.of(passing)), len(passing)
 
         return await self._read(read)
 
@@ -289,10 +297,6 @@ class Coordination:
         with honest_outcome("Look at the task again before you retry."):
             return await self._coordinator.mailbox.ask(command, within=COMMAND_DEADLINE)
 
-    def _candidates(self, wanted: TaskFilter) -> list[Task]:
-        found = self._rows.tasks(status="open")
-        return [task for task in found if task.task_type == "task" and wanted.passes(task)]
-
     async def _read(self, query: Callable[[], T]) -> T:
         def look() -> T:
             with self._rows.snapshot():
@@ -313,8 +317,3 @@ def _check_filter(wanted: TaskFilter) -> None:
     ):
         if value is not None and value not in known:
             raise InvalidInput(f"{name} must be one of {', '.join(known)}; not {value!r}.")
-
-
-def _check_limit(limit: int) -> None:
-    if limit < 1:
-        raise InvalidInput(f"limit must be at least 1, not {limit}.")

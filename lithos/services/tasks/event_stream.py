@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
@@ -340,13 +340,13 @@ def parse_position(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
+@define(eq=False)
 class EventStreams:
     """Opens streams over the journal and the broadcaster."""
 
-    def __init__(self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking) -> None:
-        self._broadcaster = broadcaster
-        self._store = store
-        self._reading = reading
+    _broadcaster: Broadcaster
+    _store: CoordinationStore
+    _reading: Blocking
 
     @property
     def head(self) -> int:

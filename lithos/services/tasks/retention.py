@@ -6,14 +6,15 @@ limit). Tasks and findings are kept: people and agents wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import trio
 
 from lithos.actors.actors import Actors
+from lithos.actors.blocking import slices
 from lithos.core.tasks.commands import (
     DropAgents,
     DropAudit,
@@ -29,8 +30,6 @@ from lithos.services.enrich.feed import survive
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.upkeep")
-
-T = TypeVar("T")
 
 #: Seconds that the start is left alone, and between two looks unless much is stored meanwhile.
 FIRST, INTERVAL = 20.0, 600.0
@@ -107,10 +106,10 @@ class Upkeep:
             return 0
         writers, dropped = self._writers(), 0
         idle = [agent for agent in surplus if agent.id not in writers]
-        for some in _slices(idle, ASKED):
+        async for some in slices(idle, ASKED):
             owners = await self._reading.run(partial(self._rows.owners, [agent.id for agent in some]))
             free = [agent for agent in some if agent.id not in owners]
-            for few in _slices(free, STEP):
+            async for few in slices(free, STEP):
                 dropped += await self._drop(DropAgents(tuple(few)))
         return dropped
 
@@ -122,7 +121,7 @@ class Upkeep:
     async def _forget_reads(self) -> int:
         gone = [note_id for note_id in self._coordinator.reads() if note_id not in self._catalogue]
         forgotten = gone[: max(0, len(gone) - GONE_NOTES)]
-        for some in _slices(forgotten, STEP):
+        async for some in slices(forgotten, STEP):
             await self._drop(ForgetReads(tuple(some)))
         return len(forgotten)
 
@@ -156,7 +155,3 @@ def surplus_agents(agents: Iterable[Agent], idle_before: datetime) -> list[Agent
         if agent.last_seen_at < idle_before or left < 0 or kept > AGENTS:
             surplus.append(agent)
     return surplus[::-1]
-
-
-def _slices(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (items[begin : begin + size] for begin in range(0, len(items), size))

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 import trio
+from attrs import define
 
 from lithos.actors.blocking import Blocking
 from lithos.core.history.versions import MOST_VERSIONS, VersionLimits, before, surplus_versions
@@ -28,22 +29,15 @@ STEP: Final = 200
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.05
 
 
+@define(eq=False)
 class HistoryUpkeep:
     """Prunes the store through the one thread that writes it (`writing`)."""
 
-    def __init__(
-        self,
-        store: HistoryStore,
-        writing: Blocking,
-        reading: Blocking,
-        clock: Callable[[], datetime],
-        limits: VersionLimits,
-    ) -> None:
-        self._store = store
-        self._writing = writing
-        self._reading = reading
-        self._clock = clock
-        self._limits = limits
+    _store: HistoryStore
+    _writing: Blocking
+    _reading: Blocking
+    _clock: Callable[[], datetime]
+    _limits: VersionLimits
 
     async def run(self) -> None:
         """Look periodically until cancelled."""

@@ -18,7 +18,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.core.findings import GRAPH, INDICES, PROVENANCE, CheckResult, Finding, ScopeResult, ok, warn
 from lithos.services.upkeep import checks_notes, checks_storage
 from lithos.services.upkeep.checks_notes import Look, look_aside, run_check
-from lithos.services.upkeep.live_check import LiveCheck
+from lithos.services.upkeep.reconcile import LiveCheck
 
 #: Seconds for one check.
 BOUND: Final = 15.0

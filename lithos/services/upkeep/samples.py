@@ -10,7 +10,7 @@ from resource import RUSAGE_SELF, getpagesize, getrusage
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.metrics import Metrics
@@ -61,24 +61,16 @@ class Totals:
     searches: tuple[tuple[float, float], ...]
 
 
+@define(eq=False)
 class Samples:
     """Takes a sample every `INTERVAL` while `run` runs; keeps the last `KEPT`."""
 
-    def __init__(
-        self,
-        metrics: Metrics,
-        reading: Blocking,
-        clock: Callable[[], datetime],
-        *,
-        head: Callable[[], int],
-        subscribers: Callable[[], int],
-    ) -> None:
-        self._metrics = metrics
-        self._reading = reading
-        self._clock = clock
-        self._head = head
-        self._subscribers = subscribers
-        self._kept: deque[Sample] = deque(maxlen=KEPT)
+    _metrics: Metrics
+    _reading: Blocking
+    _clock: Callable[[], datetime]
+    _head: Callable[[], int] = field(kw_only=True)
+    _subscribers: Callable[[], int] = field(kw_only=True)
+    _kept: deque[Sample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
 
     @property
     def taken(self) -> Sequence[Sample]:

@@ -117,18 +117,18 @@ async def test_the_trees_of_a_task_are_bounded_and_open_nothing_twice(tmp_path: 
         for number in range(90):
             await create(f"w{number}", joined)
 
-        (branch,) = (await lithos.server.dossiers.read(last)).waits_for
+        (branch,) = (await lithos.server.board.read(last)).waits_for
         depth = 1
         while branch.branches:
             (branch,), depth = branch.branches, depth + 1
         assert (depth, branch.is_cut, branch.task.title) == (5, True, "3")
-        left, right = (await lithos.server.dossiers.read(joined)).waits_for
+        left, right = (await lithos.server.board.read(joined)).waits_for
         assert [(one.task.title, one.is_again) for one in (*left.branches, *right.branches)] == [
             ("0", False), ("0", True),
         ]  # fmt: skip
-        assert len((await lithos.server.dossiers.read(joined)).waited_for_by) == 80
-        effects = await lithos.server.dossiers.effects(first)
+        assert len((await lithos.server.board.read(joined)).waited_for_by) == 80
+        effects = await lithos.server.board.effects(first)
         assert {one.title for one, _ in effects.direct} == {"1", "left", "right"}
         assert len(effects.behind) == 7 + 1 + 90
         with pytest.raises(TaskNotFound):
-            await lithos.server.dossiers.effects(MISSING_ID)
+            await lithos.server.board.effects(MISSING_ID)

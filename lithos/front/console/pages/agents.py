@@ -79,7 +79,7 @@ class AgentPages:
             rows=shown,
             held=held,
             recent=await parts.timelines.activity(parts.clock() - RECENT),
-            titles=await parts.dossiers.titles(
+            titles=await parts.board.titles(
                 [claim.task_id for one in shown for claim in held.get(one.id, ())[:2]]
             ),
             total=len(found),
@@ -113,7 +113,7 @@ class AgentPages:
             id=agent,
             known=known,
             claims=claims,
-            task_titles=await parts.dossiers.titles([*(one.task_id for one in claims), *_tasks_of(entries)]),
+            task_titles=await parts.board.titles([*(one.task_id for one in claims), *_tasks_of(entries)]),
             titles=cited | await self._console.titles(_notes_of(entries)),
             metadata=as_json(known.metadata if known else {}, LONGEST_METADATA),
             days=[(day, list(some)) for day, some in groupby(entries, lambda one: f"{one.at:%A, %-d %B %Y}")],
@@ -136,7 +136,7 @@ class AgentPages:
     async def _claims(self) -> dict[str, list[Claim]]:
         """The running claims by agent."""
         found: dict[str, list[Claim]] = {}
-        for held in await self._console.parts.dossiers.claims():
+        for held in await self._console.parts.board.claims():
             found.setdefault(held.claim.agent, []).append(held.claim)
         return found
 

@@ -25,8 +25,7 @@ from lithos.core.tasks.model import TASK_TYPES, aspect_key
 from lithos.front.console.console import Console, Form, Refused, given, given_offset
 from lithos.front.console.formats import as_json, readable, told, told_ids, whole
 from lithos.front.console.markdown import render_markdown
-from lithos.services.tasks.board import COLUMNS, BoardFilter
-from lithos.services.tasks.dossier import Effects
+from lithos.services.tasks.board import COLUMNS, BoardFilter, Effects
 from lithos.stores.coordination.board_rows import HeldClaim
 
 #: Cards of a column beside others, and alone.
@@ -179,7 +178,7 @@ class TaskPages:
 
     async def task(self, task_id: str) -> Any:
         """All that belongs to a task."""
-        found = await self._console.parts.dossiers.read(task_id)
+        found = await self._console.parts.board.read(task_id)
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
         if alone is not None and not findings:
@@ -265,7 +264,7 @@ class TaskPages:
 
     async def _closable(self, name: str, task_id: str) -> Effects:
         """The effects of closing a task that the person may close: their own, or any as `admin`."""
-        effects = await self._console.parts.dossiers.effects(task_id)
+        effects = await self._console.parts.board.effects(task_id)
         if not effects.task.is_open:
             raise Refused(f"The task is {effects.task.status} already; nothing was changed.", 409)
         self._console.demand_of(effects.task.created_by)
@@ -275,7 +274,7 @@ class TaskPages:
 
     async def ask_release(self, task_id: str) -> Any:
         """Whose work a release would stop."""
-        effects = await self._console.parts.dossiers.effects(task_id)
+        effects = await self._console.parts.board.effects(task_id)
         held = _held(effects.claims, request.args.get("aspect", ""))
         if held is None:
             raise Refused("Nobody holds this aspect any more: the claim was released or has expired.", 409)
