@@ -12,7 +12,7 @@ from lithos.stores.indexes.fulltext_query import Filters
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
-from lithos.tools.contract.rows import warning_row
+from lithos.tools.contract.rows import row_of
 
 #: Characters of a reason.
 REASON_SHOWN = 240
@@ -67,33 +67,25 @@ class ContextTool:
 
 def item_row(item: Item) -> dict[str, Any]:
     """One excerpt; long names are shortened as in the text."""
-    return {
-        "id": item.id,
-        "version": item.version,
-        "section": item.section
-        if len(item.section) <= 4 * SECTION_SHOWN
-        else item.section[: 4 * SECTION_SHOWN],
+    return row_of(item) | {
+        "section": item.section[: 4 * SECTION_SHOWN],
         "title": one_line(item.title, TITLE_SHOWN),
         "path": item.path if len(item.path) <= 4 * PATH_SHOWN else one_line(item.path, 4 * PATH_SHOWN),
-        "tokens": item.tokens,
-        "score": item.score,
         "reason": one_line(item.reason, REASON_SHOWN),
     }
 
 
 def left_out_row(left: LeftOut) -> dict[str, Any]:
     """A candidate that is not in the text; `tokens` of its whole content, about."""
-    return {
-        "id": left.id,
+    return row_of(left) | {
         "title": one_line(left.title, TITLE_SHOWN),
-        "tokens": left.tokens,
         "reason": one_line(left.reason, REASON_SHOWN),
     }
 
 
 def about_row(about: AboutNote) -> dict[str, Any]:
     """A warning, and which note it is about."""
-    return warning_row(about.warning) | {
+    return row_of(about.warning) | {
         "note_id": about.note_id,
         "note_title": one_line(about.note_title, TITLE_SHOWN),
     }

@@ -17,9 +17,9 @@ from lithos.core.learning.edges import (
     UpsertEdge,
     check_resolution,
 )
-from lithos.core.learning.memory import NodeStats, SurfacedConflict
+from lithos.core.learning.memory import NodeStats
 from lithos.core.learning.questions import RememberedQuestion
-from lithos.core.times import format_optional, format_time
+from lithos.core.times import format_optional
 from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, RetrieveRequest
@@ -28,7 +28,7 @@ from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import search_row, sliced_rows
+from lithos.tools.contract.rows import row_of, search_row, sliced_rows
 from lithos.tools.contract.warnings import Veil
 
 #: Who is recorded for an edge that nobody signed.
@@ -101,21 +101,7 @@ class ConflictResolveTool:
 
 def edge_row(edge: Edge) -> dict[str, Any]:
     """An edge on the wire."""
-    return {
-        "edge_id": edge.id,
-        "id": edge.id,
-        "from_id": edge.from_id,
-        "to_id": edge.to_id,
-        "type": edge.type,
-        "weight": edge.weight,
-        "namespace": edge.namespace,
-        "created_at": format_time(edge.created_at),
-        "updated_at": format_time(edge.updated_at),
-        "provenance_actor": edge.provenance_actor,
-        "provenance_type": edge.provenance_type,
-        "evidence": edge.evidence,
-        "conflict_state": edge.conflict_state,
-    }
+    return {"edge_id": edge.id, **row_of(edge)}
 
 
 @tool("lithos_node_stats", "standard", "RI", place=25)
@@ -133,29 +119,12 @@ class NodeStatsTool:
         stats = stored.get(self.node_id) or NodeStats(node_id=self.node_id)
         questions = await using.learning.questions_of(self.node_id, MOST_QUESTIONS)
         if not questions:
-            return stats_row(stats)
+            return row_of(stats)
         entry = using.catalogue.get(self.node_id)
         is_private = entry is None or entry.note.access_scope == PRIVATE
-        return stats_row(stats) | {
+        return row_of(stats) | {
             "cited_for": [question_row(each, is_private=is_private) for each in questions]
         }
-
-
-def stats_row(stats: NodeStats) -> dict[str, Any]:
-    """Node statistics on the wire."""
-    return {
-        "node_id": stats.node_id,
-        "salience": stats.salience,
-        "retrieval_count": stats.retrieval_count,
-        "cited_count": stats.cited_count,
-        "last_retrieved_at": format_optional(stats.last_retrieved_at),
-        "last_used_at": format_optional(stats.last_used_at),
-        "ignored_count": stats.ignored_count,
-        "misleading_count": stats.misleading_count,
-        "decay_rate": stats.decay_rate,
-        "spaced_rep_strength": stats.spaced_rep_strength,
-        "last_decay_applied_at": format_optional(stats.last_decay_applied_at),
-    }
 
 
 def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str, Any]:
@@ -216,7 +185,7 @@ class RetrieveTool:
             "failed_scouts": list(answer.failed_scouts),
         }
         if answer.conflicts is not None:
-            result["conflicts"] = [conflict_row(each) for each in answer.conflicts]
+            result["conflicts"] = [row_of(each) for each in answer.conflicts]
         return result
 
     def _veil(self, catalogue: Catalogue) -> Veil:
@@ -235,14 +204,4 @@ def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:
         "scouts": list(result.scouts),
         "salience": traits.salience,
         "usage_score": traits.usage,
-    }
-
-
-def conflict_row(conflict: SurfacedConflict) -> dict[str, Any]:
-    """One contradiction."""
-    return {
-        "edge_id": conflict.edge_id,
-        "from_id": conflict.from_id,
-        "to_id": conflict.to_id,
-        "conflict_state": conflict.conflict_state,
     }

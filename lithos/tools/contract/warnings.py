@@ -11,7 +11,7 @@ import trio
 
 from lithos.catalogue.lineage import Lineage
 from lithos.core.notes.trust import NoteWarning
-from lithos.tools.contract.rows import warning_row
+from lithos.tools.contract.rows import row_of
 
 #: Seconds of looking after which others may run.
 TURN: Final = 0.002
@@ -39,7 +39,7 @@ class Warner:
             if found:
                 told = found if veil is None else [each for one in found if (each := veil(one)) is not None]
                 if told:
-                    row["warnings"] = [*map(warning_row, told), *row.get("warnings", ())]
+                    row["warnings"] = [*map(row_of, told), *row.get("warnings", ())]
             if time.perf_counter() - began > TURN:
                 await trio.lowlevel.checkpoint()
                 began = time.perf_counter()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lithos.core.errors import InvalidInput
-from lithos.core.times import format_time
 from lithos.services.tasks.impact import Affected
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import LOOKUP, NAME, TITLE
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import linked_row
+from lithos.tools.contract.rows import linked_row, row_of
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
 ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
@@ -66,14 +65,8 @@ def _answer(found: Affected) -> dict[str, Any]:
             }
             for each in found.dependents
         ],
-        "tasks": [
-            {"task_id": task.task_id, "title": task.title, "status": task.status, "how": task.how}
-            for task in found.tasks
-        ],
-        "readers": [
-            {"agent": each.agent, "last_read_at": format_time(each.last_read_at), "reads": each.reads}
-            for each in found.readers
-        ],
+        "tasks": [row_of(task) for task in found.tasks],
+        "readers": [row_of(each) for each in found.readers],
         "task_ids": list(found.task_ids),
         "truncated": not found.is_whole,
         **linked_row(found.linked),

@@ -8,7 +8,7 @@ from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, so
 from lithos.tools.contract.bounds import CONTENT, LOOKUP, NAME, PATH, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import edit_row
+from lithos.tools.contract.rows import edit_row, outcome_row
 
 
 @tool("lithos_note_edit", "standard", "D", place=41, counts="edit")
@@ -52,13 +52,9 @@ class NoteMoveTool:
 
     async def answer(self, using: Services) -> Answer:
         moved = await using.moving.move(as_command(MoveNote, self, source=source_of(self.undo)))
-        answer = {
-            "status": moved.outcome.status,
-            "id": moved.outcome.id,
-            "path": moved.outcome.path,
-            "version": moved.outcome.version,
-            "rewritten": list(moved.rewritten),
-        }
+        answer = outcome_row(moved.outcome)
+        del answer["warnings"]
+        answer["rewritten"] = list(moved.rewritten)
         if moved.left:
             answer["warnings"] = [
                 f"The links in {note_id} could not be rewritten yet: its file cannot be written. "

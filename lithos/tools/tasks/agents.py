@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.core.tasks.model import Agent
-from lithos.core.times import format_time
 from lithos.tools.contract.arguments import argument, read_time
 from lithos.tools.contract.bounds import LOOKUP, METADATA, NAME
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
+from lithos.tools.contract.rows import row_of
 
 
 @tool("lithos_agent_register", "standard", "I", place=13, of="tasks")
@@ -34,7 +34,7 @@ class AgentInfoTool:
 
     async def answer(self, using: Services) -> Answer:
         agent = using.agents.get(self.id)
-        return None if agent is None else _row(agent)
+        return None if agent is None else row_of(agent)
 
 
 @tool("lithos_agent_list", "standard", "RI", place=15, paged=Paged(rows=("agents",)), of="tasks")
@@ -50,20 +50,9 @@ class AgentListTool:
 
 
 def _list_row(agent: Agent) -> dict[str, Any]:
-    row = _row(agent)
+    row = row_of(agent)
     order = ("id", "name", "type", "last_seen_at", "first_seen_at", "metadata")
     return {key: row[key] for key in order}
-
-
-def _row(agent: Agent) -> dict[str, Any]:
-    return {
-        "id": agent.id,
-        "name": agent.name,
-        "type": agent.type,
-        "first_seen_at": format_time(agent.first_seen_at),
-        "last_seen_at": format_time(agent.last_seen_at),
-        "metadata": dict(agent.metadata),
-    }
 
 
 @tool("lithos_stats", "standard", "RI", place=28)

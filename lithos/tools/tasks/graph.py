@@ -19,7 +19,7 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import edge_row, sliced_rows, task_record, view_rows
+from lithos.tools.contract.rows import edge_row, row_of, sliced_rows, view_rows
 from lithos.tools.tasks.tasks import HELP_AGENT, HELP_MATCH, HELP_PROJECT, HELP_SKIP, HELP_TAGS, HELP_TASK
 
 
@@ -30,7 +30,7 @@ class TaskGetTool:
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        return {"task": task_record(await using.coordination.get(self.task_id))}
+        return {"task": row_of(await using.coordination.get(self.task_id))}
 
 
 @tool("lithos_task_reopen", "full", "I", place=31, paged=Paged(beside=("reblocked",)), of="tasks")
@@ -89,7 +89,7 @@ class TaskChildrenTool:
         found = await using.coordination.children(
             self.task_id, recursive=self.recursive, include_closed=self.include_closed
         )
-        return {"tasks": await sliced_rows(found, task_record)}
+        return {"tasks": await sliced_rows(found, row_of)}
 
 
 @tool("lithos_task_edge_upsert", "full", "I", place=35, of="tasks")

@@ -34,7 +34,7 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import finding_row, given_row, grant_row, sliced_rows, view_rows
+from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows, view_rows
 
 #: What parameters of several tools are for.
 HELP_TASK = "Task id."
@@ -247,4 +247,4 @@ class FindingListTool:
 
     async def answer(self, using: Services) -> Answer:
         found = await using.coordination.findings(self.task_id, read_time("since", self.since))
-        return {"findings": await sliced_rows(found, finding_row)}
+        return {"findings": await sliced_rows(found, row_of)}
