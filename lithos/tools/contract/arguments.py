@@ -16,6 +16,7 @@ import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -142,46 +143,6 @@ def note_paths(cls: type[Any]) -> dict[str, str]:
     }
 
 
-@functools.cache
-def _kinds_of(cls: type) -> Mapping[str, Any]:
-    """The plain type of each parameter, by name: reflection that takes a third of a start if done again."""
-    return {name: _kind(hint) for name, hint in get_type_hints(cls).items()}
-
-
-@functools.cache
-def schema_of(cls: type, *, is_paged: bool = False) -> Mapping[str, Any]:
-    """The input schema of an arguments class; `is_paged`: with `offset`. One object for all callers.
-
-    Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
-    """
-    paths = note_paths(cls)
-    kinds = _kinds_of(cls)
-    properties: dict[str, Any] = {}
-    required: list[str] = []
-    for attribute in attrs.fields(cls):
-        if not attribute.metadata["is_listed"]:
-            continue
-        schema = dict(_SCHEMA_TYPES[kinds[attribute.name]])
-        schema["description"] = attribute.metadata["description"]
-        if attribute.metadata["one_of"]:
-            schema["enum"] = list(attribute.metadata["one_of"])
-        is_subject = attribute.name in _SUBJECT and attribute.name in paths
-        if attribute.default is attrs.NOTHING:
-            required += [] if is_subject else [attribute.name]
-        elif attribute.default is not None and attribute.default != ():
-            schema["default"] = attribute.default
-        properties[attribute.name] = schema
-        if is_subject:
-            told = f"Instead of {attribute.name}."
-            properties[paths[attribute.name]] = {"type": "string", "description": told}
-    if is_paged:
-        properties.setdefault(_OFFSET, {"type": "integer", "description": "Skip rows."})
-    result: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if required:
-        result["required"] = required
-    return result
-
-
 def read_title(title: str) -> str:
     """A title on one line, without markup; raises `InvalidInput` for one of more than 1,000 characters."""
     check_text("title", title, TITLE)
@@ -233,12 +194,6 @@ class NotePath:
         return {**given, self.id_name: note_id}
 
 
-@functools.cache
-def reader_of(cls: type, *, is_paged: bool = False) -> ArgumentReader:
-    """The reader of an arguments class, made once a process."""
-    return ArgumentReader(cls, is_paged=is_paged)
-
-
 class ArgumentReader:
     """Reads the arguments of one class; the reflection is done once.
 
@@ -248,9 +203,10 @@ class ArgumentReader:
     """
 
     def __init__(self, cls: type, *, is_paged: bool = False) -> None:
-        kinds = _kinds_of(cls)
         self._cls = cls
-        self._readers = {each.name: (_READERS[kinds[each.name]], each) for each in attrs.fields(cls)}
+        self._is_paged = is_paged
+        self._kinds = {name: _kind(hint) for name, hint in get_type_hints(cls).items()}
+        self._readers = {each.name: (_READERS[self._kinds[each.name]], each) for each in attrs.fields(cls)}
         #: The parameters that name the calling agent, and those that only Lithos itself may give.
         self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
@@ -263,6 +219,34 @@ class ArgumentReader:
     def skips(self) -> bool:
         """True when the tool itself skips what `offset` says."""
         return _OFFSET in self._readers
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The input schema, with `offset` where the tool answers in pages. One object for all callers.
+
+        Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
+        """
+        paths = {name: path for path, name in self._paths.items() if name in _SUBJECT}
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        for _, each in self._readers.values():
+            if not each.metadata["is_listed"]:
+                continue
+            schema = {**_SCHEMA_TYPES[self._kinds[each.name]], "description": each.metadata["description"]}
+            if each.metadata["one_of"]:
+                schema["enum"] = list(each.metadata["one_of"])
+            if each.default is attrs.NOTHING:
+                required += [] if each.name in paths else [each.name]
+            elif each.default is not None and each.default != ():
+                schema["default"] = each.default
+            properties[each.name] = schema
+            if each.name in paths:
+                told = f"Instead of {each.name}."
+                properties[paths[each.name]] = {"type": "string", "description": told}
+        if self._is_paged:
+            properties.setdefault(_OFFSET, {"type": "integer", "description": "Skip rows."})
+        result = {"type": "object", "properties": properties, "additionalProperties": False}
+        return {**result, "required": required} if required else result
 
     def read(self, given: Mapping[str, Any]) -> Any:
         """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
