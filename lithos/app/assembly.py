@@ -58,7 +58,7 @@ from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.transformer import load_transformer
 from lithos.tools.contract.declaring import Services
 from lithos.tools.contract.registry import ToolMeter, Tools
-from lithos.tools.contract.warnings import Warner
+from lithos.tools.contract.rows import Warner
 
 
 class Assembly:

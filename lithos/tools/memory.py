@@ -28,8 +28,7 @@ from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of, search_row, sliced_rows
-from lithos.tools.contract.warnings import Veil
+from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows
 
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
@@ -76,8 +75,7 @@ class EdgeListTool:
     namespace: str | None = argument("Only this namespace.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        wanted = EdgeFilter(from_id=self.from_id, to_id=self.to_id, type=self.type, namespace=self.namespace)
-        rows = await sliced_rows(await using.edges.list_edges(wanted), edge_row)
+        rows = await sliced_rows(await using.edges.list_edges(as_command(EdgeFilter, self)), edge_row)
         return {"edges": rows, "results": rows}
 
 
@@ -158,21 +156,20 @@ class RetrieveTool:
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
-    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
-        answer = await using.retrieve.retrieve(
-            as_command(
-                RetrieveRequest,
-                self,
-                limit=max(1, self.limit) + self.offset,
-                namespaces=self.namespace_filter or None,
-                max_context_nodes=self.max_context_nodes or None,
-                filters=Filters(tags=self.tags or (), path_prefix=self.path_prefix or None),
-            )
+        request = as_command(
+            RetrieveRequest,
+            self,
+            limit=max(1, self.limit) + self.offset,
+            namespaces=self.namespace_filter or None,
+            max_context_nodes=self.max_context_nodes or None,
+            filters=as_command(Filters, self),
         )
+        answer = await using.retrieve.retrieve(request)
         now = using.clock()
         rows = [retrieve_row(each, now) for each in answer.results[self.offset :]]
         await using.warner.warn(((row["id"], row) for row in rows), self._veil(using.catalogue))

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lithos.services.tasks.agents import Agents
     from lithos.services.tasks.coordination import Coordination
     from lithos.services.tasks.impact import Impact
-    from lithos.tools.contract.warnings import Warner
+    from lithos.tools.contract.rows import Warner
 
 Profile = Literal["core", "standard", "full"]
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")

@@ -1,4 +1,4 @@
-"""The tool of related notes: links, provenance, typed edges (`lithos_related`)."""
+"""What is around a note: links, provenance, typed edges, and what rests on it, to be quarantined."""
 
 from __future__ import annotations
 
@@ -6,13 +6,76 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from lithos.catalogue.catalogue import Entry
+from lithos.core.errors import InvalidInput
 from lithos.services.notes.relations import SECTIONS, Related
-from lithos.tools.contract.arguments import argument
-from lithos.tools.contract.bounds import FILTERS, LOOKUP
+from lithos.services.tasks.impact import Affected
+from lithos.tools.contract.arguments import argument, check_choice
+from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
-from lithos.tools.contract.rows import sliced_rows
+from lithos.tools.contract.rows import linked_row, row_of, sliced_rows
 from lithos.tools.memory import edge_row
+
+PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
+ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
+
+
+@tool(
+    "lithos_impact",
+    "standard",
+    place=43,
+    paged=Paged(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
+    preview=("action", PREVIEW),
+)
+class ImpactTool:
+    """What rests on a note: notes, tasks, readers; quarantine it if it is wrong."""
+
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
+    action: str = argument("preview changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP)
+    agent: str | None = argument("Your id, unless preview.", None, bound=NAME)
+    reason: str | None = argument("Why quarantine.", None, bound=TITLE)
+    open_tasks: bool = argument("quarantine: open tasks to verify its dependents.", False)
+
+    async def answer(self, using: Services) -> Answer:
+        check_choice("action", self.action, ACTIONS)
+        if self.open_tasks and self.action != QUARANTINE:
+            raise InvalidInput(
+                f"open_tasks goes with action=quarantine only: {self.action} opens no tasks. Leave it out."
+            )
+        if self.action == PREVIEW:
+            return _answer(await using.impact.preview(self.id))
+        if self.agent is None:
+            raise InvalidInput(f"action={self.action} needs agent: give your agent id.")
+        if self.action == CLEAR:
+            return _answer(await using.impact.clear(self.id, self.agent))
+        if self.reason is None:
+            raise InvalidInput("action=quarantine needs reason: say what is wrong with the note.")
+        return _answer(
+            await using.impact.quarantine(self.id, self.agent, self.reason, open_tasks=self.open_tasks)
+        )
+
+
+def _answer(found: Affected) -> dict[str, Any]:
+    return {
+        "id": found.entry.note.id,
+        "status": found.entry.note.status,
+        "dependents": [
+            {
+                "id": each.entry.note.id,
+                "title": each.entry.note.title,
+                "path": each.entry.path,
+                "distance": each.distance,
+                "via": each.via,
+            }
+            for each in found.dependents
+        ],
+        "tasks": [row_of(task) for task in found.tasks],
+        "readers": [row_of(each) for each in found.readers],
+        "task_ids": list(found.task_ids),
+        "truncated": not found.is_whole,
+        **linked_row(found.linked),
+    }
+
 
 _SECTIONS: Final = Paged(
     rows=(
@@ -56,11 +119,11 @@ def _sections(related: Related) -> dict[str, Any]:
     links, provenance = related.links, related.provenance
     sections: dict[str, Any] = {}
     if links is not None:
-        sections["links"] = {"outgoing": _rows(links.outgoing), "incoming": _rows(links.incoming)}
+        sections["links"] = {"outgoing": entry_rows(links.outgoing), "incoming": entry_rows(links.incoming)}
     if provenance is not None:
         sections["provenance"] = {
-            "sources": _rows(provenance.sources),
-            "derived": _rows(provenance.derived),
+            "sources": entry_rows(provenance.sources),
+            "derived": entry_rows(provenance.derived),
             "unresolved_sources": list(provenance.unresolved),
         }
     return sections
@@ -76,7 +139,8 @@ def _shown(answer: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from ((row["from_id"], row) for row in edges.get("incoming", ()))
 
 
-def _rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def entry_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """Notes by id and title."""
     return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]
 
 
