@@ -64,160 +64,84 @@ class CarriedTable:
 EPOCH_TEXT: Final = "1970-01-01T00:00:00.000000+00:00"
 
 
-def _time(name: str, *, needed: bool = False) -> Column:
-    return Column(name, "time", EPOCH_TEXT if needed else None)
+def _table(name: str, database: Database, columns: str, keys: int = 1, unique: str = "") -> CarriedTable:
+    """A table from its columns in words: `name`, `name:kind`, and with `=` what stands for NULL.
+
+    The kind is `text`, unless another is said; `note` is a text that is the id of a note. A time without a
+    default behind its `=` was at `EPOCH_TEXT`.
+    """
+    found: list[Column] = []
+    for word in columns.split():
+        said, equals, default = word.partition("=")
+        column, _, kind = said.partition(":")
+        if kind == "time":
+            found.append(Column(column, "time", EPOCH_TEXT if equals else None))
+        elif kind == "whole":
+            found.append(Column(column, "whole", int(default)))
+        elif kind == "number":
+            found.append(Column(column, "number", float(default)))
+        else:
+            found.append(Column(column, "text", default if equals else None, is_note=kind == "note"))
+    return CarriedTable(name, database, tuple(found), keys, tuple(unique.split()))
 
 
-def _whole(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, "whole", 0) for name in names)
-
-
-def _needed(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, default="") for name in names)
-
-
-def _note(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, default="", is_note=True) for name in names)
-
-
-def _texts(*names: str) -> tuple[Column, ...]:
-    return tuple(map(Column, names))
-
-
-AGENTS: Final = CarriedTable(
-    "agents",
-    "coordination.db",
-    (
-        *_needed("id"),
-        *_texts("name", "type"),
-        _time("first_seen_at"),
-        _time("last_seen_at"),
-        Column("metadata", default="{}"),
-    ),
+AGENTS: Final = _table(
+    "agents", "coordination.db", "id= name type first_seen_at:time last_seen_at:time metadata={}"
 )
-TASKS: Final = CarriedTable(
+TASKS: Final = _table(
     "tasks",
     "coordination.db",
-    (
-        *_needed("id", "title"),
-        *_texts("description"),
-        Column("status", default="open"),
-        Column("task_type", default="task"),
-        Column("created_by", default=UNKNOWN_AGENT),
-        _time("created_at", needed=True),
-        Column("tags", default="[]"),
-        *_texts("outcome"),
-        _time("resolved_at"),
-        Column("metadata", default="{}"),
-    ),
+    f"id= title= description status=open task_type=task created_by={UNKNOWN_AGENT} created_at:time= tags=[] "
+    "outcome resolved_at:time metadata={}",
 )
-TASK_EDGES: Final = CarriedTable(
+TASK_EDGES: Final = _table(
     "task_edges",
     "coordination.db",
-    (
-        *_needed("from_task_id", "to_task_id", "type"),
-        Column("metadata", default="{}"),
-        Column("created_by", default=UNKNOWN_AGENT),
-        _time("created_at", needed=True),
-    ),
+    f"from_task_id= to_task_id= type= metadata={{}} created_by={UNKNOWN_AGENT} created_at:time=",
     keys=3,
 )
-CLAIMS: Final = CarriedTable(
-    "claims",
-    "coordination.db",
-    (
-        *_needed("task_id", "aspect", "agent"),
-        _time("claimed_at", needed=True),
-        _time("expires_at", needed=True),
-    ),
-    keys=2,
+CLAIMS: Final = _table(
+    "claims", "coordination.db", "task_id= aspect= agent= claimed_at:time= expires_at:time=", keys=2
 )
-FINDINGS: Final = CarriedTable(
-    "findings",
-    "coordination.db",
-    (
-        *_needed("id", "task_id", "agent", "summary"),
-        Column("knowledge_id", is_note=True),
-        _time("created_at", needed=True),
-    ),
+FINDINGS: Final = _table(
+    "findings", "coordination.db", "id= task_id= agent= summary= knowledge_id:note created_at:time="
 )
 #: The first column is the id of the row at the source, which it does not keep here.
-ACCESSES: Final = CarriedTable(
+ACCESSES: Final = _table(
     "access_log",
     "coordination.db",
-    (
-        *_whole("id"),
-        Column("agent_id", default=UNKNOWN_AGENT),
-        *_note("doc_id"),
-        *_needed("operation"),
-        _time("timestamp", needed=True),
-    ),
+    f"id:whole=0 agent_id={UNKNOWN_AGENT} doc_id:note= operation= timestamp:time=",
 )
-EDGES: Final = CarriedTable(
+EDGES: Final = _table(
     "edges",
     "edges.db",
-    (
-        *_needed("edge_id"),
-        *_note("from_id", "to_id"),
-        *_needed("type"),
-        Column("weight", "number", 1.0),
-        Column("namespace", default="default"),
-        _time("created_at", needed=True),
-        _time("updated_at", needed=True),
-        *_texts("provenance_actor", "provenance_type", "evidence", "conflict_state"),
-    ),
-    unique=("from_id", "to_id", "type", "namespace"),
+    "edge_id= from_id:note= to_id:note= type= weight:number=1.0 namespace=default created_at:time= "
+    "updated_at:time= provenance_actor provenance_type evidence conflict_state",
+    unique="from_id to_id type namespace",
 )
-_STATS: Final[Mapping[str, tuple[int, tuple[Column, ...]]]] = {
+#: The tables of `stats.db`: how many columns are the key, and the columns.
+_STATS: Final[Mapping[str, tuple[int, str]]] = {
     "node_stats": (
         1,
-        (
-            *_note("node_id"),
-            Column("salience", "number", 0.5),
-            *_whole("retrieval_count"),
-            _time("last_retrieved_at"),
-            _time("last_used_at"),
-            *_whole("ignored_count", "misleading_count"),
-            Column("decay_rate", "number", 0.0),
-            Column("spaced_rep_strength", "number", 0.0),
-            *_whole("cited_count"),
-            _time("last_decay_applied_at"),
-        ),
+        "node_id:note= salience:number=0.5 retrieval_count:whole=0 last_retrieved_at:time last_used_at:time "
+        "ignored_count:whole=0 misleading_count:whole=0 decay_rate:number=0.0 "
+        "spaced_rep_strength:number=0.0 cited_count:whole=0 last_decay_applied_at:time",
     ),
-    "coactivation": (
-        3,
-        (*_note("node_id_a", "node_id_b"), *_needed("namespace"), *_whole("count"), _time("last_at")),
-    ),
+    "coactivation": (3, "node_id_a:note= node_id_b:note= namespace= count:whole=0 last_at:time"),
     "receipts": (
         1,
-        (
-            *_needed("id"),
-            _time("ts", needed=True),
-            *_needed("query"),
-            *_whole("limit"),
-            *_texts("namespace_filter", "scouts_fired"),
-            *_whole("candidates_considered"),
-            *_texts("final_nodes", "conflicts_surfaced"),
-            *_whole("surface_conflicts"),
-            Column("temperature", "number", 0.0),
-            *_whole("terrace_reached"),
-            *_texts("agent_id", "task_id"),
-        ),
+        "id= ts:time= query= limit:whole=0 namespace_filter scouts_fired candidates_considered:whole=0 "
+        "final_nodes conflicts_surfaced surface_conflicts:whole=0 temperature:number=0.0 "
+        "terrace_reached:whole=0 agent_id task_id",
     ),
     "working_memory": (
         2,
-        (
-            *_needed("task_id"),
-            *_note("node_id"),
-            *_whole("activation_count"),
-            _time("first_seen_at"),
-            _time("last_seen_at"),
-            *_texts("last_receipt_id"),
-        ),
+        "task_id= node_id:note= activation_count:whole=0 first_seen_at:time last_seen_at:time "
+        "last_receipt_id",
     ),
-    "task_consolidation_log": (1, (*_needed("task_id"), _time("consolidated_at"))),
-    "consolidation_edge_ops": (3, (*_needed("task_id"), *_note("from_id", "to_id"), _time("applied_at"))),
-    "consolidation_salience_ops": (2, (*_needed("task_id"), *_note("node_id"), _time("applied_at"))),
+    "task_consolidation_log": (1, "task_id= consolidated_at:time"),
+    "consolidation_edge_ops": (3, "task_id= from_id:note= to_id:note= applied_at:time"),
+    "consolidation_salience_ops": (2, "task_id= node_id:note= applied_at:time"),
 }
 #: In the order in which they are carried.
 TABLES: Final[Mapping[str, CarriedTable]] = {
@@ -230,7 +154,7 @@ TABLES: Final[Mapping[str, CarriedTable]] = {
         FINDINGS,
         ACCESSES,
         EDGES,
-        *(CarriedTable(name, "stats.db", columns, keys) for name, (keys, columns) in _STATS.items()),
+        *(_table(name, "stats.db", columns, keys) for name, (keys, columns) in _STATS.items()),
     )
 }
 
