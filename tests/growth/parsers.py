@@ -573,9 +573,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "inference.build_messages": lambda t: inference.count_most_tokens(
         inference.build_messages(inference.Passage(_ID, t, t), [inference.Passage(_ID, t, t)])
     ),
-    "inference.read_judgements": lambda t: inference.read_judgements(t, _ID, [_ID], 0.5),
-    "inference.read_judgements in a fence": lambda t: inference.read_judgements(
-        f"```json\n{t}\n```", _ID, [_ID], 0.5
+    "inference.read_edges": lambda t: inference.read_edges(t, _ID, [_ID], 0.5, namespace=_ID, model=_ID),
+    "inference.read_edges in a fence": lambda t: inference.read_edges(
+        f"```json\n{t}\n```", _ID, [_ID], 0.5, namespace=_ID, model=_ID
     ),
     "links.scan_links": links.scan_links,
     "links.scan_targets": links.scan_targets,

@@ -43,7 +43,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "adds numbers by id": ("match.word_features", "ranking.merge", "ranking.ground_scores"),
     "keeps what it is given": (
         "findings.ok", "findings.warn", "findings.fail", "findings.ScopeResult.of_json",
-        "edges.announce_edge", "inference.make_edges",
+        "edges.announce_edge",
     ),
     "joins a few names": ("findings.name_some",),
     "ignored.Ignored.covers": ("ignored.Ignored.covers_folder",),

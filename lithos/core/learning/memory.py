@@ -341,7 +341,7 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
     dry_run: bool = False
 
 
-@frozen(kw_only=True)
+@frozen
 class InferredEdge:
     """An edge a language model proposes; `evidence` is JSON text."""
 
