@@ -147,7 +147,6 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "stores.importing.conversations._Reading._slugs": _IMPORT,
     "catalogue.catalogue.Catalogue._by_path": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue._by_serial": _PER_NOTE_ID,
-    "catalogue.catalogue.Catalogue._nameless": _PER_NOTE_ID,
     "catalogue.entities.KeptEntities._found": _ENTITIES,
     "catalogue.lineage.Lineage._causes": _PER_NOTE_ID,
     "catalogue.lineage.Lineage._doubtful": _PER_NOTE_ID,
@@ -164,7 +163,6 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "catalogue.catalogue.Catalogue.doubles": _LIBRARY,
     "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
     "catalogue.catalogue.UniqueKeys._claimants": _PER_NOTE_ID,
-    "catalogue.catalogue.Sites._ids_by_host": _PER_NOTE_ID,
     "services.importing.report.Report.tables": _FIXED,
     "services.importing.tables.Remembered.renamed": Bound(
         "`services.importing.tables.MOST_REMEMBERED`, until the import ends", "2 ids each"
@@ -356,7 +354,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "services.retrieve.scouts.Report.found": _CALL,
     "catalogue.facets.Facets._late": _PER_NOTE_ID,
     "catalogue.facets.Facets._late_serials": _PER_NOTE_ID,
-    "catalogue.titles.Titles._blocks": _PER_NOTE,
+    "catalogue.facets.Titles._blocks": _PER_NOTE,
     "services.context.splits.Splits._kept": Bound(
         "what fits", "`services.context.splits.SPLIT_BYTES`, `services.context.splits.LONGEST_SPLIT` each"
     ),

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.core.context.briefing import Item
-from lithos.core.context.parts import AboutNote, LeftOut
-from lithos.core.context.rendering import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, one_line
+from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time

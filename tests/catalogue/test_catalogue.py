@@ -238,13 +238,14 @@ def test_notes_are_found_by_the_host_of_their_source() -> None:
     two = make_entry(2, source_url="https://e.org:81/b")
     catalogue.load([one, two, make_entry(3)])
     first, second = one.note.id, two.note.id
-    assert catalogue.sites.at("e.org") == [first, second]
+    assert list(catalogue.sites.of("e.org")) == [first, second]
     catalogue.put(make_entry(1, source_url="https://other.org/a"))
-    assert (catalogue.sites.at("e.org"), catalogue.sites.at("other.org")) == ([second], [first])
+    assert (list(catalogue.sites.of("e.org")), list(catalogue.sites.of("other.org"))) == ([second], [first])
     catalogue.put(make_entry(2))
     catalogue.remove(first)
     catalogue.put(make_entry(4, source_url="https://e.org"))
-    assert [catalogue.sites.at(host) for host in ("e.org", "other.org")] == [[make_entry(4).note.id], []]
+    assert list(catalogue.sites.of("e.org")) == [make_entry(4).note.id]
+    assert list(catalogue.sites.of("other.org")) == []
 
 
 @pytest.mark.parametrize("prefix", ["abcdef", "abcdef-", "abcdefg", "own-id", "xyz"])

@@ -38,8 +38,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "versions.VersionReader.oldest", "versions.VersionReader.recent", "versions.VersionReader.row",
         "versions.VersionReader.rows",
     ),
-    "looks a key up": ("chatgpt.is_chatgpt", "claude_chats.is_claude"),
-    "chatgpt.read_chatgpt": ("chatgpt.walk_up",),
+    "looks a key up": ("chats.is_chatgpt", "chats.is_claude"),
+    "chats.read_chatgpt": ("chats.walk_up",),
     "adds numbers by id": ("match.word_features", "ranking.merge", "ranking.ground_scores"),
     "keeps what it is given": (
         "findings.ok", "findings.warn", "findings.fail", "findings.ScopeResult.of_json",

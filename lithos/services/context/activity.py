@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from lithos.catalogue.catalogue import Entry
-from lithos.core.context.rendering import one_line
+from lithos.core.context.parts import one_line
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED, Event
 from lithos.core.principals import SCAN_AGENT
 from lithos.core.text.analysis import fold

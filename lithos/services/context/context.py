@@ -17,8 +17,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
-from lithos.core.context.passages import LEAST_TEXT, affordable
-from lithos.core.context.relevance import Source
+from lithos.core.context.passages import LEAST_TEXT, Source, affordable
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.trust import NoteWarning

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from lithos.core.context.briefing import NOTE_SHARE, Material, compose
 from lithos.core.context.choice import Chooser, Limits, Option
-from lithos.core.context.parts import TaskPart, task_text
-from lithos.core.context.passages import LEAST_TEXT, PARSED_LINE, affordable, split_note
-from lithos.core.context.relevance import Source
-from lithos.core.context.rendering import demote, header, render_spans
+from lithos.core.context.parts import TaskPart, demote, header, render_spans, task_text
+from lithos.core.context.passages import LEAST_TEXT, PARSED_LINE, Source, affordable, split_note
 from lithos.core.context.tokens import count_bytes, count_safely, count_with, cut_tidily, fitting_length
 from lithos.core.tasks.model import Task
 from lithos.core.text.markdown import code_fences
