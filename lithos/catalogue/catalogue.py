@@ -6,12 +6,10 @@ nothing awaits between two of its changes. The note texts stay in the files.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cached_property
 from operator import attrgetter
 from typing import Final
 
@@ -26,72 +24,12 @@ from lithos.catalogue.relations import Pairs, Relations
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.file_names import FileNames
 from lithos.core.notes.model import Note, Standing, not_ahead, with_creation
-from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
+from lithos.core.notes.paths import folder_of, host_of
 from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.plan import Claim
-from lithos.stores.manifest import ManifestRow
+from lithos.stores.manifest import Entry as Entry  # noqa: PLC0414 - who asks for notes has it from here
 from lithos.stores.notes.values import FileState
 
 _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
-
-
-@frozen
-class Entry:
-    """One note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
-
-    `digest` is the hash of the file's bytes, `identified` tells whether the file carries its own
-    id, `links` are the targets of the links in its body. The note's version is the effective one.
-    """
-
-    serial: int
-    path: str
-    note: Note
-    digest: str
-    state: FileState
-    identified: bool
-    links: tuple[str, ...] = ()
-
-    @cached_property
-    def stamp(self) -> int:
-        """63-bit content hash of path and bytes: changes with anything an index holds of the note."""
-        content = hashlib.blake2b(f"{self.path}\0{self.digest}".encode(), digest_size=8)
-        return int.from_bytes(content.digest()) >> 1
-
-    @cached_property
-    def slug(self) -> str:
-        """The slug of its title."""
-        return slug_of(self.note.title, self.note.id)
-
-    @property
-    def claim(self) -> Claim:
-        """Its claim of its id."""
-        return Claim(self.path, self.digest, self.state.mtime_ns)
-
-    @property
-    def may_name_id(self) -> bool:
-        """False where the file is known to name no id; where its frontmatter cannot be read it may."""
-        return self.identified or self.note.frontmatter_error is not None
-
-    @property
-    def stand_in(self) -> str | None:
-        """The assigned id of a file that names none; None where the file carries its own."""
-        return None if self.identified else self.note.id
-
-    @property
-    def standing(self) -> Standing:
-        """Its effective version, and the hash of the bytes that have it."""
-        return Standing(self.note.version, self.digest)
-
-    @cached_property
-    def namespace(self) -> str:
-        """The explicit namespace, or that of its folder."""
-        return namespace_of(self.path, self.note.namespace)
-
-    def to_row(self) -> ManifestRow:
-        """The entry as the manifest keeps it."""
-        return ManifestRow(
-            self.path, self.serial, self.state, self.digest, self.identified, self.note, self.links
-        )
 
 
 @frozen
@@ -101,11 +39,6 @@ class Skipped:
     reason: str
     state: FileState
     note_id: str | None = None
-
-
-def entry_of(row: ManifestRow) -> Entry:
-    """The entry a manifest row describes."""
-    return Entry(row.serial, row.path, row.note, row.digest, row.state, row.identified, row.links)
 
 
 def _in_folder(slug: str, path: str) -> str:

@@ -17,7 +17,6 @@ from lithos.core.notes.model import Document, Note, Standing
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
-from lithos.stores.manifest import ManifestRow
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import FileState, FoundFile, OutsideKnowledge, digest_of, state_of
 
@@ -48,7 +47,7 @@ class Examined:
 def examine(
     files: NoteFiles,
     file: FoundFile,
-    known: Entry | ManifestRow | None,
+    known: Entry | None,
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
     *,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.catalogue.catalogue import Catalogue, Entry, UniqueKeys, entry_of
+from lithos.catalogue.catalogue import Catalogue, Entry, UniqueKeys
 from lithos.catalogue.note_graph import LinkCounts
 from lithos.core.notes.links import LinkTable
 from lithos.core.notes.paths import slug_of
@@ -125,11 +125,6 @@ def test_a_stamp_changes_with_path_and_bytes_only():
     assert attrs.evolve(entry, path="z.md").stamp != entry.stamp
     assert attrs.evolve(entry, digest="00").stamp != entry.stamp
     assert 0 <= entry.stamp < 2**63
-
-
-def test_an_entry_survives_the_manifest_row():
-    entry = make_entry(1, "a/b.md", links=("x", "y"), tags=("t",))
-    assert entry_of(entry.to_row()) == entry
 
 
 def test_a_claim_of_three_is_a_queue():
