@@ -25,7 +25,6 @@ WORST = (
 
 #: Why public functions of `core` that take text are not in `PARSERS`: nothing grows, or who measures them.
 _REASONS: Mapping[str, tuple[str, ...]] = {
-    "is a protocol": ("principals.Keyring.find",),
     "compares ids and names": ("model.check_claimable", "model.check_owned", "model.check_completable"),
     "compares numbers and aspects": ("model.check_fence",),
     "entities.digest_entities": ("entities.is_machine_made",),

@@ -8,9 +8,9 @@ from datetime import datetime
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.principals import Keyring
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import SharedToolBox
+from lithos.services.keyring import Keyring
 from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.knowledge import Knowledge

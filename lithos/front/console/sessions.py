@@ -17,7 +17,8 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from lithos.core.principals import ANYONE, Keyring, Principal
+from lithos.core.principals import ANYONE, Principal
+from lithos.services.keyring import Keyring
 
 COOKIE: Final = "lithos_session"
 #: How long a session lasts.

@@ -13,10 +13,10 @@ from urllib.parse import parse_qsl
 
 from attrs import Factory, field, frozen
 
-from lithos.core.principals import ANYONE, Keyring, Principal, Rights
+from lithos.core.principals import ANYONE, Principal, Rights
 from lithos.front.server.addresses import Address, find_address
 from lithos.front.server.ports import Header
-from lithos.services.keyring import OneToken
+from lithos.services.keyring import Keyring, OneToken
 
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
 _LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
