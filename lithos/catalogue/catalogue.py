@@ -16,10 +16,9 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.catalogue.entities import KeptEntities
 from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
-from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Pairs, Relations
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.file_names import FileNames

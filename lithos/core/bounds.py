@@ -147,7 +147,7 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "stores.importing.conversations._Reading._slugs": _IMPORT,
     "catalogue.catalogue.Catalogue._by_path": _PER_NOTE_ID,
     "catalogue.catalogue.Catalogue._by_serial": _PER_NOTE_ID,
-    "catalogue.entities.KeptEntities._found": _ENTITIES,
+    "catalogue.note_records.KeptEntities._found": _ENTITIES,
     "catalogue.lineage.Lineage._causes": _PER_NOTE_ID,
     "catalogue.lineage.Lineage._doubtful": _PER_NOTE_ID,
     "catalogue.relations.Pairs._ids": Bound("what notes say: `core.limits.ITEMS` each", _IDS),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.core.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
+from lithos.core.importing import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
 from lithos.core.tasks.model import READ, Agent
 from lithos.stores.database import stored_time
 from lithos.stores.sqlite import load_object

@@ -20,9 +20,8 @@ from lithos.cli.importing.printing import print_report
 from lithos.cli.output import print_json
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
-from lithos.core.carrying import Carried, KeptRow, RowBatch
 from lithos.core.errors import LithosError
-from lithos.core.importing import ImportRefused, Record, Source
+from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBatch, Source
 from lithos.core.principals import IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge, record_to_json

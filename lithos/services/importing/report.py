@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from lithos.core.carrying import Carried
-from lithos.core.importing import Record
+from lithos.core.importing import Carried, Record
 from lithos.services.importing.records import (
     CHANGED_HERE,
     CREATED,

@@ -16,8 +16,7 @@ from typing import IO, Final, Protocol
 import trio
 from attrs import define, field
 
-from lithos.core.carrying import Carried, RowBatch
-from lithos.core.importing import Attachment, Degraded, Item, Malformed, Record, Source
+from lithos.core.importing import Attachment, Carried, Degraded, Item, Malformed, Record, RowBatch, Source
 from lithos.services.importing.records import (
     MALFORMED,
     Begun,

@@ -14,7 +14,7 @@ from attrs import define, field
 
 from lithos.actors.coordinating.messages import CoordinatorMailbox
 from lithos.actors.remembering.actor import MemoryMailbox
-from lithos.core.carrying import (
+from lithos.core.importing import (
     TABLES,
     TASKS,
     Carried,

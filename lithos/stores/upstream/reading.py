@@ -17,7 +17,7 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.core.carrying import (
+from lithos.core.importing import (
     ACCESSES,
     TABLES,
     TASK_EDGES,
@@ -25,11 +25,13 @@ from lithos.core.carrying import (
     CarriedTable,
     Column,
     Database,
+    Degraded,
+    ImportRefused,
+    Malformed,
     Row,
     RowBatch,
     Value,
 )
-from lithos.core.importing import Degraded, ImportRefused, Malformed
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA
 from lithos.core.times import format_time
 from lithos.stores.database import read_time
