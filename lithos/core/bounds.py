@@ -407,7 +407,6 @@ CONTAINERS: Final[Mapping[str, Bound]] = {
     "tools.contract.admission.Admission._changing": _CONNECTIONS,
     "tools.contract.admission.Admission._reading": _CONNECTIONS,
     "tools.contract.admission.Admission._waiting": _CONNECTIONS,
-    "tools.contract.arguments.ArgumentReader._kinds": _FIXED,
     "tools.contract.arguments.ArgumentReader._paths": _FIXED,
     "tools.contract.arguments.ArgumentReader._readers": _FIXED,
     "tools.contract.arguments._common_names": _FIXED,

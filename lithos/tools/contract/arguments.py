@@ -1,11 +1,8 @@
-"""Checks of argument values that need no note: times, enumerations, free-form objects.
-
-What the front and the tools say to each other: a tool's description and the two protocol faults.
-
-Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
+"""Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
 
 Unknown, missing and wrongly typed arguments are protocol faults (`ArgumentFault`); null, and blank text for
-what is optional, count as left out. What is well typed but can never work is a refusal (`InvalidInput`).
+what is optional, count as left out. What is well typed but can never work is a refusal (`InvalidInput`):
+below are also the checks of values that need no note.
 """
 
 from __future__ import annotations
@@ -70,17 +67,6 @@ class UnknownTool(Exception):
 
 A = TypeVar("A")
 
-_SCHEMA_TYPES: Mapping[Any, Mapping[str, Any]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    tuple: {"type": "array", "items": {"type": "string"}},
-    dict: {"type": "object"},
-    object: {"type": "number"},
-    # Takes an array too; `anyOf` with items of no type is more than some clients can read.
-    list: {"type": "object"},
-}
 #: Characters of an array or object that is given as JSON text.
 LONGEST_JSON_TEXT: Final = 1024 * 1024
 #: The calling agent may be given under this name in every tool, whatever the parameter is called.
@@ -205,8 +191,8 @@ class ArgumentReader:
     def __init__(self, cls: type, *, is_paged: bool = False) -> None:
         self._cls = cls
         self._is_paged = is_paged
-        self._kinds = {name: _kind(hint) for name, hint in get_type_hints(cls).items()}
-        self._readers = {each.name: (_READERS[self._kinds[each.name]], each) for each in attrs.fields(cls)}
+        kinds = {name: _KINDS[_kind(hint)] for name, hint in get_type_hints(cls).items()}
+        self._readers = {each.name: (*kinds[each.name], each) for each in attrs.fields(cls)}
         #: The parameters that name the calling agent, and those that only Lithos itself may give.
         self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
@@ -229,10 +215,10 @@ class ArgumentReader:
         paths = {name: path for path, name in self._paths.items() if name in _SUBJECT}
         properties: dict[str, Any] = {}
         required: list[str] = []
-        for _, each in self._readers.values():
+        for _, kind, each in self._readers.values():
             if not each.metadata["is_listed"]:
                 continue
-            schema = {**_SCHEMA_TYPES[self._kinds[each.name]], "description": each.metadata["description"]}
+            schema = {**kind, "description": each.metadata["description"]}
             if each.metadata["one_of"]:
                 schema["enum"] = list(each.metadata["one_of"])
             if each.default is attrs.NOTHING:
@@ -257,7 +243,7 @@ class ArgumentReader:
         given = self._with_caller(given)
         values: dict[str, Any] = {}
         missing: list[str] = []
-        for name, (read, attribute) in self._readers.items():
+        for name, (read, _, attribute) in self._readers.items():
             value = given.get(name)
             is_optional = attribute.default is not attrs.NOTHING
             if value is None or (is_optional and _is_blank(value) and not attribute.metadata["may_be_blank"]):
@@ -267,7 +253,7 @@ class ArgumentReader:
             if attribute.metadata["bound"] is not None:
                 attribute.metadata["bound"].check(name, values[name])
         for name, value in values.items():
-            attribute = self._readers[name][1]
+            attribute = self._readers[name][2]
             is_required_text = attribute.default is attrs.NOTHING and isinstance(value, str)
             if is_required_text and not attribute.metadata["may_be_blank"] and not value.strip():
                 raise InvalidInput(f"{name} must not be blank.")
@@ -288,11 +274,11 @@ class ArgumentReader:
 
     def _path(self, path: str, name: str, given: Mapping[str, Any]) -> NotePath:
         PATH.check(path, _read_text(path, given[path]))
-        return NotePath(path, given[path], name, self._readers[name][1].metadata["note"])
+        return NotePath(path, given[path], name, self._readers[name][2].metadata["note"])
 
     def _missing(self, name: str) -> ArgumentFault:
         instead = "".join(f" (or '{path}')" for path, each in self._paths.items() if each == name)
-        told = self._readers[name][1].metadata["description"]
+        told = self._readers[name][2].metadata["description"]
         return ArgumentFault(f"Missing argument '{name}'{instead}: {told}")
 
     def offset(self, given: Mapping[str, Any]) -> int:
@@ -404,16 +390,18 @@ def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
     return parsed if isinstance(parsed, wanted) else value
 
 
-_READERS: Mapping[Any, Callable[[str, Any], Any]] = {
-    str: _read_text,
-    int: _read_integer,
-    float: _read_number,
-    bool: _read_flag,
-    tuple: _read_texts,
-    dict: _read_object,
-    list: _read_structure,
+#: By the kind of a parameter: how its value is read, and its schema.
+_KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
+    str: (_read_text, {"type": "string"}),
+    int: (_read_integer, {"type": "integer"}),
+    float: (_read_number, {"type": "number"}),
+    bool: (_read_flag, {"type": "boolean"}),
+    tuple: (_read_texts, {"type": "array", "items": {"type": "string"}}),
+    dict: (_read_object, {"type": "object"}),
+    # Takes an array too; `anyOf` with items of no type is more than some clients can read.
+    list: (_read_structure, {"type": "object"}),
     # Judged by the tool, which answers with an envelope.
-    object: lambda _, value: value,
+    object: (lambda _, value: value, {"type": "number"}),
 }
 
 
