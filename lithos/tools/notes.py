@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+import math
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from attrs import evolve
 
@@ -19,18 +21,13 @@ from lithos.actors.writing.messages import (
 )
 from lithos.core.errors import InvalidInput
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
-from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
+from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES
 from lithos.services.notes.knowledge import ListRequest
 from lithos.tools.contract.arguments import (
     TAKES_BACK,
     argument,
     as_command,
     check_choice,
-    check_metadata,
-    check_schema_version,
-    check_summaries,
-    check_ttl,
-    read_expiry,
     read_time,
     read_title,
     source_of,
@@ -122,6 +119,61 @@ MOST_LINKED = 20
 _ON_CONFLICT = "When expected_version is not current."
 
 
+#: What other readers of YAML and JSON can hold.
+_LARGEST_INTEGER = 2**63 - 1
+
+
+def _read_expiry(
+    ttl_hours: float | None, expires_at: str | None, now: datetime
+) -> datetime | Literal[""] | None:
+    """When a note goes stale: None keeps, "" clears. `ttl_hours` is checked already."""
+    if ttl_hours is not None:
+        try:
+            return now + timedelta(hours=ttl_hours)
+        except OverflowError:
+            raise InvalidInput(
+                f"ttl_hours is too large: {ttl_hours}. Use expires_at or a smaller one."
+            ) from None
+    if expires_at == "":
+        return ""
+    return read_time("expires_at", expires_at)
+
+
+def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
+    """One of the two at most, and a time to live above zero."""
+    if ttl_hours is not None and expires_at is not None:
+        raise InvalidInput("Provide either ttl_hours or expires_at, not both.")
+    if ttl_hours is not None and not (math.isfinite(ttl_hours) and ttl_hours > 0):
+        raise InvalidInput(f"ttl_hours must be a number above 0, not {ttl_hours}.")
+
+
+def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
+    """Only `short` and `long`, both texts."""
+    for key, value in (summaries or {}).items():
+        if key not in ("short", "long"):
+            raise InvalidInput(f"summaries has the unknown key {key!r}. Its keys are short and long.")
+        if not isinstance(value, str):
+            raise InvalidInput(f"summaries[{key!r}] must be a text.")
+
+
+def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
+    """Keys that Lithos does not own itself."""
+    for key in metadata or {}:
+        if not key.strip():
+            raise InvalidInput("metadata has a blank key. Give every entry a name.")
+        if key in OWNED_KEYS:
+            raise InvalidInput(
+                f"metadata must not contain {key!r}, which Lithos keeps itself. Use the parameter of that "
+                "name if there is one, or another key."
+            )
+
+
+def _check_schema_version(version: int | None) -> None:
+    """What a file can hold and every reader can read: 64 bits."""
+    if version is not None and abs(version) > _LARGEST_INTEGER:
+        raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
+
+
 def _check_written(given: WriteTool) -> None:
     """Raises `InvalidInput` for a creation without title or content, and for a blank id or title."""
     if given.id is not None and not given.id.strip():
@@ -185,14 +237,14 @@ class WriteTool:
 
     def _request(self, now: datetime) -> WriteNote:
         _check_written(self)
-        check_ttl(self.ttl_hours, self.expires_at)
+        _check_ttl(self.ttl_hours, self.expires_at)
         check_choice("access_scope", self.access_scope, ACCESS_SCOPES)
         _check_on_conflict(self)
         check_choice("note_type", self.note_type, NOTE_TYPES)
         check_choice("status", self.status, STATUSES)
-        check_summaries(self.summaries)
-        check_metadata(self.metadata)
-        check_schema_version(self.schema_version)
+        _check_summaries(self.summaries)
+        _check_metadata(self.metadata)
+        _check_schema_version(self.schema_version)
         if self.id is None and self.access_scope == "task" and not (self.source_task or "").strip():
             raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
         return as_command(
@@ -202,7 +254,7 @@ class WriteTool:
             id=self.id or None,
             tags=unique(self.tags),
             source_task=None if self.source_task is None else self.source_task.strip(),
-            expires_at=read_expiry(self.ttl_hours, self.expires_at, now),
+            expires_at=_read_expiry(self.ttl_hours, self.expires_at, now),
         )
 
 
@@ -323,7 +375,7 @@ class NoteUpdateTool:
             raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
         check_choice("status", self.status, STATUSES)
         _check_on_conflict(self)
-        check_metadata(self.metadata)
+        _check_metadata(self.metadata)
         title = None if self.title is None else read_title(self.title)
         request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
         return outcome_row(await using.knowledge.patch(request))

@@ -12,7 +12,7 @@ import json
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -23,7 +23,6 @@ from lithos.core.errors import InvalidInput
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.limits import JSON_VALUES, TITLE, check_text, holds_more_values
 from lithos.core.notes.healing import clean_title
-from lithos.core.notes.model import OWNED_KEYS
 from lithos.core.notes.yaml_nodes import MAX_DEPTH
 from lithos.core.times import parse_time
 from lithos.tools.contract.bounds import NAME, PATH, Bound
@@ -457,10 +456,6 @@ def _describe(value: Any) -> str:
     return "a very large number" if not _is_finite(value) else repr(value)[:60]
 
 
-#: What other readers of YAML and JSON can hold.
-LARGEST_INTEGER = 2**63 - 1
-
-
 def read_time(name: str, text: str | None) -> datetime | None:
     """An optional time; raises `InvalidInput`."""
     if text is None:
@@ -473,61 +468,10 @@ def read_time(name: str, text: str | None) -> datetime | None:
         ) from None
 
 
-def read_expiry(
-    ttl_hours: float | None, expires_at: str | None, now: datetime
-) -> datetime | Literal[""] | None:
-    """When a note goes stale: None keeps, "" clears. `ttl_hours` is checked already."""
-    if ttl_hours is not None:
-        try:
-            return now + timedelta(hours=ttl_hours)
-        except OverflowError:
-            raise InvalidInput(
-                f"ttl_hours is too large: {ttl_hours}. Use expires_at or a smaller one."
-            ) from None
-    if expires_at == "":
-        return ""
-    return read_time("expires_at", expires_at)
-
-
-def check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
-    """One of the two at most, and a time to live above zero."""
-    if ttl_hours is not None and expires_at is not None:
-        raise InvalidInput("Provide either ttl_hours or expires_at, not both.")
-    if ttl_hours is not None and not (math.isfinite(ttl_hours) and ttl_hours > 0):
-        raise InvalidInput(f"ttl_hours must be a number above 0, not {ttl_hours}.")
-
-
 def check_choice(name: str, value: str | None, choices: Sequence[str]) -> None:
     """None or one of the choices."""
     if value is not None and value not in choices:
         raise InvalidInput(f"{name} must be one of {', '.join(choices)}; not {value!r}.")
-
-
-def check_summaries(summaries: Mapping[str, Any] | None) -> None:
-    """Only `short` and `long`, both texts."""
-    for key, value in (summaries or {}).items():
-        if key not in ("short", "long"):
-            raise InvalidInput(f"summaries has the unknown key {key!r}. Its keys are short and long.")
-        if not isinstance(value, str):
-            raise InvalidInput(f"summaries[{key!r}] must be a text.")
-
-
-def check_metadata(metadata: Mapping[str, Any] | None) -> None:
-    """Keys that Lithos does not own itself."""
-    for key in metadata or {}:
-        if not key.strip():
-            raise InvalidInput("metadata has a blank key. Give every entry a name.")
-        if key in OWNED_KEYS:
-            raise InvalidInput(
-                f"metadata must not contain {key!r}, which Lithos keeps itself. Use the parameter of that "
-                "name if there is one, or another key."
-            )
-
-
-def check_schema_version(version: int | None) -> None:
-    """What a file can hold and every reader can read: 64 bits."""
-    if version is not None and abs(version) > LARGEST_INTEGER:
-        raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
 
 
 def unique(values: Sequence[str] | None) -> tuple[str, ...] | None:
