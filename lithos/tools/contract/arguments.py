@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -78,6 +78,8 @@ _SUBJECT: Final = ("id", "node_id")
 _PATH, _FROM_PATH = "path", "from_path"
 #: Which notes a parameter may name by their path: those that are there, or deleted ones too.
 Which = Literal["there", "kept"]
+#: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
+Locate = Callable[[str, Which], Awaitable[str]]
 
 
 def argument(
@@ -159,32 +161,12 @@ def _common_names(one: type, other: type) -> tuple[str, ...]:
     return tuple(name for name in attrs.fields_dict(one) if name in attrs.fields_dict(other))
 
 
-@frozen
-class NotePath:
-    """The path of a note, given under a `name` in the place of its id, the parameter `id_name`."""
-
-    name: str
-    path: str
-    id_name: str
-    which: Which
-
-    def put_id(self, note_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with the id of the note at the path; raises `InvalidInput` for that of another."""
-        own = given.get(self.id_name)
-        if own is not None and not _is_blank(own) and own != note_id:
-            raise InvalidInput(
-                f"{self.id_name} and {self.name} name two notes: that at {self.path[:200]!r} is {note_id}. "
-                f"Give {self.id_name} or {self.name} alone."
-            )
-        return {**given, self.id_name: note_id}
-
-
 class ArgumentReader:
     """Reads the arguments of one class; the reflection is done once.
 
     Whatever the class says, `agent` is accepted: for the parameter that names the caller, else for nothing.
     So is `offset`, where the tool answers in pages (`is_paged`), and the path of a note for its id, which
-    whoever calls `read` has looked up (`paths`).
+    whoever calls `read` has looked up (`with_ids`).
     """
 
     def __init__(self, cls: type, *, is_paged: bool = False) -> None:
@@ -263,17 +245,25 @@ class ArgumentReader:
             values[_CALLER] = values[_CALLER].strip()
         return self._cls(**values)
 
-    def paths(self, given: Mapping[str, Any]) -> list[NotePath]:
-        """The paths by which notes are named. Raises `ArgumentFault`, `InvalidInput`."""
-        return [
-            self._path(path, name, given)
-            for path, name in self._paths.items()
-            if given.get(path) is not None and not _is_blank(given[path])
-        ]
+    async def with_ids(self, given: Mapping[str, Any], locate: Locate) -> Mapping[str, Any]:
+        """The arguments with the ids of notes that are named by their paths.
 
-    def _path(self, path: str, name: str, given: Mapping[str, Any]) -> NotePath:
-        PATH.check(path, _read_text(path, given[path]))
-        return NotePath(path, given[path], name, self._readers[name][2].metadata["note"])
+        Raises `ArgumentFault`, `InvalidInput` also for the path of another note than the id, and as `locate`.
+        """
+        paths = [path for path in self._paths if given.get(path) is not None and not _is_blank(given[path])]
+        for path in paths:
+            PATH.check(path, _read_text(path, given[path]))
+        for path in paths:
+            name = self._paths[path]
+            note_id = await locate(given[path], self._readers[name][2].metadata["note"])
+            own = given.get(name)
+            if own is not None and not _is_blank(own) and own != note_id:
+                raise InvalidInput(
+                    f"{name} and {path} name two notes: that at {given[path][:200]!r} is {note_id}. "
+                    f"Give {name} or {path} alone."
+                )
+            given = {**given, name: note_id}
+        return given
 
     def _missing(self, name: str) -> ArgumentFault:
         instead = "".join(f" (or '{path}')" for path, each in self._paths.items() if each == name)

@@ -7,7 +7,7 @@ caller has the tools that its token allows, under the identity that it is bound 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from time import perf_counter
 from typing import Any, Final
@@ -19,7 +19,7 @@ from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agen
 from lithos.metrics import Metrics
 from lithos.services.opening import Opening
 from lithos.tools.contract.admission import Admission
-from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool, Which
+from lithos.tools.contract.arguments import ArgumentFault, Locate, ToolSpec, UnknownTool
 from lithos.tools.contract.declaring import PROFILES, Answer, Answering, Profile, Services, Tool, all_tools
 from lithos.tools.contract.fitting import UNPAGED, fit
 
@@ -165,9 +165,6 @@ WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_c
 #: Characters of a message; arguments it quotes may be of any length.
 LONGEST_MESSAGE: Final = 1_000
 
-#: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
-Locate = Callable[[str, Which], Awaitable[str]]
-
 
 def _shorten(message: str) -> str:
     """A message that quotes a very long argument, with its beginning and its advice at the end."""
@@ -231,8 +228,7 @@ class Tools:
         error: str | None = "exception"
         try:
             arguments = admit(principal, tool, arguments)
-            for named in tool.reader.paths(arguments):
-                arguments = named.put_id(await self._locate(named.path, named.which), arguments)
+            arguments = await tool.reader.with_ids(arguments, self._locate)
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()

@@ -129,46 +129,29 @@ def read_row(read: ReadNote) -> dict[str, Any]:
     """The answer of `lithos_read`."""
     note = read.document.note
     namespace = read.entry.namespace
-    metadata = metadata_row(note, namespace)
-    return {
+    row: dict[str, Any] = {
         "id": note.id,
         "title": note.title,
         "content": read.content,
         # The keys that Lithos does not own stand beside those it does, too.
-        "metadata": {**note.extra, **metadata},
+        "metadata": {**note.extra, **metadata_row(note, namespace)},
         "links": [{"target": link.target, "display": link.display} for link in read.links],
         "truncated": read.truncated,
         "retrieval_count": read.retrieval_count,
         "path": read.entry.path,
         "version": note.version,
         "namespace": namespace,
-        **_section_keys(read),
-        **_cut_keys(read),
-        **_kept_keys(read),
     }
-
-
-def _kept_keys(read: ReadNote) -> dict[str, Any]:
-    """Of an earlier version: which one is current, and whether this one is the note's deletion."""
-    if read.kept is None:
-        return {}
-    deleted = {"deleted": True} if read.kept.row.op == DELETED else {}
-    return {"current_version": read.kept.current_version, **deleted}
-
-
-def _section_keys(read: ReadNote) -> dict[str, Any]:
-    row: dict[str, Any] = {}
     if read.outline is not None:
         row["outline"] = [row_of(each) for each in read.outline]
     if read.section is not None:
         row |= {"section": read.section.section, "section_hash": read.section.hash}
+    if read.next_offset is not None:
+        row |= {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
+    if read.kept is not None:  # an earlier version: which one is current, and whether it is the deletion
+        row["current_version"] = read.kept.current_version
+        row |= {"deleted": True} if read.kept.row.op == DELETED else {}
     return row
-
-
-def _cut_keys(read: ReadNote) -> dict[str, Any]:
-    if read.next_offset is None:
-        return {}
-    return {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
 
 
 def search_row(hit: Hit, now: datetime) -> dict[str, Any]:
