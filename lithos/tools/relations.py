@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput
-from lithos.services.notes.relations import SECTIONS, Related
+from lithos.services.notes.relations import SECTIONS
 from lithos.services.tasks.impact import Affected
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
@@ -102,54 +102,29 @@ class RelatedTool:
         wanted = SECTIONS if self.include is None else self.include
         included = [section for section in SECTIONS if section in wanted]
         related = await using.graph.relate(self.id, included, self.depth, self.namespace)
-        answer: dict[str, Any] = {"id": self.id, "included": included, **_sections(related)}
-        edges = related.edges
+        answer: dict[str, Any] = {"id": self.id, "included": included}
+        links, provenance, edges = related.links, related.provenance, related.edges
+        outgoing = [] if edges is None else await sliced_rows(edges.outgoing, edge_row)
+        incoming = [] if edges is None else await sliced_rows(edges.incoming, edge_row)
+        notes: list[dict[str, Any]] = []
+        if links is not None:
+            answer["links"] = {"outgoing": entry_rows(links.outgoing), "incoming": entry_rows(links.incoming)}
+            notes += answer["links"]["outgoing"] + answer["links"]["incoming"]
+        if provenance is not None:
+            sources, derived = entry_rows(provenance.sources), entry_rows(provenance.derived)
+            unresolved = list(provenance.unresolved)
+            answer["provenance"] = {"sources": sources, "derived": derived, "unresolved_sources": unresolved}
+            notes += sources + derived
         if edges is not None:
-            outgoing, incoming = (
-                await sliced_rows(edges.outgoing, edge_row),
-                await sliced_rows(edges.incoming, edge_row),
-            )
             answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
-        await using.warner.warn(_shown(answer))
-        return answer | {"related_ids": sorted({*_ids(related)} - {self.id})}
-
-
-def _sections(related: Related) -> dict[str, Any]:
-    """What notes say themselves, as far as asked for."""
-    links, provenance = related.links, related.provenance
-    sections: dict[str, Any] = {}
-    if links is not None:
-        sections["links"] = {"outgoing": entry_rows(links.outgoing), "incoming": entry_rows(links.incoming)}
-    if provenance is not None:
-        sections["provenance"] = {
-            "sources": entry_rows(provenance.sources),
-            "derived": entry_rows(provenance.derived),
-            "unresolved_sources": list(provenance.unresolved),
-        }
-    return sections
-
-
-def _shown(answer: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every row with the note it shows, that of an edge with the note at its other end."""
-    for section, ways in (("links", ("outgoing", "incoming")), ("provenance", ("sources", "derived"))):
-        for way in ways if section in answer else ():
-            yield from ((row["id"], row) for row in answer[section][way])
-    edges = answer.get("edges", {})
-    yield from ((row["to_id"], row) for row in edges.get("outgoing", ()))
-    yield from ((row["from_id"], row) for row in edges.get("incoming", ()))
+        # Of an edge the warnings are those about the note at its other end.
+        shown = [*((row["id"], row) for row in notes), *((row["to_id"], row) for row in outgoing)]
+        await using.warner.warn([*shown, *((row["from_id"], row) for row in incoming)])
+        ids = {row["id"] for row in notes}
+        ids.update(row[end] for row in (*outgoing, *incoming) for end in ("from_id", "to_id"))
+        return answer | {"related_ids": sorted(ids - {self.id})}
 
 
 def entry_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """Notes by id and title."""
     return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]
-
-
-def _ids(related: Related) -> Iterator[str]:
-    """Every note named, those that only an edge knows included."""
-    if related.links is not None:
-        yield from (entry.note.id for entry in related.links.outgoing + related.links.incoming)
-    if related.provenance is not None:
-        yield from (entry.note.id for entry in related.provenance.sources + related.provenance.derived)
-    if related.edges is not None:
-        for edge in related.edges.outgoing + related.edges.incoming:
-            yield from (edge.from_id, edge.to_id)
