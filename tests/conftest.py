@@ -102,11 +102,11 @@ def _own_logging() -> Iterator[None]:
     levels = {name: logging.getLogger(name).level for name in NOISY}
     interval = sys.getswitchinterval()
     yield
-    root.setLevel(level)
     for handler in set(root.handlers) - set(handlers):
         root.removeHandler(handler)
-    for name, before in levels.items():
-        logging.getLogger(name).setLevel(before)
+    for name, before in {"": level, **levels}.items():
+        if (logger := logging.getLogger(name)).level != before:  # setting a level empties every logger's cache
+            logger.setLevel(before)
     sys.setswitchinterval(interval)
 
 

@@ -399,6 +399,7 @@ def test_a_long_chain_of_versions_is_trusted_and_costs_no_more_than_its_length()
     assert calls(module.STEPS // 2) < 2.5 * calls(module.STEPS // 4)
 
 
+@pytest.mark.slow
 def test_a_call_costs_no_more_for_a_lineage_ten_times_as_long() -> None:
     """A bound: a hundred calls that each begin anew, on 1,000 and on 10,000 notes."""
 

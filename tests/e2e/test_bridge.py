@@ -72,6 +72,7 @@ def structured(answer: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_a_second_stdio_server_bridges_to_the_first_and_loads_no_index(tmp_path: Path, errors: int) -> None:
     """behaviour 195"""
     data = tmp_path / "data"

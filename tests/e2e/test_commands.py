@@ -184,6 +184,7 @@ def test_a_wrong_command_line_exits_2(capsys: pytest.CaptureFixture[str]) -> Non
         assert "usage: lithos" in printed.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_version_and_help_import_nothing_heavy(option: str) -> None:
     program = (

@@ -104,6 +104,7 @@ def test_an_unknown_client_is_refused_with_the_known_ones(capsys: pytest.Capture
     assert "'claude-code'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 async def test_the_printed_command_serves_a_client(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

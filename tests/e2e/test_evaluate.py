@@ -64,6 +64,7 @@ def test_a_worse_ranking_is_caught_against_a_baseline(tmp_path: Path) -> None:
     assert told["failed"] == 0, "every test still passes: only the baseline tells"
 
 
+@pytest.mark.slow
 def test_the_files_answer_as_the_server_does_and_stay_as_they_are(tmp_path: Path) -> None:
     """Behaviour 234: also after a server was killed in the middle."""
     data, tests = make_vault(tmp_path)

@@ -92,6 +92,7 @@ def test_sigint_stops_in_spite_of_clients_that_never_read(server: Lithos, connec
     assert server.stop(signal.SIGINT) == 0
 
 
+@pytest.mark.slow
 async def test_writes_acknowledged_while_the_stop_begins_survive(tmp_path: Path) -> None:
     """behaviours 51, 193"""
     data = tmp_path / "data"

@@ -115,6 +115,7 @@ def nonlinear(parser: str, patterns: Mapping[str, Pattern], length: int) -> dict
     return {name: growth for name, growth in found.items() if growth is not None}
 
 
+@pytest.mark.slow
 def test_no_parser_is_slow_with_the_texts_that_are_worst() -> None:
     """tools §1.2: no call takes long for what is in it; the nightly run tries all texts"""
     patterns = single_patterns()

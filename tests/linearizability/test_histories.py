@@ -16,6 +16,7 @@ from tests.servers import Clock, serving
 ROUNDS, CLIENTS, CALLS = 4, 5, 20
 
 
+@pytest.mark.slow
 async def test_what_clients_in_a_race_see_can_be_explained(tmp_path: Path) -> None:
     """behaviours 10 and 88: notes, claims whose time runs out, completions, and a person's atomic saves"""
     clock = Clock()

@@ -14,7 +14,7 @@ from tests.repeats import first_of, repeats
 
 ROOT = Path(__file__).parents[2]
 #: So many in the gate, in two parts for two workers; the night tries 1,000.
-SEEDS, PARTS = repeats("SEEDS", 40), 2
+SEEDS, PARTS = repeats("SEEDS", 20), 2
 #: Seconds after which a process hangs: several times what the longest takes.
 WITHIN = 3_600
 

@@ -62,10 +62,12 @@ class Element:
         return [one.attributes.get("href", "") for one in self.all("a")]
 
     def walk(self) -> Iterator[Element]:
-        yield self
-        for child in self.children:
-            if isinstance(child, Element):
-                yield from child.walk()
+        """This element and all inside, in the order of the text."""
+        waiting = [self]
+        while waiting:
+            one = waiting.pop()
+            yield one
+            waiting += [child for child in reversed(one.children) if isinstance(child, Element)]
 
     def all(self, tag: str = "", class_: str = "", **attributes: str) -> list[Element]:
         """The elements inside with this tag, class and attributes (`data_x` for `data-x`)."""
@@ -152,9 +154,9 @@ def _shortcomings(root: Element) -> list[str]:
     for one in (each for each in root.walk() if not each.prose):
         given = one.attributes
         is_field = one.tag in ("input", "select", "textarea") and given.get("type") != "hidden"
-        in_label = any(above.tag == "label" for above in one.ancestors())
-        if is_field and not (in_label or given.get("id") in labelled or "aria-label" in given):
-            found.append(f"no label: {one}")
+        if is_field and not (given.get("id") in labelled or "aria-label" in given):
+            if not any(above.tag == "label" for above in one.ancestors()):
+                found.append(f"no label: {one}")
         if one.tag in ("a", "button") and not (one.text or given.get("aria-label")):
             found.append(f"no words: {one}")
         if one.tag == "img":

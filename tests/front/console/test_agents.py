@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
 from lithos.config.sections import HistoryConfig
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import Element
@@ -113,6 +115,7 @@ async def test_a_long_timeline_comes_in_pages_without_gaps(tmp_path: Path) -> No
         assert "history.enabled is off" in page.text
 
 
+@pytest.mark.slow
 async def test_what_agents_are_called_and_do_does_nothing(tmp_path: Path) -> None:
     """behaviour 236: agent names, titles, queries and texts do nothing on the pages of agents"""
     async with visiting(tmp_path) as person:

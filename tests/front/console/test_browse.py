@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pytest
+
 from tests.front.console.injections import PAYLOADS
 from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting
@@ -72,6 +74,7 @@ async def test_a_link_to_a_missing_note_leads_to_notes_near_its_name(tmp_path: P
                 await person.look(f"/console/notes?{urlencode({key: payload})}")
 
 
+@pytest.mark.slow
 async def test_a_list_goes_on_page_by_page_and_shows_every_note_once(tmp_path: Path) -> None:
     """Long titles make shorter pages."""
     async with visiting(tmp_path) as person:

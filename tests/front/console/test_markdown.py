@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from lithos.front.console.markdown import Links, parse_markdown, render_markdown
 from lithos.front.console.note_text import draft, finish, scan_headings
 from tests.front.console.injections import LONG_LINE, PAYLOADS
@@ -96,6 +98,7 @@ def test_no_payload_survives() -> None:
     assert len(PAYLOADS) >= 60
 
 
+@pytest.mark.slow
 def test_rendering_and_outlines_are_linear_in_hostile_texts() -> None:
     patterns = single_patterns()
     with steady():

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pytest
+
 from lithos.config.sections import HistoryConfig, LcmaConfig
 from tests.front.console.injections import LONG_LINE, PAYLOADS
 from tests.front.console.pages import Element, check, parse
@@ -113,6 +115,7 @@ async def test_a_long_text_is_shown_in_parts_which_its_outline_chooses(tmp_path:
         assert seen == [f"Day {i}" for i in range(60)]
 
 
+@pytest.mark.slow
 async def test_no_text_makes_a_page_of_more_than_200_kb(tmp_path: Path) -> None:
     bodies = (
         "[^a]: b\n\n" + "[^a] " * 7_000,
@@ -129,6 +132,7 @@ async def test_no_text_makes_a_page_of_more_than_200_kb(tmp_path: Path) -> None:
                 await person.look(f"/console/notes/{note_id}{query}")
 
 
+@pytest.mark.slow
 async def test_long_names_around_a_note_make_shorter_lists(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos, long = person.lithos, "&\u4e2d" * 400
@@ -290,6 +294,7 @@ async def test_quarantine_shows_its_dependents_happens_once_and_carries_the_name
 # -- bad input ------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_path: Path) -> None:
     """behaviour 236: script, handlers, links, SVG and HTML in notes, titles, tags and names do nothing."""
     async with visiting(tmp_path) as person:

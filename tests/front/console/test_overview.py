@@ -329,6 +329,7 @@ async def test_pages_render_while_the_disk_is_full_or_a_database_does_not_answer
                     assert page.has("data-fill") or page.all("h1"), (failing, path)
 
 
+@pytest.mark.slow
 async def test_a_vault_of_a_busy_day_stays_small(tmp_path: Path) -> None:
     """docs/spec/console.md §1: a page is at most 200 kB."""
     for number in range(300):

@@ -191,6 +191,7 @@ async def test_the_table_has_every_route(tmp_path: Path, monkeypatch: pytest.Mon
     assert set(rules) == table
 
 
+@pytest.mark.slow
 async def test_a_get_shows_what_the_right_allows(tmp_path: Path) -> None:
     """behaviour 246: read, write and admin reach exactly their pages; refusals are 403 and name the right.
 

@@ -219,6 +219,7 @@ async def test_questions_asked_lately_are_offered_but_private_ones_are_not(tmp_p
         assert "lion thoughts" not in page
 
 
+@pytest.mark.slow
 async def test_hostile_notes_and_queries_run_nothing(tmp_path: Path) -> None:
     """behaviour 236: on the search page."""
     async with visiting(tmp_path, settled=True) as person:

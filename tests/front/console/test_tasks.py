@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
+
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import check
 from tests.front.console.visiting import Visitor, form_of, visiting
@@ -306,6 +308,7 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
         assert (await person.get(path)).status_code == 409
 
 
+@pytest.mark.slow
 async def test_what_agents_say_of_tasks_does_nothing(tmp_path: Path) -> None:
     """behaviour 236: texts, tags, agent names and findings do nothing on the pages of tasks"""
     async with visiting(tmp_path) as person:

@@ -223,6 +223,7 @@ async def test_numbers_that_are_no_position_do_not_hurt(tmp_path: Path) -> None:
         assert (await client.next())["type"] == "error"
 
 
+@pytest.mark.slow
 async def test_ten_thousand_bad_frames_do_not_hurt(tmp_path: Path) -> None:
     """Neither those that are answered nor those whose answers nobody reads."""
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (good, _):

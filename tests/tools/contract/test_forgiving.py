@@ -77,6 +77,7 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+@pytest.mark.slow
 async def test_every_optional_parameter_may_be_blank_null_or_zero(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.2: blank and null are absent; zero is a number, or refused by name"""
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:

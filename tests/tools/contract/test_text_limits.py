@@ -162,6 +162,7 @@ async def test_a_receipt_keeps_the_beginning_of_a_long_question(lithos: Lithos) 
     assert len(receipt.query) == 20_000
 
 
+@pytest.mark.slow
 async def test_a_file_with_huge_frontmatter_is_served_and_kept_as_it_is(tmp_path: Path) -> None:
     """issue 11: what comes from outside is never rejected, and what is kept of it is bounded"""
     knowledge = tmp_path / "knowledge"

@@ -111,6 +111,7 @@ def test_below_the_threshold_there_are_no_lists_and_searches_are_exact(tmp_path:
     assert index.lists_due
 
 
+@pytest.mark.slow
 def test_recall_is_99_of_10_and_98_of_200_whatever_the_notes_are_like(tmp_path: Path) -> None:
     kinds = {
         "topics": (clustered(1, ROWS), clustered(2, 40)),
