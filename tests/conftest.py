@@ -105,7 +105,9 @@ def _own_logging() -> Iterator[None]:
     for handler in set(root.handlers) - set(handlers):
         root.removeHandler(handler)
     for name, before in {"": level, **levels}.items():
-        if (logger := logging.getLogger(name)).level != before:  # setting a level empties every logger's cache
+        if (
+            logger := logging.getLogger(name)
+        ).level != before:  # setting a level empties every logger's cache
             logger.setLevel(before)
     sys.setswitchinterval(interval)
 

@@ -15,7 +15,6 @@ from lithos.core.learning.edges import (
     EdgeFilter,
     ResolveConflict,
     UpsertEdge,
-    check_resolution,
 )
 from lithos.core.learning.memory import NodeStats
 from lithos.core.learning.questions import RememberedQuestion
@@ -24,7 +23,7 @@ from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, RetrieveRequest
 from lithos.stores.indexes.fulltext_query import Filters
-from lithos.tools.contract.arguments import argument, as_command
+from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
@@ -89,7 +88,7 @@ class ConflictResolveTool:
     winner_id: str | None = argument("The note that stays valid.", None, bound=LOOKUP, note="there")
 
     async def answer(self, using: Services) -> Answer:
-        check_resolution(self.resolution)
+        check_choice("resolution", self.resolution, RESOLUTIONS)
         edge, warnings = await using.edges.resolve(
             as_command(ResolveConflict, self, resolver=self.resolver.strip())
         )

@@ -54,7 +54,6 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "embedded_edit.find_embedded", "embedded_edit.is_same_embedded_but",
         "embedded_edit.remove_embedded",
     ),
-    "looks a word up": ("edges.check_resolution",),
     "compares ids": ("edges.other_end", "questions.learn", "salience.pairs_together"),
     "entity_text.*": (
         "entity_text.is_filler", "entity_text.is_stop_word", "entity_text.is_opener",

@@ -311,7 +311,6 @@ class _Drawing:
         return Option(
             note=weighed.source,
             section=weighed.passage.section,
-            place=weighed.place,
             cost=self._cost(weighed.source, weighed.passage),
             worth=weighed.worth,
             shares=weighed.shares,
