@@ -39,7 +39,7 @@ from bench.quality import add_collection_options
 from bench.rankings import called
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.core.context.tokens import Count, count_with, fitting_length
 from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
 from lithos.stores.indexes.tokenizer import load_pieces

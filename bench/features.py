@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.core.learning.match import CANDIDATES, Features
 from lithos.stores.indexes.fulltext_query import Filters
 

@@ -21,8 +21,7 @@ import attrs
 import trio
 
 from bench.corpus import queries
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.config.load import load_config
 
 SEARCHES = 1_000

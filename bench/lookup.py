@@ -33,7 +33,7 @@ from bench.logistic import Matrix, fit_logistic, folds, operate, threshold_at
 from bench.quality import MEASURED_LAYOUTS, add_collection_options, distinct_layouts
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.services.notes.knowledge import CacheRequest
 
 DRAWS = 3

@@ -29,8 +29,7 @@ import trio
 from bench.report import print_report
 from bench.server import data_directory
 from lithos import __version__
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.config.load import load_config
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http

@@ -29,7 +29,7 @@ from bench.rankings import MODES, NOTES, Measured, measure, ranker
 from bench.report import print_report
 from bench.use import HONEST, MISLED, Agents, Study, plan_study, teach_round, use_without_feedback
 from bench.vaults import Vaults, vault_folder
-from lithos.app.server import Server
+from lithos.app import Server
 
 PARTS = ("modes", "used", "taught", "recovery")
 #: What a vault may look like; the last is nearest to a real one.

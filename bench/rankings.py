@@ -10,7 +10,7 @@ from attrs import frozen
 
 from bench.judged import JudgedQuery
 from bench.measures import DEPTH, Score, mean, paired_difference, score_ranking
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.core.text.analysis import fold, words
 from lithos.services.search.search import SearchRequest
 

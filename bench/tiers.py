@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import trio
 
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.config.sections import SearchConfig
 
 #: Seconds for all chunks of a collection to get their vectors, and between two looks.

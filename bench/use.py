@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 from bench.judged import JudgedQuery
 from bench.rankings import called
 from bench.rephrasing import rephrase
-from lithos.app.server import Server
+from lithos.app import Server
 
 #: Notes that an agent asks for.
 SHOWN = 10

@@ -12,8 +12,7 @@ from attrs import frozen
 
 from bench.judged import Collection
 from bench.tiers import search_config, wait_for_tier
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.config.catalogue import Config
 from lithos.config.sections import LcmaConfig, SearchConfig, StorageConfig
 

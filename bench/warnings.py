@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,13 +30,12 @@ from bench.report import middle, print_report
 from bench.server import data_directory
 from bench.tiers import search_config, wait_for_tier
 from bench.vaults import learning_config
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
-from lithos.tools.contract.rows import Warner
+from lithos.tools.contract.rows import warn
 
 GROUP: Final = 20
 #: One note in so many is quarantined, and one superseded.
@@ -192,12 +192,14 @@ def _silenced() -> Iterator[None]:
     async def say_nothing(*_: object) -> None:
         pass
 
-    warn = Warner.warn
-    Warner.warn = say_nothing  # type: ignore[method-assign, assignment]
+    asking: list[Any] = [module for module in sys.modules.values() if getattr(module, "warn", None) is warn]
+    for module in asking:
+        module.warn = say_nothing
     try:
         yield
     finally:
-        Warner.warn = warn  # type: ignore[method-assign]
+        for module in asking:
+            module.warn = warn
 
 
 if __name__ == "__main__":

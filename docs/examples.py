@@ -17,8 +17,7 @@ from typing import Any, Final
 import trio
 from attrs import define
 
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.blocking import Inline
+from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Upsert
 from lithos.actors.kit import ActorDown, Mailbox, supervise
@@ -199,3 +200,13 @@ class Turns(trio.abc.Instrument):
 
     def before_io_wait(self, timeout: float) -> None:
         self.number += 1
+
+
+@contextmanager
+def subscribed(broadcaster: Broadcaster) -> Iterator[Subscription]:
+    """Listen to everything inside the block."""
+    subscription = broadcaster.listen()
+    try:
+        yield subscription
+    finally:
+        broadcaster.leave(subscription)

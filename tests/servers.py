@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from attrs import define, field
 
+import lithos.actors.actors
 import lithos.actors.indexing.accurate
-import lithos.app.assembly
 from lithos.actors.coordinating.messages import Flush
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
 from lithos.config.sections import ServerConfig, StorageConfig
@@ -137,10 +136,10 @@ async def serving(
     server = ServerConfig(**{"watch_files": False} | sections.pop("server", {}))
     config = Config(storage=storage, server=server, **sections)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lithos.app.assembly, "load_embedder", load)
+        patch.setattr(lithos.actors.actors, "load_embedder", load)
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: transformer is not None)
         if transformer is not None:
-            patch.setattr(lithos.app.assembly, "load_transformer", transformer)
+            patch.setattr(lithos.actors.actors, "load_transformer", transformer)
         async with running_server(config, clock=clock) as running:
             if settled:
                 await running.searchable()

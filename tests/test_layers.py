@@ -309,7 +309,7 @@ AGAINST = (
     ("lithos.services.notes.knowledge", "import_module('tantivy')"),
     (NOTES, "from lithos.front.mcp import http"),
     ("lithos.front.mcp.http", "from lithos.app import assembly"),
-    ("lithos.app.server", "from lithos.cli import main"),
+    ("lithos.app", "from lithos.cli import main"),
     ("lithos.cli.session", "import apsw"),
     ("lithos.config.load", "from lithos.core.errors import LithosError"),
     ("lithos.config", "from lithos.telemetry import get_logger"),
@@ -328,7 +328,7 @@ ALONG = (
     ("lithos.catalogue.scan", "import trio\nfrom lithos.stores.notes import files"),
     ("lithos.config.load", "from lithos.config.sources import ConfigError"),
     ("lithos.__main__", "from lithos.cli import main"),
-    ("lithos.cli.session", "import lithos.app.server"),
+    ("lithos.cli.session", "import lithos.app"),
 )
 
 

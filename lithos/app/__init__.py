@@ -9,6 +9,8 @@ Never here: rules, queries or protocols; only `cli` imports it.
 from __future__ import annotations
 
 import gc
+import os
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -17,18 +19,46 @@ from datetime import datetime
 
 import trio
 
+from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
-from lithos.app.actors import Actors
+from lithos.actors.opening import StartStopped
 from lithos.app.allocator import keep_returning, limit_arenas
-from lithos.app.assembly import Assembly
-from lithos.app.server import Server
 from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
 from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
 from lithos.core.events import Event
-from lithos.services.opening import StartStopped
+from lithos.core.times import format_time
+from lithos.services.services import Services
 from lithos.stores.lock import OwnerLock
+from lithos.stores.owner_record import OwnerRecord
 from lithos.telemetry import get_logger
+from lithos.tools.contract.registry import Tools
+
+
+class Server(Services):
+    """A running server as its front and tests see it."""
+
+    def __init__(self, actors: Actors) -> None:
+        super().__init__(actors)
+        self.tools = Tools(self)
+
+    def publish_address(self, url: str, *, private: bool = False) -> None:
+        """Write this server's address to the lock file, with the token for commands of the same user.
+
+        `private`: the address is for those commands alone.
+        """
+        token = self.keyring.own_token
+        now = format_time(utc_now())
+        self.actors.stores.lock.publish(
+            OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private)
+        )
+
+    async def searchable(self) -> None:
+        """Wait until full text and meaning cover every note (or there is no model)."""
+        await self.opening.complete.wait()
+        await self.actors.fulltext_indexer.converged()
+        await self.semantic.settled.wait()
+
 
 __all__ = ["Server", "running_server"]
 
@@ -76,18 +106,19 @@ async def _running(
 ) -> AsyncIterator[Server]:
     began = time.perf_counter()
     limit_arenas()
-    writing, reading = Threads(), Threads(2)
+    writing = Threads()
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
-        assembly = Assembly(config, stores, clock, reading)
+        actors = Actors(config, stores, clock)
         if not gets_front:
-            assembly.actors.front_loaded.set()
+            actors.front_loaded.set()
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
                 background.start_soon(keep_owning, stores.lock, stores.databases)
-                announced = await writing.run(assembly.actors.recall)
-                server = await assembly.start(nursery)
-                background.start_soon(_open, assembly, server, announced, writing, background, began)
+                announced = await writing.run(actors.recall)
+                await actors.start(nursery)
+                server = Server(actors)
+                background.start_soon(_open, server, announced, writing, background, began)
                 try:
                     if gets_front:
                         await server.opening.worth_waiting()
@@ -97,12 +128,12 @@ async def _running(
                 finally:
                     server.opening.stop()
                     background.cancel_scope.cancel()
-            assembly.actors.memory.mailbox.close()
+            actors.memory.mailbox.close()
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
-            await assembly.actors.keeper.finish()
-            await assembly.actors.graph_cache.flush()
-            await assembly.actors.semantic.close()
+            await actors.keeper.finish()
+            await actors.graph_cache.flush()
+            await actors.semantic.close()
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
             await writing.run(lambda: close_stores(stores))
@@ -110,7 +141,6 @@ async def _running(
 
 
 async def _open(
-    assembly: Assembly,
     server: Server,
     announced: Sequence[Event],
     writing: Threads,
@@ -118,7 +148,7 @@ async def _open(
     began: float,
 ) -> None:
     """Read the notes, announce what changed, index them, and start what follows them."""
-    actors, opening = assembly.actors, server.opening
+    actors, opening = server.actors, server.opening
     background.start_soon(_let_read, server)
     scanned = await _scan(actors, announced, writing)
     await actors.announce(scanned)
@@ -138,12 +168,12 @@ async def _open(
     if server.enrichment is not None:
         background.start_soon(server.enrichment.run)
         background.start_soon(server.questions.keep)
-    assembly.startup_seconds = time.perf_counter() - began
+    opening.seconds = time.perf_counter() - began
     log.info(
         "ready",
         notes=len(actors.catalogue),
         examined=examined,
-        seconds=round(assembly.startup_seconds, 3),
+        seconds=round(opening.seconds, 3),
     )
     opening.complete.set()
 
@@ -176,7 +206,7 @@ async def _scan(actors: Actors, announced: Sequence[Event], writing: Threads) ->
 
 
 async def _let_read(server: Server) -> None:
-    await server.front_loaded.wait()
+    await server.actors.front_loaded.wait()
     server.opening.let_read()
 
 

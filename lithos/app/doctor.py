@@ -16,26 +16,21 @@ from attrs import frozen
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.evaluation.check import check_knowledge, find_tests
 from lithos.app.stores import utc_now
-from lithos.app.style import style_of
-from lithos.app.vault import open_notes
+from lithos.app.vault import survey_of
 from lithos.config.catalogue import Config
 from lithos.core.findings import CheckResult, Finding, fail, ok, warn
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.services.upkeep import checks_notes, checks_storage
-from lithos.services.upkeep import checks_notes as checks_protection
 from lithos.services.upkeep.checks_notes import (
     Look,
-    check_vault_watching,
-    check_watching,
     look_aside,
     run_check,
 )
-from lithos.services.upkeep.checks_tokens import are_asked_for, check_tokens
-from lithos.services.upkeep.checks_upstream import check_upstream, find_upstream
+from lithos.services.upkeep.checks_storage import are_asked_for, check_tokens, check_upstream, find_upstream
 from lithos.services.upkeep.reconcile_indices import IndexSettings
-from lithos.services.upkeep.validation import Survey, survey_notes
+from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
 from lithos.stores.lock import is_owned
 from lithos.stores.owner_record import OwnerRecord, read_owner
@@ -226,10 +221,10 @@ class Doctor:
         yield "notes", self._look_at_notes
         vault = storage.vault
         if vault is None:  # what it would try out makes files
-            yield "protection", _aside(lambda: checks_protection.check_protection(storage.notes_folder))
+            yield "protection", _aside(lambda: checks_notes.check_protection(storage.notes_folder))
         else:
             yield "vault files", _aside(lambda: checks_notes.check_vault_files(vault, private))
-        yield "displaced texts", _aside(lambda: checks_protection.check_displaced(private))
+        yield "displaced texts", _aside(lambda: checks_notes.check_displaced(private))
         yield "duplicate ids", self._of_notes(checks_notes.check_duplicates)
         yield "vanished files", self._of_notes(checks_notes.check_vanished)
         yield "embedder", _aside(self._look_at_embedder)
@@ -255,12 +250,7 @@ class Doctor:
         storage = self._config.storage
         if not storage.notes_folder.is_dir():
             return [checks_notes.missing_notes(storage.data_dir, storage.notes_folder, storage.vault)]
-        fraction = self._config.index.max_vanished_fraction
-        survey = await look_aside(
-            lambda: survey_notes(
-                storage.data_dir, open_notes(storage), fraction, self._clock(), style_of(storage)
-            )
-        )
+        survey = await look_aside(lambda: survey_of(self._config, self._clock()))
         self._survey = survey
         return checks_notes.check_notes(survey)
 
@@ -305,8 +295,8 @@ class Doctor:
             return [warn("This was not looked at: there is no folder of notes.", _SEE_NOTES)]
         mode = config.index.watch_mode if config.server.watch_files else "off"
         if config.storage.vault is not None:
-            return await look_aside(lambda: check_vault_watching(folder, mode))
-        return await check_watching(folder, mode)
+            return await look_aside(lambda: checks_notes.check_vault_watching(folder, mode))
+        return await checks_notes.check_watching(folder, mode)
 
     def _look_at_clock(self) -> Iterable[Finding]:
         survey = self._survey

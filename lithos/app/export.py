@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from lithos.app.stores import utc_now
-from lithos.app.style import style_of
-from lithos.app.vault import open_notes
+from lithos.app.vault import survey_of
 from lithos.config.catalogue import Config
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import format_time, from_nanoseconds
-from lithos.services.upkeep.validation import Survey, survey_notes
+from lithos.services.upkeep.validation import Survey
 from lithos.stores.backup import copy_database
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
@@ -34,14 +33,7 @@ def export_objects(config: Config, clock: Callable[[], datetime] = utc_now) -> I
     The databases are those of one moment, copied before the notes are read. Raises `FileNotFoundError`
     without a folder of notes, `CorruptDatabase` and `OSError`.
     """
-    storage = config.storage
-    survey = survey_notes(
-        storage.data_dir,
-        open_notes(storage),
-        config.index.max_vanished_fraction,
-        clock(),
-        style_of(storage),
-    )
+    survey = survey_of(config, clock())
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
         copies = Path(folder)
         held = {

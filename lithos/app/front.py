@@ -6,10 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
-from attrs import frozen
 
-from lithos.actors.blocking import Threads
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.config.sections import EventsConfig
 from lithos.front.console import feed
 from lithos.front.console.sessions import Sessions
@@ -18,8 +16,6 @@ from lithos.front.events.frames import Subscribers
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
-from lithos.services.notes.concerns import Concerns
-from lithos.services.upkeep.samples import Samples
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
@@ -30,12 +26,12 @@ if TYPE_CHECKING:
 async def serve_front(
     settings: FrontSettings,
     server: Server,
-    config: EventsConfig,
     shutdown: trio.Event,
     *,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `shutdown`, which ends event streams first; `started()` gives the real host and port."""
+    config = server.config.events
     sse = _subscribers(server, "sse", "SSE", config, config.sse_enabled, config.max_sse_clients)
     websockets = _subscribers(server, "ws", "WebSocket", config, config.ws_enabled, config.max_ws_clients)
     stream = events.SseEndpoint(server.streams, sse)
@@ -48,13 +44,12 @@ async def serve_front(
         nursery.start_soon(_end_streams, server, shutdown)
         await nursery.start(server.keyring.run)
         if settings.console:
-            sessions = Sessions(server.state.clock, server.console_agent, server.keyring)
+            sessions = Sessions(server.clock, server.config.server.console_agent, server.keyring)
             calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
             apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, rejected)
-            watch = _make_watch(server)
-            nursery.start_soon(watch.samples.run)
-            nursery.start_soon(watch.concerns.run)
-            routes.append(partial(_add_console, server, settings, sessions, wrong_tokens, watch))
+            nursery.start_soon(server.samples.run)
+            nursery.start_soon(server.concerns.run)
+            routes.append(partial(_add_console, server, settings, sessions, wrong_tokens))
         await serve_http(
             settings,
             server.tools,
@@ -66,7 +61,7 @@ async def serve_front(
             apps=apps,
             routes=routes,
             rejected=rejected,
-            on_loaded=server.front_loaded.set,
+            on_loaded=server.actors.front_loaded.set,
             task_status=task_status,
         )
         nursery.cancel_scope.cancel()
@@ -85,42 +80,17 @@ def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None
     WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
 
 
-@frozen
-class Watch:
-    """What runs beside a console, and costs nothing without one."""
-
-    samples: Samples
-    concerns: Concerns
-
-
-def _make_watch(server: Server) -> Watch:
-    def subscribers() -> int:
-        return int(sum(server.gauges.watched(f"{kind}_active_clients") for kind in ("sse", "ws")))
-
-    return Watch(
-        Samples(
-            server.metrics,
-            Threads(),
-            server.state.clock,
-            head=lambda: server.broadcaster.head,
-            subscribers=subscribers,
-        ),
-        Concerns(server.catalogue, server.lineage.warnings, server.state.clock, settle=server.lineage.settle),
-    )
-
-
 def _add_console(
     server: Server,
     settings: FrontSettings,
     sessions: Sessions,
     wrong_tokens: WrongTokens,
-    watch: Watch,
     app: QuartTrio,
 ) -> None:
     """Add the console; its libraries too are loaded only once the server listens."""
     from lithos.app.console import add_console  # noqa: PLC0415
 
-    add_console(server, settings, sessions, wrong_tokens, watch.samples, watch.concerns, app)
+    add_console(server, settings, sessions, wrong_tokens, app)
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

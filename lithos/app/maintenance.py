@@ -18,11 +18,9 @@ from attrs import frozen
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
-from lithos.app import running_server
-from lithos.app.server import Server
+from lithos.app import Server, running_server
 from lithos.app.stores import keep_owning, utc_now
-from lithos.app.style import style_of
-from lithos.app.vault import make_lock, open_notes
+from lithos.app.vault import make_lock, open_notes, style_of, survey_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
@@ -35,11 +33,16 @@ from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
 from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.upkeep.forgetting import count_questions, forget_stored_questions
 from lithos.services.upkeep.reconcile import reconcile_graph, reconcile_provenance, run_scope
 from lithos.services.upkeep.reconcile_indices import IndexSettings, Progress, reconcile_indices
-from lithos.services.upkeep.salience_floor import Recalibration, preview_recalibration, recalibrate
-from lithos.services.upkeep.validation import Survey, read_note_rows, survey_notes
+from lithos.services.upkeep.salience_floor import (
+    Recalibration,
+    count_questions,
+    forget_stored_questions,
+    preview_recalibration,
+    recalibrate,
+)
+from lithos.services.upkeep.validation import Survey, read_note_rows
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.learning.forget_orders import ForgetOrders
 from lithos.stores.learning.queue import LedgerRows
@@ -89,7 +92,7 @@ async def accept_vanished(config: Config, *, dry_run: bool) -> GivenUp:
         except BaseException:
             files.settle_approval()
             raise
-    return GivenUp(paths, await _is_taken(files, blocking))
+    return GivenUp(paths, await _is_taken(files.is_approval_waiting))
 
 
 async def _start_once(config: Config) -> None:
@@ -100,9 +103,11 @@ async def _start_once(config: Config) -> None:
             await server.searchable()
 
 
-async def _is_taken(files: VanishedFiles, blocking: Threads) -> bool:
+async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
+    """Whether a server takes what was left for it, in time."""
+    blocking = Threads()
     with trio.move_on_after(SERVER_BOUND):
-        while await blocking.run(files.is_approval_waiting):  # noqa: ASYNC110 - another process takes it
+        while await blocking.run(is_waiting):  # noqa: ASYNC110 - another process takes it
             await trio.sleep(0.1)
         return True
     return False
@@ -193,8 +198,7 @@ async def reconcile(
 
 
 def _survey(config: Config, clock: Clock) -> Survey:
-    storage, fraction = config.storage, config.index.max_vanished_fraction
-    survey = survey_notes(storage.data_dir, open_notes(storage), fraction, clock(), style_of(storage))
+    survey = survey_of(config, clock())
     try:
         with snapshot(survey.private / "stats.db", is_live=survey.is_live) as connection:
             if connection is not None:
@@ -242,7 +246,8 @@ async def _report(server: Server, progress: Progress) -> None:
 async def _count(server: Server) -> ReindexResult:
     catalogue, links = server.catalogue, server.catalogue.graph.counts()
     stats = await server.state.stats()
-    indexers = (server.fulltext_indexer.failure, server.vector_indexer.failure, server.semantic.reason)
+    actors = server.actors
+    failures = (actors.fulltext_indexer.failure, actors.vector_indexer.failure, server.semantic.reason)
     return ReindexResult(
         found=len(catalogue) + len(catalogue.skipped),
         indexed=stats["tantivy_doc_count"],
@@ -250,7 +255,7 @@ async def _count(server: Server) -> ReindexResult:
         nodes=links.nodes,
         edges=links.edges,
         skipped={path: skipped.reason for path, skipped in sorted(catalogue.skipped.items())},
-        failures=tuple(filter(None, indexers)),
+        failures=tuple(filter(None, failures)),
     )
 
 
@@ -291,11 +296,7 @@ async def forget_questions(
         if dry_run:
             return Forgotten(number, is_taken=False)
         name = await blocking.run(lambda: orders.leave(wanted))
-        with trio.move_on_after(SERVER_BOUND):
-            while await blocking.run(lambda: orders.is_waiting(name)):  # noqa: ASYNC110 - another process
-                await trio.sleep(0.1)
-            return Forgotten(number, is_taken=True)
-        return Forgotten(number, is_taken=False)
+        return Forgotten(number, await _is_taken(lambda: orders.is_waiting(name)))
     async with owned(config.storage, clock):
         number = await blocking.run(lambda: forget_stored_questions(path, wanted, clock()))
     return Forgotten(number, is_taken=True)
@@ -312,7 +313,7 @@ async def extract_entities(
         survey = await Threads().run(partial(_survey, config, clock))
         texts, limit = NoteTexts(survey.files, survey.catalogue), config.lcma.entity_max_per_doc
         patch = _refuse if config.lcma.write_entities else None
-        looking = EntityExtraction(survey.catalogue, texts, Threads(), limit, patch=patch)
+        looking = EntityExtraction(survey.catalogue, texts, limit, patch=patch)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)
     async with running_server(config, clock=clock) as server:

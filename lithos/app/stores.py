@@ -1,21 +1,20 @@
-"""Composition of the stores: opening, crash recovery, closing; ownership of the data directory; the clock."""
+"""Composition of the stores: opening, crash recovery, closing; ownership of the data directory."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import trio
-from attrs import frozen
 
+from lithos.actors.actors import Stores
 from lithos.actors.blocking import Threads
-from lithos.app.style import style_of
-from lithos.app.vault import make_lock, open_notes
+from lithos.app.vault import make_lock, open_notes, style_of
 from lithos.config.catalogue import Config
-from lithos.core.times import format_time, settled_time
+from lithos.core.times import format_time
 from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.backup import finish_restore
 from lithos.stores.coordination.store import CoordinationStore
@@ -42,34 +41,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class SettledClock:
-    """The clock that retention goes by: one wrong reading of the other clock deletes nothing.
-
-    Called on the event loop. It starts from the time that `CoordinationStore` kept of an earlier run.
-    """
-
-    def __init__(self, clock: Callable[[], datetime], last: datetime | None) -> None:
-        self._clock = clock
-        self._last = clock() if last is None else last
-        self._since = trio.current_time()
-        self._is_ahead = False
-
-    def __call__(self) -> datetime:
-        """The time as far as it is believed; it stands still while the clock is behind."""
-        now, at = self._clock(), trio.current_time()
-        settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
-        if settled < now and not self._is_ahead:
-            log.warning(
-                "the clock is far ahead of what was last seen: what is old is kept until that is made up for",
-                clock=format_time(now),
-                last_seen=format_time(self._last),
-            )
-        self._is_ahead = settled < now
-        if settled > self._last:
-            self._last, self._since = settled, at
-        return settled
-
-
 async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> None:
     """Check periodically that the lock file and the databases are in their place, until cancelled.
 
@@ -85,30 +56,6 @@ async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> No
     while True:
         await looking.run(look)
         await trio.sleep(CONFIRM_EVERY)
-
-
-@frozen
-class Stores:
-    """What is open on disk; closed in reverse order."""
-
-    lock: OwnerLock
-    files: NoteFiles
-    displaced: Displaced
-    coordination: CoordinationStore
-    edges: EdgeStore
-    stats: StatsStore
-    manifest: Manifest
-    fulltext: FulltextIndex
-    #: The journal of moves that are under way.
-    moves: Moves
-    #: None where `history.enabled` is off.
-    history: HistoryStore | None
-
-    @property
-    def databases(self) -> tuple[Database, ...]:
-        """What is put back when another program takes it away."""
-        kept = (self.coordination, self.edges, self.stats, self.manifest)
-        return kept if self.history is None else (*kept, self.history)
 
 
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
@@ -148,17 +95,20 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
             undo.callback(history.close)
         manifest = Manifest.open(private / "manifest.db", now)
         undo.callback(manifest.close)
-        reading = style_of(config.storage).reading
+        style = style_of(config.storage)
         # What the indexes hold was read by the rules of the time. They go first: a crash may come in between.
-        if manifest.reading != reading or config.index.rebuild_on_start:
+        if manifest.reading != style.reading or config.index.rebuild_on_start:
             _drop_indexes(data)
-        manifest.read_by(reading)
+        manifest.read_by(style.reading)
         fulltext = FulltextIndex.open(data / ".tantivy")
-        undo.pop_all()
+        undo.callback(fulltext.close)
+        closing = undo.pop_all()
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
     moves = Moves(private)
-    opened = Stores(lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history)
+    opened = Stores(
+        lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history, style, closing
+    )
     for database in opened.databases:
         database.watch(lock)
     return opened
@@ -200,12 +150,4 @@ def _drop_indexes(data: Path) -> None:
 
 def close_stores(stores: Stores) -> None:
     """Close everything and give the data directory up, whatever of it fails. Blocks."""
-    with ExitStack() as closing:  # the last one first
-        closing.callback(stores.lock.release)
-        closing.callback(stores.coordination.close)
-        closing.callback(stores.edges.close)
-        closing.callback(stores.stats.close)
-        closing.callback(stores.manifest.close)
-        if stores.history is not None:
-            closing.callback(stores.history.close)
-        closing.callback(stores.fulltext.close)
+    stores.closing.close()

@@ -21,7 +21,7 @@ from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Pairs, Relations
 from lithos.core.notes.document import derive_id
-from lithos.core.notes.file_names import FileNames
+from lithos.core.notes.links import FileNames
 from lithos.core.notes.model import Note, Standing, not_ahead, with_creation
 from lithos.core.notes.paths import folder_of, host_of
 from lithos.core.notes.style import PLAIN, VaultStyle

@@ -26,7 +26,7 @@ import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NoteWarning
 from lithos.core.times import format_time
 
 #: Edges that one call follows each way: some two milliseconds in all.

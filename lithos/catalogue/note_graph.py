@@ -16,8 +16,7 @@ import trio
 from attrs import define, frozen
 
 from lithos.core.multiset import Multiset, count, total, with_count
-from lithos.core.notes.file_names import FileNames
-from lithos.core.notes.links import Key, LinkTable, file_alias, names_of, note_keys, target_names
+from lithos.core.notes.links import FileNames, Key, LinkTable, file_alias, names_of, note_keys, target_names
 from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
 from lithos.stores.manifest import Entry
 

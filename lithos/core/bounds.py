@@ -86,7 +86,7 @@ history: contents | at most one per version, and 49 that others are differences 
     `storage.max_content_size_bytes`
 history: meta | fixed
 history: notes | one per note, gone ones `history.keep_deleted_days` | ids
-history: versions | `history.keep_versions`, `history.keep_days`, `core.history.retention.MOST_VERSIONS` per
+history: versions | `history.keep_versions`, `history.keep_days`, `core.history.versions.MOST_VERSIONS` per
     note | what `core.limits` keeps of a path and a title
 leads: leads | one per note | `core.learning.lead.MOST_STEMS` numbers
 manifest: files | a note
@@ -194,24 +194,23 @@ services.importing.importing._Session: notes | one per imported note of the kind
 services.importing.importing._Session: own_ids paths | one per note that the import makes | a number
 services.importing.importing._Session: seen | `.MOST_SEEN` | a number
 services.importing.importing._Session: titles | `.MOST_TITLES` | ids
-services.importing.report.Report: attachments carried counted edges results tables | fixed
-services.importing.report.Report: listed | `.MOST_LISTED` of each kind | `.LONGEST` a text
-services.importing.tables.Remembered: renamed | `.MOST_REMEMBERED`, until the import ends | 2 ids each
-services.importing.tables.Remembered: taken | tasks of the source whose ids are taken here, until the import
+services.importing.records.Remembered: renamed | `.MOST_REMEMBERED`, until the import ends | 2 ids each
+services.importing.records.Remembered: taken | tasks of the source whose ids are taken here, until the import
     ends | ids
-services.importing.tables.Remembered: tasks | `.MOST_REMEMBERED`, until the import ends | ids
+services.importing.records.Remembered: tasks | `.MOST_REMEMBERED`, until the import ends | ids
+services.importing.run.Report: attachments carried counted edges results tables | fixed
+services.importing.run.Report: listed | `.MOST_LISTED` of each kind | `.LONGEST` a text
 services.keyring.TokenRing: _by_digest _by_principal | `stores.tokens.MOST_TOKENS` | names of
     `stores.tokens.LONGEST_AGENT` and a hash each
 services.notes.moving.Moving: _receive _send | `.CAPACITY` | a request each
-services.notes.resource_changes.Changes: _followers | sessions, `front.mcp.subscriptions.MOST_LISTENERS` |
-    theirs
-services.notes.resource_changes.Follower: _due _followed _told | `.MOST_URIS` | `.LONGEST_URI` each
+services.notes.resources.Changes: _followers | sessions, `front.mcp.subscriptions.MOST_LISTENERS` | theirs
+services.notes.resources.Follower: _due _followed _told | `.MOST_URIS` | `.LONGEST_URI` each
 services.notes.texts._KeptContents: _contents | what fits | `.KEPT_BYTES` and `.KEPT_VISIBLE_BYTES`
 services.notes.undo.UndoRun: _began _settled _tried | a call
 services.retrieve.evidence._Looked: scores | a call
 services.retrieve.scouts.Report: failed fired found | a call
-services.search.drawing.Drawings: _kept | `.KEPT` | places of `services.search.neighbourhood.MOST_NOTES` each
 services.search.graph_search.Centrality: _places _scores | a note id
+services.search.neighbourhood.Drawings: _kept | `.KEPT` | places of `.MOST_NOTES` each
 services.state.Gauges: _statuses | one for each component of `/health` | some bytes each
 services.state.Gauges: _watched | fixed
 services.tasks.agents.Cursors: _moving | `events.max_ws_clients` | a name each

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from functools import partial
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any, Final, Literal
 
 import trio
 from attrs import frozen
 from prometheus_client.core import Metric
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import Indexer, Visibility
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticState
+from lithos import __version__
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.semantic import SemanticState
 from lithos.actors.indexing.tiers import STATIC, TIER
-from lithos.actors.kit import Mailbox
-from lithos.actors.remembering.actor import Memory
-from lithos.actors.watching.guard import WAY_OUT, DeletionGuard
-from lithos.actors.watching.watcher import Watcher
-from lithos.actors.writing.publisher import Publisher
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
+from lithos.actors.watching.guard import WAY_OUT
 from lithos.core.times import format_optional, format_time
-from lithos.metrics import Metrics, Sample
-from lithos.services.opening import Opening
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.metrics import Sample
+from lithos.services.retrieve.feedback import Learning
 from lithos.stores.database import LearningDatabase
-from lithos.stores.history.store import HistoryStore
-from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.history.store import HistoryFailed
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -58,35 +51,34 @@ class Component:
 _OK = Component("ok")
 
 
-@frozen(kw_only=True, eq=False)
 class ServerState:
     """Reads the state of its parts; changes nothing."""
 
-    catalogue: Catalogue
-    visibility: Visibility
-    fulltext: FulltextIndex
-    fulltext_indexer: Indexer
-    vector_indexer: Indexer
-    semantic: SemanticBackend
-    coordinator: Coordinator
-    coordination: CoordinationStore
-    memory: Memory
-    publisher: Publisher
-    knowledge_folder: Path
-    guard: DeletionGuard
-    watcher: Watcher
-    opening: Opening
-    writer: Writer
-    #: None where `history.enabled` is off.
-    history: HistoryStore | None
-    events_enabled: bool
-    #: What is wrong with the lock of the data directory, if anything is.
-    lock_trouble: Callable[[], str | None]
-    #: Why named tokens are refused, if they are though they were defined.
-    token_trouble: Callable[[], str | None]
-    reading: Blocking
-    clock: Callable[[], datetime]
-    version: str
+    def __init__(self, actors: Actors, token_trouble: Callable[[], str | None]) -> None:
+        """`token_trouble`: why named tokens are refused, if they are though they were defined."""
+        stores, config = actors.stores, actors.config
+        self.catalogue = actors.catalogue
+        self.visibility = actors.visibility
+        self.fulltext = stores.fulltext
+        self.fulltext_indexer = actors.fulltext_indexer
+        self.vector_indexer = actors.vector_indexer
+        self.semantic = actors.semantic
+        self.coordinator = actors.coordinator
+        self.coordination = stores.coordination
+        self.memory = actors.memory
+        self.publisher = actors.publisher
+        self.knowledge_folder = config.storage.notes_folder
+        self.guard = actors.guard
+        self.watcher = actors.watcher
+        self.opening = actors.opening
+        self.writer = actors.writer
+        #: None where `history.enabled` is off.
+        self.history = stores.history
+        self.events_enabled = config.events.enabled
+        self.lock = stores.lock
+        self.token_trouble = token_trouble
+        self.reading = actors.coordination_reading
+        self.clock = actors.clock
 
     async def stats(self) -> dict[str, Any]:
         """The answer of `lithos_stats`."""
@@ -134,7 +126,7 @@ class ServerState:
         body = {
             "status": "degraded" if degraded else "ok",
             "timestamp": format_time(self.clock()),
-            "version": self.version,
+            "version": __version__,
             "components": {name: component.as_json() for name, component in components.items()},
         }
         return 503 if "unavailable" in statuses else 200, body
@@ -264,7 +256,7 @@ class ServerState:
         return Component("degraded", trouble)
 
     def _ownership(self) -> Component:
-        trouble = self.lock_trouble()
+        trouble = self.lock.trouble
         return Component("degraded", trouble) if trouble else _OK
 
     @property
@@ -290,24 +282,42 @@ def _trouble_of(store: LearningDatabase) -> str | None:
 log = get_logger("lithos.gauges")
 
 
+#: Label values of counters that dashboards and alerts show as zero before anything happened.
+_BEGUN: Final[Mapping[str, Sequence[str]]] = {
+    "event_subscriber_drops": ("sse", "ws"),
+    "events": ("note.created", "note.updated", "note.deleted", "task.created", "task.completed"),
+    "http_rejected": (
+        "bad_request", "body_stalled", "body_too_large", "forbidden", "forbidden_host", "forbidden_origin",
+        "head_too_large", "too_many_wrong_tokens", "unauthorized",
+    ),
+}  # fmt: skip
+
+
 class Gauges:
     """Collects the gauge values at each scrape and renders all metrics; `ask` and `watch` add sources."""
 
-    def __init__(
-        self,
-        metrics: Metrics,
-        state: ServerState,
-        mailboxes: Sequence[Mailbox[Any]],
-        broadcaster: Broadcaster,
-        startup_seconds: Callable[[], float],
-    ) -> None:
-        self._metrics = metrics
+    def __init__(self, actors: Actors, state: ServerState, learning: Learning) -> None:
+        self._metrics = metrics = actors.metrics
         self._state = state
-        self._mailboxes = mailboxes
-        self._broadcaster = broadcaster
-        self._startup_seconds = startup_seconds
+        self._learning = learning
+        self._config = actors.config
+        self._reading = Threads()
+        self._mailboxes = actors.mailboxes()
+        for mailbox in self._mailboxes:
+            mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
+            metrics.begin("actor_processing_seconds", mailbox.name)
+        for name, labels in _BEGUN.items():
+            for label in labels:
+                metrics.begin(name, label)
+        self._broadcaster = actors.broadcaster
         self._watched: dict[str, Callable[[], float]] = {}
-        self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = [self._database, self._health]
+        self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = [
+            self._database,
+            self._health,
+            self._history,
+            self._disk,
+            self._learned,
+        ]
         self._statuses: Mapping[str, Status] = {}
         self._looked_at = -HEALTH_AGE
 
@@ -344,8 +354,8 @@ class Gauges:
     def _server(self) -> Iterator[Sample]:
         state = self._state
         links, now = state.catalogue.graph.counts(), state.clock()
-        yield Sample("build_info", 1, (state.version,))
-        yield Sample("startup_duration_seconds", self._startup_seconds())
+        yield Sample("build_info", 1, (__version__,))
+        yield Sample("startup_duration_seconds", state.opening.seconds)
         yield Sample("documents", len(state.catalogue))
         yield Sample("stale_documents", sum(entry.note.is_stale(now) for entry in state.catalogue))
         yield Sample("fulltext_documents", state.fulltext.document_count())
@@ -388,3 +398,41 @@ class Gauges:
             "event_journal_events": events,
         }
         return [Sample(name, value) for name, value in values.items()]
+
+    async def _history(self) -> list[Sample]:
+        """The gauges of `history.db`, if versions are kept."""
+        store = self._state.history
+        if store is None:
+            return []
+        try:
+            versions, size = await self._reading.run(store.size)
+        except HistoryFailed as failure:
+            log.warning("gauges dropped", reason=failure.message)
+            return []
+        return [Sample("history_versions", versions), Sample("history_bytes", size)]
+
+    async def _disk(self) -> list[Sample]:
+        """The room on the disk of the data directory; left out where the system does not tell."""
+        data = self._config.storage.data_dir
+        try:
+            found = await self._reading.run(lambda: disk_usage(data))
+        except OSError as failure:
+            log.warning("the disk cannot be asked", path=str(data), reason=str(failure))
+            return []
+        return [Sample("disk_free_bytes", found.free), Sample("disk_size_bytes", found.total)]
+
+    async def _learned(self) -> list[Sample]:
+        """The enrich queue and the statistics."""
+        learning = self._learning
+        known = await learning.summary(self._config.lcma.salience_floor)
+        return [
+            Sample("lcma_salience_nodes", known.notes),
+            Sample("lcma_salience_mean", known.mean),
+            Sample("lcma_salience_below_floor_ratio", known.below / known.notes if known.notes else 0.0),
+            Sample("lcma_coactivation_pairs", known.pairs),
+            Sample("lcma_enrich_queue_depth", await learning.read(lambda tables: tables.queue.length())),
+            Sample("lcma_working_memory_tasks", len(await learning.working_tasks())),
+        ]
+
+    def _observe_batch(self, actor: str, seconds: float) -> None:
+        self._metrics.observe("actor_processing_seconds", seconds, actor)

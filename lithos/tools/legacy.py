@@ -11,6 +11,7 @@ from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
+from lithos.tools.contract.rows import warn
 from lithos.tools.relations import entry_rows
 
 
@@ -39,7 +40,7 @@ class LinksTool:
             "outgoing": [] if links is None or self.direction == "incoming" else entry_rows(links.outgoing),
             "incoming": [] if links is None or self.direction == "outgoing" else entry_rows(links.incoming),
         }
-        await using.warner.warn((row["id"], row) for rows in answer.values() for row in rows)
+        await warn(using, ((row["id"], row) for rows in answer.values() for row in rows))
         return answer
 
 
@@ -68,7 +69,7 @@ class SemanticTool:
             }
             for hit in answer.hits
         ]
-        await using.warner.warn((row["id"], row) for row in rows)
+        await warn(using, ((row["id"], row) for row in rows))
         return {"results": rows}
 
 
@@ -96,7 +97,7 @@ class ProvenanceTool:
             "sources": [] if self.direction == "derived" else entry_rows(found.sources),
             "derived": [] if self.direction == "sources" else entry_rows(found.derived),
         }
-        await using.warner.warn((row["id"], row) for row in (*answer["sources"], *answer["derived"]))
+        await warn(using, ((row["id"], row) for row in (*answer["sources"], *answer["derived"])))
         if self.include_unresolved:
             answer["unresolved_sources"] = list(found.unresolved)
         return answer

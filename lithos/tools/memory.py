@@ -27,7 +27,7 @@ from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows
+from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows, warn
 
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
@@ -114,7 +114,9 @@ class NodeStatsTool:
             )
         stored = await using.learning.stats([self.node_id])
         stats = stored.get(self.node_id) or NodeStats(node_id=self.node_id)
-        questions = await using.learning.questions_of(self.node_id, MOST_QUESTIONS)
+        questions = await using.learning.read(
+            lambda tables: tables.questions.of_note(self.node_id, MOST_QUESTIONS)
+        )
         if not questions:
             return row_of(stats)
         entry = using.catalogue.get(self.node_id)
@@ -171,7 +173,7 @@ class RetrieveTool:
         answer = await using.retrieve.retrieve(request)
         now = using.clock()
         rows = [retrieve_row(each, now) for each in answer.results[self.offset :]]
-        await using.warner.warn(((row["id"], row) for row in rows), self._veil(using.catalogue))
+        await warn(using, ((row["id"], row) for row in rows), self._veil(using.catalogue))
         result: dict[str, Any] = {
             "results": rows,
             "temperature": answer.receipt.temperature,

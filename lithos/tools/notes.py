@@ -51,7 +51,7 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
-from lithos.tools.contract.rows import edit_row, linked_row, list_row, outcome_row, read_row
+from lithos.tools.contract.rows import edit_row, linked_row, list_row, outcome_row, read_row, warn
 
 
 @tool("lithos_note_edit", "standard", "D", place=41, counts="edit")
@@ -297,7 +297,7 @@ class ReadTool:
         if self.max_length and not using.is_plain:
             room = max(self.max_length - len(found.content), LEAST_LISTED)
             cut_lists(row, ("outline", "links"), room)
-        await using.warner.warn([(found.entry.note.id, row)])
+        await warn(using, [(found.entry.note.id, row)])
         return row
 
 
@@ -312,7 +312,7 @@ class DeleteTool:
 
     async def answer(self, using: Services) -> Answer:
         linked = await using.knowledge.linked_from(self.id, MOST_LINKED)
-        await using.knowledge.delete(as_command(DeleteNote, self, source=source_of(self.undo)))
+        await using.knowledge.write(as_command(DeleteNote, self, source=source_of(self.undo)))
         if not linked.total or using.is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.
@@ -342,7 +342,7 @@ class ListTool:
         items: list[dict[str, Any]] = []
         async for some in slices(page.entries):
             items += [list_row(entry) for entry in some]
-        await using.warner.warn((item["id"], item) for item in items)
+        await warn(using, ((item["id"], item) for item in items))
         answer: dict[str, Any] = {"items": items, "total": page.total}
         return answer | ({"message": page.message} if page.message else {})
 
@@ -378,4 +378,4 @@ class NoteUpdateTool:
         _check_metadata(self.metadata)
         title = None if self.title is None else read_title(self.title)
         request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
-        return outcome_row(await using.knowledge.patch(request))
+        return outcome_row(await using.knowledge.write(request))

@@ -13,7 +13,7 @@ from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
-from lithos.tools.contract.rows import linked_row, row_of, sliced_rows
+from lithos.tools.contract.rows import linked_row, row_of, sliced_rows, warn
 from lithos.tools.memory import edge_row
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
@@ -119,7 +119,7 @@ class RelatedTool:
             answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
         # Of an edge the warnings are those about the note at its other end.
         shown = [*((row["id"], row) for row in notes), *((row["to_id"], row) for row in outgoing)]
-        await using.warner.warn([*shown, *((row["from_id"], row) for row in incoming)])
+        await warn(using, [*shown, *((row["from_id"], row) for row in incoming)])
         ids = {row["id"] for row in notes}
         ids.update(row[end] for row in (*outgoing, *incoming) for end in ("from_id", "to_id"))
         return answer | {"related_ids": sorted(ids - {self.id})}

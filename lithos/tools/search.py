@@ -20,7 +20,7 @@ from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of, search_row
+from lithos.tools.contract.rows import row_of, search_row, warn
 
 
 @tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
@@ -45,7 +45,7 @@ class SearchTool:
         answer = await using.search.search(request)
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
-        await using.warner.warn((row["id"], row) for row in rows)
+        await warn(using, ((row["id"], row) for row in rows))
         result: dict[str, object] = {"results": rows}
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
@@ -75,7 +75,7 @@ class CacheLookupTool:
         answer = await using.knowledge.look_up(as_command(CacheRequest, self))
         row = _cache_row(answer, self.max_length)
         if answer.entry is not None:
-            await using.warner.warn([(answer.entry.note.id, row)])
+            await warn(using, [(answer.entry.note.id, row)])
         return row
 
 

@@ -112,12 +112,12 @@ async def test_a_backup_keeps_the_versions_of_every_note(tmp_path: Path) -> None
     assert len(versions) == 6
     restore(config_of(elsewhere), backup)
     async with serving(elsewhere) as lithos:
-        await lithos.server.catching_up.done.wait()
+        await lithos.server.actors.catching_up.done.wait()
         assert _versions(lithos, kept) + _versions(lithos, gone) == versions
 
 
 def _versions(lithos: Lithos, note_id: str) -> list[tuple[object, bytes | None]]:
-    store = lithos.server.writer._recorder.store
+    store = lithos.server.actors.writer._recorder.store
     assert store is not None
     return [(row, store.content(note_id, row.version)) for row in store.rows(note_id, 100)[0]]
 

@@ -28,7 +28,7 @@ from lithos.config.sections import StorageConfig
 from lithos.core.learning.memory import NodeStats
 from lithos.services.upkeep import checks_storage
 from lithos.services.upkeep.checks_notes import check_vault_files
-from lithos.services.upkeep.checks_upstream import check_upstream
+from lithos.services.upkeep.checks_storage import check_upstream
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
 from lithos.stores.owner_record import OwnerRecord

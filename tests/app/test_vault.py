@@ -17,14 +17,13 @@ import pytest
 import trio
 
 import lithos.catalogue.scan
-from lithos.app import running_server
+from lithos.actors import opening
+from lithos.app import Server, running_server
 from lithos.app.backup import back_up, restore
 from lithos.app.doctor import Doctor, Patient
-from lithos.app.server import Server
 from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
-from lithos.services import opening
 from lithos.services.upkeep.validation import validate_notes
 from lithos.stores.backup import BackupRefused
 from lithos.stores.notes.files import NoteFiles
@@ -95,7 +94,7 @@ async def test_git_sees_nothing_after_a_start_many_searches_and_a_stop(tmp_path:
             await lithos.call("lithos_search", query=f"zanzibar {number}")
         await lithos.call("lithos_read", path="Zanzibar.md")
         await lithos.server.state.report()
-        assert lithos.server.watcher.mode in ("native", "poll")
+        assert lithos.server.actors.watcher.mode in ("native", "poll")
         # A probe or a lock file that was removed again would have touched the folder.
         assert {folder: folder.stat().st_mtime_ns for folder in folders} == folders
     assert git(vault, "status", "--porcelain", "--ignored") == ""
@@ -152,7 +151,7 @@ async def test_notes_that_become_ignored_go_without_the_guard(tmp_path: Path, va
     async with serving(tmp_path / "data", storage={"vault": vault}):
         pass
     async with serving(tmp_path / "data", storage={"vault": vault, "ignore": ("n*.md",)}) as lithos:
-        assert lithos.server.guard.vanished == 0
+        assert lithos.server.actors.guard.vanished == 0
         assert {row["path"] for row in (await lithos.call("lithos_list"))["items"]} == {
             "Zanzibar.md",
             "deep/er/Mombasa.md",
@@ -225,7 +224,7 @@ async def test_a_first_start_answers_before_the_notes_are_read(
 ) -> None:
     """Behaviour 250: reading by path works, answers say indexing, writes wait for the first pass."""
     async with fronted(config(tmp_path, vault)) as server, trio.open_nursery() as nursery:
-        server.front_loaded.set()
+        server.actors.front_loaded.set()
         assert server.tools.listed()
         found = await server.tools.call("lithos_search", {"query": "cloves"})
         assert found is not None
@@ -275,7 +274,7 @@ async def test_a_stop_does_not_wait_for_the_rest_of_a_first_scan(
     for number in range(50):
         (vault / f"n{number}.md").write_text("text")
     async with fronted(config(tmp_path, vault)) as server:
-        server.front_loaded.set()
+        server.actors.front_loaded.set()
         server.opening.stop()
         slow.set()
     assert server.opening.read < 50
@@ -288,7 +287,7 @@ async def test_a_vault_that_disappears_during_the_first_scan_is_found_when_it_is
 ) -> None:
     aside = tmp_path / "aside"
     async with fronted(config(tmp_path, vault, watch=True)) as server:
-        server.front_loaded.set()
+        server.actors.front_loaded.set()
         vault.rename(aside)
         slow.set()
         with trio.fail_after(30):
@@ -329,7 +328,7 @@ async def test_a_write_that_waits_too_long_says_how_far_the_first_pass_is(
 ) -> None:
     monkeypatch.setattr(opening, "WRITE_WAIT", 0.05)
     async with fronted(config(tmp_path, vault)) as server:
-        server.front_loaded.set()
+        server.actors.front_loaded.set()
         answer = await server.tools.call("lithos_write", {"title": "New", "content": "x", "agent": "a"})
         assert answer is not None
         assert "of 2 so far" in refusal(answer, "internal_error")

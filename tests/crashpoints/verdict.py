@@ -93,8 +93,8 @@ class Verdict:
     async def _check_history(self, lithos: Lithos, lanes: Mapping[str, State]) -> list[str]:
         """Every change has its version, in order and with its bytes; no version is without its change."""
         with trio.fail_after(PATIENCE):
-            await lithos.server.catching_up.done.wait()
-        store = lithos.server.writer._recorder.store
+            await lithos.server.actors.catching_up.done.wait()
+        store = lithos.server.actors.writer._recorder.store
         assert store is not None
         found: list[str] = []
         for lane, steps in self.script.lanes.items():

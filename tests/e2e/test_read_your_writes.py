@@ -9,7 +9,7 @@ import pytest
 import trio
 from mcp.client import Client
 
-from lithos.services.notes.resource_changes import QUIET
+from lithos.services.notes.resources import QUIET
 from tests.e2e.clients import call, connected
 from tests.e2e.process import running_lithos
 

@@ -14,7 +14,6 @@ import trio
 from attrs import define, evolve, field
 
 from lithos.app.front import serve_front
-from lithos.config.sections import EventsConfig
 from tests.front.running import SETTINGS, STOP_BOUND, rpc
 from tests.servers import Lithos, serving
 
@@ -65,11 +64,10 @@ class Whole:
 @asynccontextmanager
 async def whole_server(data: Path, **sections: Any) -> AsyncIterator[Whole]:
     """Run a server on `data` with its front on a free port; leaving stops both within `STOP_BOUND`."""
-    events = sections.get("events", EventsConfig())
     async with serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
         async with trio.open_nursery() as nursery:
-            front = partial(serve_front, evolve(SETTINGS), lithos.server, events, shutdown)
+            front = partial(serve_front, evolve(SETTINGS), lithos.server, shutdown)
             host, port = await nursery.start(front)
             yield Whole(lithos, f"http://{host}:{port}", shutdown)
             shutdown.set()

@@ -16,7 +16,7 @@ from attrs import evolve
 
 from lithos.core import events, findings, limits, offers, plan, principals, times
 from lithos.core.context import briefing, parts, passages, tokens
-from lithos.core.editing import embedded_edit, json_edit, json_text, toml_edit
+from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
@@ -28,11 +28,10 @@ from lithos.core.formats import (
     observations,
     texts,
 )
-from lithos.core.history import changes, differences, line_matching, merging, outline, section_edit
+from lithos.core.history import differences, merging, outline, section_edit, versions
 from lithos.core.learning import inference, lead, questions, ranking
 from lithos.core.notes import (
     document,
-    file_names,
     healing,
     ignored,
     layout,
@@ -40,7 +39,6 @@ from lithos.core.notes import (
     links,
     matching,
     paths,
-    values,
     yaml_nodes,
 )
 from lithos.core.notes import paths as urls
@@ -54,15 +52,12 @@ from lithos.core.tasks.commands import NextTask
 from lithos.core.text import (
     analysis,
     chunk,
-    dates,
     entities,
-    entity_phrases,
     entity_text,
     markdown,
     pieces,
     query,
     snippet,
-    visible,
 )
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
@@ -136,7 +131,7 @@ def _rewrite(old: str, note: Note, content: str, *, replace_body: bool) -> objec
 def _resolve(given: str) -> object:
     table = links.LinkTable()
     table.add(_ID, "a.md", "A title", ("alias",))
-    return table.resolve(given), table.is_ambiguous(given), table.candidates(given)
+    return table.resolve(given), table.candidates(given)
 
 
 def _add(given: str) -> object:
@@ -285,11 +280,11 @@ def _edit_embedded(given: str) -> object:
     for inner in (json.dumps({"x": given}), given):
         outer = json.dumps({"k": inner, "z": given})
         with suppress(ValueError):
-            new = embedded_edit.insert_embedded(outer, "k", _ENTRY, {"c": given}).apply(outer)
-            embedded_edit.find_embedded(new, "k", _ENTRY)
-            embedded_edit.is_same_embedded_but(outer, new, "k", _ENTRY, 1)
-            embedded_edit.remove_embedded(new, "k", _ENTRY)
-    return embedded_edit.read_embedded(json.dumps({"k": given}), "k")
+            new = json_edit.insert_embedded(outer, "k", _ENTRY, {"c": given}).apply(outer)
+            json_edit.find_embedded(new, "k", _ENTRY)
+            json_edit.is_same_embedded_but(outer, new, "k", _ENTRY, 1)
+            json_edit.remove_embedded(new, "k", _ENTRY)
+    return json_edit.read_embedded(json.dumps({"k": given}), "k")
 
 
 def _chatgpt_of(given: str) -> object:
@@ -366,8 +361,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "toml_edit.find_table": lambda t: toml_edit.find_table(f"x = {json.dumps(t)}\n[y]\n", _ENTRY),
     "toml_edit.is_same_table_but": lambda t: toml_edit.is_same_table_but(f"x = '{t}'", f"x = '{t}'", _ENTRY),
     "toml_edit.remove_table": lambda t: toml_edit.remove_table(f"[a.b]\nx = \"\"\"{t}\"\"\"\n", _ENTRY),
-    "embedded_edit.insert_embedded": _edit_embedded,
-    "embedded_edit.read_embedded": lambda t: embedded_edit.read_embedded(t, "k"),
+    "json_edit.insert_embedded": _edit_embedded,
+    "json_edit.read_embedded": lambda t: json_edit.read_embedded(t, "k"),
     "chats.read_chatgpt": _chatgpt_of,
     "chats.read_claude": _claude_of,
     "conversation.blocks_of": lambda t: list(conversation.blocks_of(_message_of(t))),
@@ -427,7 +422,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "chunk.chunk_spans": lambda t: chunk.chunk_spans("A title", t, 500, 1_000),
     "chunk.scan_headings": lambda t: list(chunk.scan_headings(t)),
     "snippet.first_places": lambda t: snippet.first_places(t, snippet.Terms.of("zebra in the night", {})),
-    "file_names.same_name": lambda t: file_names.same_name([t, f"a/{t}"], t),
+    "links.same_name": lambda t: links.same_name([t, f"a/{t}"], t),
     "snippet.places_among": lambda t: snippet.places_among(
         t, list(enumerate(snippet.Terms.of("zebra in the night", {}).terms))
     ),
@@ -435,7 +430,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "merging.merge_texts of lines": lambda t: _merge(
         _broken(t), _broken(t[::-1]), _broken(t[len(t) // 2 :] + t[: len(t) // 2])
     ),
-    "changes.have_same_body": lambda t: changes.have_same_body(
+    "versions.have_same_body": lambda t: versions.have_same_body(
         f"---\n{t}\n---\n\n{t}".encode("utf-8", "replace"), t.encode("utf-8", "replace")
     ),
     "differences.unified_diff": lambda t: _diff(t, f"{t[::-1]}\n{t}"),
@@ -447,7 +442,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     ),
     "merging.metadata_patch": lambda t: merging.metadata_patch({t: t, "x": _many(t)}, {t: t[1:], "x": t}),
     "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),
-    "line_matching.match_lines": lambda t: line_matching.match_lines(
+    "differences.match_lines": lambda t: differences.match_lines(
         [ord(each) % 5 for each in t], [ord(each) % 5 for each in t[::-1]]
     ),
     "outline.read_outline": outline.read_outline,
@@ -476,11 +471,12 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "lead.LeadText.unpack": lambda t: refusing(lambda _: lead.LeadText.unpack(_bytes(t)))(""),
     "lead.hash_stem": lead.hash_stem,
     "lead.lead_coverage": lambda t: lead.lead_coverage([lead.LeadText.of([t.split()])], {"a": 2.0}),
-    "dates.spell_dates": dates.spell_dates,
-    "dates.dates_in_words": dates.dates_in_words,
+    "chunk.spell_dates": chunk.spell_dates,
+    "chunk.dates_in_words": chunk.dates_in_words,
     "pieces.matches_of_space": lambda t: list(pieces.matches_of_space(_SPACES, t, 0, len(t))),
     "pieces.matches_in_lines": lambda t: list(pieces.matches_in_lines(_RULE, t, 0)),
     "pieces.matches_of_brackets": lambda t: list(pieces.matches_of_brackets(_BRACKETS, t)),
+    "pieces.pieces_of_lines": lambda t: list(pieces.pieces_of_lines(t)),
     "pieces.cut_at_spaces": lambda t: list(pieces.cut_at_spaces(t)),
     "questions.read_questions": lambda t: knowledge_tests.read_questions(_bytes(t), is_json_lines=False),
     "questions.read_questions of items": lambda t: knowledge_tests.read_questions(
@@ -497,7 +493,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "entities.extract_entities": lambda t: entities.extract_entities(t, 50),
     "entities.decide_extraction": lambda t: entities.decide_extraction(_NOTE, f"# a\n{t}", 50),
     "entities.digest_entities": lambda t: entities.digest_entities(_many(t)),
-    "entity_phrases.count_mentions": lambda t: entity_phrases.count_mentions([t], [t]),
+    "entities.count_mentions": lambda t: entities.count_mentions([t], [t]),
     "entity_text.*": _names,
     "entity_text.read_body": entity_text.read_body,
     "events.origin_digest": events.origin_digest,
@@ -510,7 +506,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "document.parse_document as a text": lambda t: _read(f"---\nx: |\n  {t}\n---\n"),
     "document.parse_document quoted": lambda t: _read(f'---\nx: "{t}"\n---\n'),
     "document.parse_identified": lambda t: document.parse_identified(_bytes(t), "a.md", _NOW),
-    "document.is_identified": lambda t: document.is_identified(_bytes(t)),
+    "document.given_keys of a text": lambda t: document.given_keys(_bytes(t)),
     "document.given_keys": lambda t: document.given_keys(_bytes(f"---\n{t}\n---\n")),
     "document.render_document": lambda t: _render(_NOTE, t),
     "document.render_document as values": lambda t: _render(
@@ -586,8 +582,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "markdown.plain_title": markdown.plain_title,
     "markdown.plain_title of a short one": lambda t: markdown.plain_title(t[:1_000]),
     "healing.clean_title": healing.clean_title,
-    "file_names.FileNames.add": lambda t: file_names.FileNames(_many(t)).add(t),
-    "file_names.FileNames.discard": lambda t: file_names.FileNames([t]).discard(t),
+    "links.FileNames.add": lambda t: links.FileNames(_many(t)).add(t),
+    "links.FileNames.discard": lambda t: links.FileNames([t]).discard(t),
     "matching.wished_tags": matching.wished_tags,
     "matching.has_tags": lambda t: matching.has_tags(_many(t), [t, t + "/"]),
     "pieces.line_pieces": lambda t: list(pieces.line_pieces(t, 0, len(t), keeps="`")),
@@ -603,8 +599,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),
     "matching.has_all": lambda t: matching.has_all(_many(t), _many(t)),
     "layout.leading_title": layout.leading_title,
-    "link_edit.join_lines": link_edit.join_lines,
-    "link_edit.code_spans": link_edit.code_spans,
+    "links.join_lines": links.join_lines,
     "link_edit.relink": lambda t: link_edit.relink(_bytes(t), "b/a.md", _MOVED, lambda _: False),
     "link_edit.relink to a path": lambda t: link_edit.relink(
         _bytes(f"[[{t}]] [x]({t}) [y](<{t}>)"), "b/a.md", _MOVED, lambda _: False
@@ -617,8 +612,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
         _bytes(f"---\n{t}\n---\n{t}")
     ).content,
     "layout.unify_breaks": lambda t: layout.unify_breaks(t, "\r\n"),
-    "values.normalise_note": lambda t: values.written_values(
-        values.normalise_note(evolve(_NOTE, title=t, tags=tuple(_many(t)), entities=(t,), extra={t: t}))
+    "healing.normalise_note": lambda t: healing.written_values(
+        healing.normalise_note(evolve(_NOTE, title=t, tags=tuple(_many(t)), entities=(t,), extra={t: t}))
     ),
     "paths.file_name_of": lambda t: paths.file_name_of(t, t),
     "paths.slug_of": lambda t: paths.slug_of(t, t),
@@ -632,7 +627,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "query.parse_query": query.parse_query,
     "query.parse_query translated": _search,
     "query.plain_words": _search_plain,
-    "query.query_terms": query.query_terms,
     "model.aspect_key": task_model.aspect_key,
     "commands.NextTask.passes": lambda t: NextTask(
         agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
@@ -645,7 +639,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "snippet.plain_passage": lambda t: snippet.plain_passage(t, "A title"),
     "snippet.first_prose": snippet.first_prose,
     "snippet.cut": lambda t: [snippet.cut(t, len(t) * share // 5) for share in (1, 3, 4)] if t else None,
-    "visible.visible_text": visible.visible_text,
+    "markdown.visible_text": markdown.visible_text,
     "query.words_of": lambda t: query.words_of(query.plain_words(t)),
     "analysis.normalise": lambda t: analysis.normalise("NFC", t),
     "analysis.separate_marks": analysis.separate_marks,

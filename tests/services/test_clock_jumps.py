@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.actors import SettledClock
 from lithos.actors.coordinating.messages import Flush, MoveCursor
-from lithos.app.stores import SettledClock
 from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.core.tasks.model import ClaimTimes
 from lithos.stores.notes.displaced import Displaced

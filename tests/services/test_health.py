@@ -56,7 +56,7 @@ async def test_each_component_says_how_it_is(tmp_path: Path, monkeypatch: pytest
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (200, "ok")
         # A failing search index is degraded but answers.
-        lithos.server.fulltext_indexer.failure = "no space left on device"
+        lithos.server.actors.fulltext_indexer.failure = "no space left on device"
         status, body = await lithos.server.state.report()
         assert (status, body["status"]) == (200, "degraded")
         assert body["components"]["search"] == {"status": "degraded", "error": "no space left on device"}

@@ -9,8 +9,7 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Inline, Threads
-from lithos.core.history.retention import VersionLimits
-from lithos.core.history.versions import DELETED, UPDATED
+from lithos.core.history.versions import DELETED, UPDATED, VersionLimits
 from lithos.services.upkeep import history as module
 from lithos.services.upkeep.history import FIRST, HistoryUpkeep
 from lithos.stores.history.store import HistoryStore, NewVersion

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import trio
 
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.values import digest_of
 from tests.simulation.ledger import demand, tokens
@@ -37,7 +37,7 @@ async def settle(world: World) -> None:
         await trio.sleep(5.0)
     with trio.fail_after(PATIENCE):
         await server.searchable()
-        await server.catching_up.done.wait()
+        await server.actors.catching_up.done.wait()
     world.trace("settled")
     await _check_indexes(world, server)
     await _check_tasks(world)
@@ -54,7 +54,7 @@ def _looks_settled(world: World, server: Server) -> bool:
     known = {entry.path: entry.digest for entry in server.catalogue}
     no_notes = _no_notes(server)
     files = {path: digest_of(content) for path, content in _files(world).items() if path not in no_notes}
-    return known == files and not _leftovers(world) and not server.guard.kept
+    return known == files and not _leftovers(world) and not server.actors.guard.kept
 
 
 def _no_notes(server: Server) -> set[str]:
@@ -131,7 +131,7 @@ async def _check_indexes(world: World, server: Server) -> None:
         sorted(paths) == sorted(files),
         f"the list has {sorted(paths.keys() - files.keys())} more and "
         f"{sorted(files.keys() - paths.keys())} less than the folder; "
-        f"skipped: {dict(server.catalogue.skipped)}, kept: {dict(server.guard.kept)}",
+        f"skipped: {dict(server.catalogue.skipped)}, kept: {dict(server.actors.guard.kept)}",
     )
     demand(len(set(paths.values())) == len(paths), "an id is there twice")
     with_word = {ident for path, ident in paths.items() if world.WORD.encode() in files[path]}
@@ -194,7 +194,7 @@ def _check_stores(world: World, private: Path) -> None:
     life = world.life
     assert life is not None
     assert life.server is not None
-    store = life.server.writer._recorder.store
+    store = life.server.actors.writer._recorder.store
     assert isinstance(store, HistoryStore)
     versions: dict[tuple[str, int], list[bytes]] = {}
     ids = [str(row[0]) for row in store._reader.execute("SELECT id FROM notes")]

@@ -10,12 +10,12 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+import lithos.actors.actors
 import lithos.actors.indexing.accurate
 import lithos.actors.watching.watcher
 import lithos.app
-import lithos.app.assembly
 import lithos.app.stores
-from lithos.app.stores import Stores
+from lithos.actors.actors import Stores
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.indexes.fulltext import FulltextIndex
 from tests.simulation.disk import attached
@@ -68,7 +68,7 @@ def installed(world: World) -> Iterator[None]:
 
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(lithos.app.assembly, "load_embedder", lambda _: Embedder())
+        patch.setattr(lithos.actors.actors, "load_embedder", lambda _: Embedder())
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: False)
         patch.setattr(lithos.actors.watching.watcher, "Listening", make_listening(world.plan.hearing))
         patch.setattr(lithos.app, "open_stores", open_stores)

@@ -15,9 +15,9 @@ import apsw
 import trio
 from attrs import define, field
 
-from lithos.app import running_server
-from lithos.app.server import Server
-from lithos.app.stores import Stores, close_stores
+from lithos.actors.actors import Stores
+from lithos.app import Server, running_server
+from lithos.app.stores import close_stores
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.errors import StorageFailed

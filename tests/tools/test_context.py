@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import lithos.app.services
+import lithos.services.context.context
 from lithos.config.sections import EventsConfig, LcmaConfig
 from lithos.services.notes.texts import NoteTexts
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
@@ -183,7 +183,7 @@ async def test_without_the_tokenizer_less_is_shown_and_it_says_so(
     def fail() -> Any:
         raise OSError("gone")
 
-    monkeypatch.setattr(lithos.app.services, "load_pieces", fail)
+    monkeypatch.setattr(lithos.services.context.context, "load_pieces", fail)
     async with serving(tmp_path) as server:
         note = await server.create("Zebras", ZEBRA)
         answer = await brief(server)

@@ -110,7 +110,7 @@ async def test_results_are_remembered_for_a_task_only(lithos: Lithos, clock: Clo
     assert await learning.working_tasks() == []
     for count in (1, 2):
         answer = await retrieve(lithos, task_id="t1")
-        memory = await learning.working_memory("t1")
+        memory = await learning.read(lambda tables: tables.receipts.working_memory("t1"))
         assert [(node.node_id, node.activation_count) for node in memory] == [
             (note_id, count) for note_id in sorted((one, two))
         ]

@@ -32,7 +32,7 @@ async def change(lithos: Lithos, note_id: str, **fields: Any) -> None:
 
 
 async def quarantine(lithos: Lithos, note_id: str, reason: str | None = None) -> None:
-    await lithos.server.knowledge.patch(
+    await lithos.server.knowledge.write(
         PatchNote(id=note_id, agent="eve", status="quarantined", quarantine_reason=reason)
     )
 
@@ -43,7 +43,7 @@ async def clear(lithos: Lithos, note_id: str) -> None:
 
 
 async def supersede(lithos: Lithos, winner: str, loser: str) -> None:
-    await lithos.server.knowledge.patch(PatchNote(id=winner, agent="eve", supersedes=loser))
+    await lithos.server.knowledge.write(PatchNote(id=winner, agent="eve", supersedes=loser))
 
 
 def kinds(row: Answer) -> list[tuple[str, str, int]]:

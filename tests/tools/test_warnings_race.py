@@ -70,7 +70,7 @@ class Race:
         status = "quarantined" if quarantined else "active"
         reason = "wrong" if quarantined else None
         patch = PatchNote(id=self._source, agent="eve", status=status, quarantine_reason=reason)
-        await self._lithos.server.knowledge.patch(patch)
+        await self._lithos.server.knowledge.write(patch)
         truth.is_quarantined, truth.changes = quarantined, truth.changes + 1
 
     async def _read_all(self, numbers: Any) -> None:

@@ -8,8 +8,7 @@ silently skipped.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import trio
@@ -20,10 +19,6 @@ from lithos.core.events import Event, event_size
 RING_BYTES: Final = 8 * 1024 * 1024
 
 Accepts = Callable[[Event], bool]
-
-
-def _everything(_: Event) -> bool:
-    return True
 
 
 class Subscription:
@@ -119,7 +114,7 @@ class Broadcaster:
             return None
         return [event for event in self.recent if event.seq > seq]
 
-    def listen(self, accepts: Accepts = _everything, capacity: int | None = None) -> Subscription:
+    def listen(self, accepts: Accepts = lambda _: True, capacity: int | None = None) -> Subscription:
         """Listen from now on, to what `accepts` wants; after `close` there is nothing to come.
 
         `capacity` is that of the queue, where it is not the configured one.
@@ -136,15 +131,6 @@ class Broadcaster:
         subscription.end()
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
-
-    @contextmanager
-    def subscribe(self) -> Iterator[Subscription]:
-        """Listen to everything inside the block."""
-        subscription = self.listen()
-        try:
-            yield subscription
-        finally:
-            self.leave(subscription)
 
     @property
     def utilisation(self) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.blocking import BackgroundThread, Threads
 from lithos.actors.indexing.coverage import Coverage, NoteText, Progress
 from lithos.actors.indexing.messages import Upsert
 from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes, VectorPort, digest_texts
@@ -53,30 +53,36 @@ SAVE_IDLE: Final = 60.0
 RETRY: Final = 30.0
 
 
-@frozen(kw_only=True, eq=False)
-class AccurateParts:
-    """What the tier works with; `load` raises `EmbedderUnavailable`, `thread` has a low priority."""
+@frozen(eq=False)
+class _Opened:
+    """The tier once its model is loaded."""
 
-    port: VectorPort
-    catalogue: Catalogue
-    files: NoteFiles
-    load: Callable[[], QueryEmbedder]
-    directory: Path
-    sizes: ChunkSizes
-    thread: Blocking
-    reading: Blocking
+    notes: TieredNotes
+    coverage: Coverage
 
 
 class AccurateTier:
     """Fills the accurate vectors, saves them, and says whether queries go to them."""
 
-    def __init__(self, parts: AccurateParts, wanted: Literal["auto", "accurate"]) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        port: VectorPort,
+        catalogue: Catalogue,
+        files: NoteFiles,
+        load: Callable[[], QueryEmbedder],
+        directory: Path,
+        wanted: Literal["auto", "accurate"],
+    ) -> None:
+        """`load` raises `EmbedderUnavailable`; `directory` is that of the static vectors."""
+        self._port = port
+        self._catalogue = catalogue
+        self._files = files
+        self._load = load
+        self._directory = directory / ACCURATE
         self._wanted = wanted
-        self._embedder: QueryEmbedder | None = None
-        self._vectors: VectorIndex | None = None
-        self._answering: TieredNotes | None = None
-        self._coverage: Coverage | None = None
+        self._thread = BackgroundThread("lithos-accurate")
+        self._reading = Threads()
+        self._opened: _Opened | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._woken = trio.Event()
         self._saved_at, self._save_took = -math.inf, 0.0
@@ -92,21 +98,21 @@ class AccurateTier:
     @property
     def answering(self) -> TieredNotes | None:
         """What queries go to; None: to the static vectors."""
-        coverage = self._coverage
-        if coverage is None or not coverage.is_enough or self.reason is not None:
+        opened = self._opened
+        if opened is None or not opened.coverage.is_enough or self.reason is not None:
             return None
-        return self._answering
+        return opened.notes
 
     @property
     def vectors(self) -> VectorIndex | None:
         """The accurate vectors, once they are open."""
-        return self._vectors
+        return self._opened.notes.vectors if self._opened is not None else None
 
     def progress(self) -> Progress:
         """The tier that answers, and how far this one is."""
-        target = self._parts.port.target
+        target = self._port.target
         total = target.vectors.chunk_total if target is not None else 0
-        done, total = self._coverage.counts() if self._coverage is not None else (0, total)
+        done, total = self._opened.coverage.counts() if self._opened is not None else (0, total)
         return Progress(STATIC if self.answering is None else TIER, done, total)
 
     async def run(self, static: trio.Event) -> None:
@@ -115,47 +121,45 @@ class AccurateTier:
         Nothing is loaded before there is a note.
         """
         await static.wait()
-        target = self._parts.port.target
+        target = self._port.target
         # Without a static model there is nothing to fall back on, nor a count of what is to be done.
         if target is None or (self._wanted == "auto" and not is_installed()):
             self.settled.set()
             return
         self._token = trio.lowlevel.current_trio_token()
-        self._parts.port.on_applied = self._take_change
+        self._port.on_applied = self._take_change
         if self._wanted == "auto":  # who asks for the tier is told at once what it lacks
             while not target.vectors.chunk_total:
                 self.settled.set()
                 await self._wait(math.inf)
         try:
             # Not in the background thread, whose priority the threads of the model would inherit.
-            await self._parts.reading.run(partial(self._open, target))
+            opened = self._opened = await self._reading.run(partial(self._open, target))
         except EmbedderUnavailable as problem:
             self.reason = problem.reason
-            self._parts.port.on_applied = None
+            self._port.on_applied = None
             log.error("accurate embeddings unavailable", reason=problem.reason)
             self.settled.set()
             return
-        await self._plan(target)
-        await self._fill()
+        await self._plan(target, opened)
+        await self._fill(opened)
 
-    def _open(self, target: EmbeddedNotes) -> None:
-        embedder = self._parts.load()
+    def _open(self, target: EmbeddedNotes) -> _Opened:
+        embedder = self._load()
         try:
-            vectors = VectorIndex.open(self._parts.directory, embedder.identity)
+            vectors = VectorIndex.open(self._directory, embedder.identity)
         except OSError as failure:
             log.error("accurate vectors cannot be read", reason=str(failure))
-            vectors = VectorIndex(self._parts.directory, embedder.identity)
+            vectors = VectorIndex(self._directory, embedder.identity)
         if vectors.quarantined is not None:
             log.warning("damaged accurate vectors set aside", path=str(vectors.quarantined))
-        self._embedder, self._vectors = embedder, vectors
         coverage = Coverage(lambda: target.vectors.chunk_total, vectors.stamp_of)
-        self._answering = TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure)
-        self._coverage = coverage
+        return _Opened(TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure), coverage)
 
     def _take_change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
         """What the static index took; called in its thread."""
-        if self._coverage is not None:
-            self._coverage.change(notes, removals)
+        if self._opened is not None:
+            self._opened.coverage.change(notes, removals)
         assert self._token is not None
         try:
             self._token.run_sync_soon(self._wake)
@@ -176,41 +180,38 @@ class AccurateTier:
             await self._woken.wait()
         self._woken = trio.Event()
 
-    async def _plan(self, target: EmbeddedNotes) -> None:
+    async def _plan(self, target: EmbeddedNotes, opened: _Opened) -> None:
         """Compare what was kept on disk with the notes."""
         times = []
-        for number, entry in enumerate(self._parts.catalogue):
+        for number, entry in enumerate(self._catalogue):
             if number % LOOK_SLICE == LOOK_SLICE - 1:
                 await trio.lowlevel.checkpoint()
             times.append((entry.note.updated_at, entry.serial))
 
         def compare() -> None:
-            coverage, vectors = self._coverage, self._vectors
-            assert coverage is not None
-            assert vectors is not None
+            coverage, vectors = opened.coverage, opened.notes.vectors
             sizes = target.vectors.sizes()
             order = [serial for _, serial in sorted(times) if serial in sizes]
             notes = [NoteText(serial, *sizes[serial]) for serial in order]
             held = vectors.stamps()
-            stamps = read_stamps(self._parts.directory, vectors.generation) if held else {}
+            stamps = read_stamps(self._directory, vectors.generation) if held else {}
             known = {serial: stamp for serial, stamp in stamps.items() if serial in held}
             coverage.plan(notes, known, held.keys() - sizes.keys())
 
-        await self._parts.thread.run(compare)
-        self._parts.port.on_rows()
+        await self._thread.run(compare)
+        self._port.on_rows()
         log.info("accurate embeddings", **_told(self.progress()))
 
-    async def _fill(self) -> None:
+    async def _fill(self, opened: _Opened) -> None:
         """Embed what is lacking, for ever."""
-        coverage = self._coverage
-        assert coverage is not None
+        coverage, vectors = opened.coverage, opened.notes.vectors
         retry = trio.current_time() + RETRY
         while True:
             if self.reason is not None:
-                await self._try_again()
+                await self._try_again(opened.notes.embedder)
                 continue
             try:
-                await self._embed(coverage.take(CHUNKS_AT_ONCE))
+                await self._embed(opened, coverage.take(CHUNKS_AT_ONCE))
             except IndexFailed as failure:
                 self._note_failure(failure)
                 coverage.retry()
@@ -218,79 +219,67 @@ class AccurateTier:
             if coverage.is_complete and not self.settled.is_set():
                 log.info("accurate embeddings complete", **_told(self.progress()))
                 self.settled.set()
-            await self._save_when_due()
+            if vectors.dirty and trio.current_time() >= self._save_due():
+                await self.save()
             if coverage.is_drained:
-                await self._wait(self._next_due(retry))
+                # What is to be done though nothing changes.
+                again = math.inf if coverage.is_complete else retry
+                await self._wait(min(again, self._save_due() if vectors.dirty else math.inf))
             if trio.current_time() >= retry:
                 coverage.retry()
                 retry = trio.current_time() + RETRY
 
-    def _next_due(self, retry: float) -> float:
-        """When something is to be done though nothing changes."""
-        assert self._coverage is not None
-        assert self._vectors is not None
-        again = math.inf if self._coverage.is_complete else retry
-        return min(again, self._save_due() if self._vectors.dirty else math.inf)
-
-    async def _try_again(self) -> None:
+    async def _try_again(self, embedder: QueryEmbedder) -> None:
         await trio.sleep(RETRY)
-        assert self._embedder is not None
         try:
-            await self._parts.thread.run(partial(self._embedder.encode, ["a probe"]))
+            await self._thread.run(partial(embedder.encode, ["a probe"]))
         except IndexFailed as failure:
             self._note_failure(failure)
         else:
             self.reason = None
 
-    async def _embed(self, serials: Sequence[int]) -> None:
+    async def _embed(self, opened: _Opened, serials: Sequence[int]) -> None:
         """Bring these notes up to date. Raises `IndexFailed`."""
-        coverage, vectors, parts = self._coverage, self._vectors, self._parts
-        assert coverage is not None
-        assert vectors is not None
+        vectors = opened.notes.vectors
         if not serials:
             return
-        entries = {serial: parts.catalogue.at_serial(serial) for serial in serials}
+        entries = {serial: self._catalogue.at_serial(serial) for serial in serials}
         gone = [serial for serial, entry in entries.items() if entry is None]
         present = [entry for entry in entries.values() if entry is not None]
-        style = parts.catalogue.style
-        loaded = await parts.reading.run(lambda: [load_note(parts.files, entry, style) for entry in present])
+        style = self._catalogue.style
+        loaded = await self._reading.run(lambda: [load_note(self._files, entry, style) for entry in present])
         upserts = [upsert for upsert in loaded if upsert is not None]
-        texts = await parts.thread.run(lambda: [_texts_of(parts.sizes, upsert) for upsert in upserts])
+        texts = await self._thread.run(lambda: [_texts_of(self._port.sizes, upsert) for upsert in upserts])
         changed = [
             (upsert.entry.serial, of_note)
             for upsert, of_note in zip(upserts, texts, strict=True)
             if vectors.stamp_of(upsert.entry.serial) != of_note.digest
         ]
-        rows = await self._encode([text for _, of_note in changed for text in of_note.texts])
+        rows = await self._encode(
+            opened.notes.embedder, [text for _, of_note in changed for text in of_note.texts]
+        )
         vector_entries, begin = [], 0
         for serial, of_note in changed:
             end = begin + len(of_note.texts)
             vector_entries.append(VectorEntry(serial, of_note.digest, rows[begin:end]))
             begin = end
         if vector_entries or gone:
-            await parts.thread.run(lambda: vectors.apply(vector_entries, gone))
-            parts.port.on_rows()
+            await self._thread.run(lambda: vectors.apply(vector_entries, gone))
+            self._port.on_rows()
             self._unsaved += len(rows)
         for serial in gone:
-            coverage.filled(serial, None)
+            opened.coverage.filled(serial, None)
         for upsert in upserts:
-            coverage.filled(upsert.entry.serial, parts.port.expected(upsert.entry))
+            opened.coverage.filled(upsert.entry.serial, self._port.expected(upsert.entry))
 
-    async def _encode(self, texts: Sequence[str]) -> Matrix:
+    async def _encode(self, embedder: QueryEmbedder, texts: Sequence[str]) -> Matrix:
         """The rows of these texts, some at a time, those of about one length together."""
-        embedder = self._embedder
-        assert embedder is not None
         rows = np.zeros((len(texts), embedder.identity.dims), np.float32)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for start in range(0, len(order), CHUNKS_A_CALL):
             some = order[start : start + CHUNKS_A_CALL]
-            rows[some] = await self._parts.thread.run(partial(embedder.encode, [texts[i] for i in some]))
+            rows[some] = await self._thread.run(partial(embedder.encode, [texts[i] for i in some]))
         return rows
-
-    async def _save_when_due(self) -> None:
-        assert self._vectors is not None
-        if self._vectors.dirty and trio.current_time() >= self._save_due():
-            await self.save()
 
     def _save_due(self) -> float:
         pause = max(SAVE_LEAST, SAVE_SHARE * self._save_took)
@@ -300,14 +289,14 @@ class AccurateTier:
 
     async def save(self) -> None:
         """Write a snapshot, from which an interrupted run goes on; a failure means a later try."""
-        coverage, vectors = self._coverage, self._vectors
-        if coverage is None or vectors is None:
+        opened = self._opened
+        if opened is None:
             return
         begun = trio.current_time()
         # Taken before the vectors: a stamp that is kept is one whose vectors are.
-        stamps = coverage.stamps()
+        stamps = opened.coverage.stamps()
         try:
-            await self._parts.thread.run(partial(_save, vectors, self._parts.directory, stamps))
+            await self._thread.run(partial(_save, opened.notes.vectors, self._directory, stamps))
         except (IndexFailed, OSError) as failure:
             log.error("accurate vectors not saved", reason=str(failure), next_try_s=RETRY)
             self._save_again = trio.current_time() + RETRY
@@ -318,10 +307,10 @@ class AccurateTier:
     async def close(self) -> None:
         """Save, and release the memory; the task must have ended."""
         await self.save()
-        self._parts.port.on_applied = None
-        coverage, self._coverage = self._coverage, None
-        if coverage is not None and self._vectors is not None:
-            self._vectors.close()
+        self._port.on_applied = None
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.notes.vectors.close()
 
 
 def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> None:

@@ -24,11 +24,10 @@ from lithos.actors.indexing.coverage import NoteText
 from lithos.actors.indexing.messages import Upsert
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import KeptEntities
-from lithos.core.text.chunk import Chunk, chunk_text, headings_of
-from lithos.core.text.dates import dates_in_words, spell_dates
+from lithos.core.text.chunk import Chunk, chunk_text, dates_in_words, headings_of, spell_dates
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery
-from lithos.stores.indexes.embedder import Embedder
+from lithos.stores.indexes.embedder import Embedder, Matrix
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry
 from lithos.stores.indexes.vectors import VectorIndex
@@ -142,13 +141,20 @@ class EmbeddedNotes:
     def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
         """The hits of each query, best first; a text without a known word finds nothing."""
         vectors = self.embedder.encode([each.text for each in wanted])
-        everywhere = [i for i, each in enumerate(wanted) if each.among is None]
-        together = [VectorQuery(vectors[i], wanted[i].most, wanted[i].threshold) for i in everywhere]
-        found = dict(zip(everywhere, self.vectors.search_together(together), strict=True))
-        for i, each in enumerate(wanted):
-            if each.among is not None:
-                found[i] = self.vectors.search_among(vectors[i], each.among, each.threshold, each.most)
-        return [found[i] for i in range(len(wanted))]
+        return search_all(self.vectors, vectors, wanted)
+
+
+def search_all(
+    index: VectorIndex, vectors: Sequence[Matrix] | Matrix, wanted: Sequence[Wanted], spare: int = 0
+) -> list[list[VectorHit]]:
+    """The hits of each query with its vector, those without `among` in one pass; `spare` more of each."""
+    everywhere = [i for i, each in enumerate(wanted) if each.among is None]
+    together = [VectorQuery(vectors[i], wanted[i].most + spare, wanted[i].threshold) for i in everywhere]
+    found = dict(zip(everywhere, index.search_together(together), strict=True))
+    for i, each in enumerate(wanted):
+        if each.among is not None:
+            found[i] = index.search_among(vectors[i], each.among, each.threshold, each.most + spare)
+    return [found[i] for i in range(len(wanted))]
 
 
 class VectorPort:

@@ -11,9 +11,9 @@ from typing import Final, Protocol
 
 from attrs import evolve, frozen
 
-from lithos.actors.indexing.ports import EmbeddedNotes, Wanted
+from lithos.actors.indexing.ports import EmbeddedNotes, Wanted, search_all
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.chunk_rows import VectorHit, VectorQuery
+from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.embedder import Embedder, Matrix
 from lithos.stores.indexes.vectors import VectorIndex
 
@@ -53,24 +53,9 @@ class TieredNotes:
         vectors = [self.embedder.encode_query(each.text) for each in wanted]
         # Taken before the scan: what becomes current meanwhile still counts by its static vectors.
         stale = self.stale()
-        everywhere = [i for i, each in enumerate(wanted) if each.among is None]
-        found = dict(
-            zip(
-                everywhere,
-                self.vectors.search_together(
-                    [
-                        VectorQuery(vectors[i], wanted[i].most + len(stale), wanted[i].threshold)
-                        for i in everywhere
-                    ]
-                ),
-                strict=True,
-            )
-        )
-        for i, each in enumerate(wanted):
-            if each.among is not None:
-                found[i] = self.vectors.search_among(vectors[i], each.among, each.threshold)
+        found = search_all(self.vectors, vectors, wanted, len(stale))
         if not stale:
-            return [found[i][: each.most] for i, each in enumerate(wanted)]
+            return found
         others = self.static.find([_only(each, stale) for each in wanted])
         return [_merge(found[i], others[i], stale, each.most) for i, each in enumerate(wanted)]
 

@@ -265,11 +265,6 @@ class Memory:
         """What it owns; anybody may look at `failure` and `damage`."""
         return (self._store, self._stats)
 
-    @property
-    def undelivered(self) -> int:
-        """How many stored changes wait for the journal."""
-        return len(self._undelivered)
-
     async def start(
         self,
         inbox: Inbox[MemoryMessage],

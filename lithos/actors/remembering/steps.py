@@ -1,7 +1,4 @@
-"""The handler of each command of the memory actor: what it changes in `edges.db` and `stats.db`.
-
-Those of `stats.db` alone are the enrich queue, the token budget, and upkeep (retention).
-"""
+"""The handler of each command of the memory actor: what it changes in `edges.db` and `stats.db`."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from enum import Enum
 
 import attrs
 
-from lithos.actors.remembering.question_steps import QuestionUpkeep
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import ENRICHMENT, EventDraft
@@ -53,6 +49,13 @@ from lithos.core.learning.memory import (
     RecordRetrieval,
     SpendTokens,
 )
+from lithos.core.learning.questions import (
+    EmbedQuestions,
+    ForgetQuestions,
+    HalveQuestions,
+    LoadQuestions,
+    TrimQuestions,
+)
 from lithos.core.learning.salience import (
     STRIKES,
     LearningSettings,
@@ -68,72 +71,6 @@ from lithos.core.learning.salience import (
 from lithos.core.principals import ENRICH_AGENT
 from lithos.stores.learning.edges import CITED_WEIGHT, REINFORCEMENT, EdgeStore, wanted_edges
 from lithos.stores.learning.stats import StatsStore
-
-
-class Upkeep:
-    """The commands, carried out inside a transaction."""
-
-    def __init__(self, stats: StatsStore, settings: LearningSettings) -> None:
-        self._stats = stats
-        self.handlers: Handlers = {
-            ForgetWorkingMemory: self._forget,
-            ForgetReceipts: self._forget_receipts,
-            ForgetPairs: self._forget_pairs,
-            ForgetNotes: self._forget_notes,
-            Enqueue: self._enqueue,
-            ClaimJobs: self._claim,
-            FinishJobs: self._finish,
-            SpendTokens: self._spend,
-            RecordEntities: self._record_entities,
-            LiftSalience: self._lift,
-            **QuestionUpkeep(stats, settings).handlers,
-        }
-
-    def _forget(self, command: ForgetWorkingMemory, now: datetime) -> Done[int]:
-        self._stats.writing.queue.drop_processed(command.idle_before)
-        return Done(self._stats.writing.receipts.forget(command.closed_tasks, command.idle_before))
-
-    def _forget_receipts(self, command: ForgetReceipts, now: datetime) -> Done[int]:
-        return Done(self._stats.writing.receipts.drop(command.ids))
-
-    def _forget_pairs(self, command: ForgetPairs, now: datetime) -> Done[PairsForgotten]:
-        nodes = self._stats.writing.nodes
-        return Done(nodes.forget_pairs(command.after, command.most, command.days, command.now))
-
-    def _forget_notes(self, command: ForgetNotes, now: datetime) -> Done[int]:
-        return Done(self._stats.writing.ledgers.drop_notes(command.ids))
-
-    def _enqueue(self, command: Enqueue, now: datetime) -> Done[None]:
-        self._stats.writing.queue.add(command.triggers, now)
-        return Done(None)
-
-    def _claim(self, command: ClaimJobs, now: datetime) -> Done[list[EnrichJob]]:
-        return Done(self._stats.writing.queue.claim(command.max_attempts, command.after, command.most))
-
-    def _finish(self, command: FinishJobs, now: datetime) -> Done[None]:
-        if command.done:
-            self._stats.writing.queue.finish(command.rows, now)
-        elif not command.tried:
-            self._stats.writing.queue.release(command.rows)
-        return Done(None)
-
-    def _spend(self, command: SpendTokens, now: datetime) -> Done[None]:
-        self._stats.writing.ledgers.spend(command.day, command.tokens, command.calls, now)
-        return Done(None)
-
-    def _record_entities(self, command: RecordEntities, now: datetime) -> Done[None]:
-        self._stats.writing.ledgers.keep_entities(command.node_id, command.found, command.written)
-        return Done(None)
-
-    def _lift(self, command: LiftSalience, now: datetime) -> Done[dict[str, tuple[float, float]]]:
-        nodes = self._stats.writing.nodes
-        low = [(stats, lift(stats, command.floor)) for stats in nodes.below(command.floor)]
-        lifted = [(stats, new) for stats, new in low if new is not None]
-        if not command.dry_run:
-            nodes.put(new for _, new in lifted)
-        reply = {stats.node_id: (stats.salience, new.salience) for stats, new in lifted}
-        return Done(reply, moved=0 if command.dry_run else len(reply))
-
 
 #: Working memory counts from this activation on when a task is consolidated.
 _USED_AGAIN = 2
@@ -182,7 +119,21 @@ class Steps:
             ProjectProvenance: self._project,
             RecordInference: self._record_inference,
             CarryLearned: self._carry,
-            **Upkeep(stats, settings).handlers,
+            ForgetWorkingMemory: self._forget_working,
+            ForgetReceipts: self._forget_receipts,
+            ForgetPairs: self._forget_pairs,
+            ForgetNotes: self._forget_notes,
+            Enqueue: self._enqueue,
+            ClaimJobs: self._claim_jobs,
+            FinishJobs: self._finish_jobs,
+            SpendTokens: self._spend,
+            RecordEntities: self._record_entities,
+            LiftSalience: self._lift,
+            ForgetQuestions: self._forget_questions,
+            TrimQuestions: self._trim_questions,
+            HalveQuestions: self._halve_questions,
+            EmbedQuestions: self._embed_questions,
+            LoadQuestions: self._load_questions,
         }
 
     def carry_out(self, command: MemoryCommand, now: datetime) -> Done[object]:
@@ -387,3 +338,76 @@ class Steps:
         )
         edge = self._edges.upsert(command, self._new_edge_id(), now)
         return announce_edge(edge, ENRICH_AGENT, uuid.uuid4().hex, ENRICHMENT)
+
+    # -- the queue, retention, the token budget ------------------------------------------------
+
+    def _forget_working(self, command: ForgetWorkingMemory, now: datetime) -> Done[int]:
+        self._stats.writing.queue.drop_processed(command.idle_before)
+        return Done(self._stats.writing.receipts.forget(command.closed_tasks, command.idle_before))
+
+    def _forget_receipts(self, command: ForgetReceipts, now: datetime) -> Done[int]:
+        return Done(self._stats.writing.receipts.drop(command.ids))
+
+    def _forget_pairs(self, command: ForgetPairs, now: datetime) -> Done[PairsForgotten]:
+        nodes = self._stats.writing.nodes
+        return Done(nodes.forget_pairs(command.after, command.most, command.days, command.now))
+
+    def _forget_notes(self, command: ForgetNotes, now: datetime) -> Done[int]:
+        return Done(self._stats.writing.ledgers.drop_notes(command.ids))
+
+    def _enqueue(self, command: Enqueue, now: datetime) -> Done[None]:
+        self._stats.writing.queue.add(command.triggers, now)
+        return Done(None)
+
+    def _claim_jobs(self, command: ClaimJobs, now: datetime) -> Done[list[EnrichJob]]:
+        return Done(self._stats.writing.queue.claim(command.max_attempts, command.after, command.most))
+
+    def _finish_jobs(self, command: FinishJobs, now: datetime) -> Done[None]:
+        if command.done:
+            self._stats.writing.queue.finish(command.rows, now)
+        elif not command.tried:
+            self._stats.writing.queue.release(command.rows)
+        return Done(None)
+
+    def _spend(self, command: SpendTokens, now: datetime) -> Done[None]:
+        self._stats.writing.ledgers.spend(command.day, command.tokens, command.calls, now)
+        return Done(None)
+
+    def _record_entities(self, command: RecordEntities, now: datetime) -> Done[None]:
+        self._stats.writing.ledgers.keep_entities(command.node_id, command.found, command.written)
+        return Done(None)
+
+    def _lift(self, command: LiftSalience, now: datetime) -> Done[dict[str, tuple[float, float]]]:
+        nodes = self._stats.writing.nodes
+        low = [(stats, lift(stats, command.floor)) for stats in nodes.below(command.floor)]
+        lifted = [(stats, new) for stats, new in low if new is not None]
+        if not command.dry_run:
+            nodes.put(new for _, new in lifted)
+        reply = {stats.node_id: (stats.salience, new.salience) for stats, new in lifted}
+        return Done(reply, moved=0 if command.dry_run else len(reply))
+
+    # -- the memory of questions, feedback aside -----------------------------------------------
+
+    def _forget_questions(self, command: ForgetQuestions, now: datetime) -> Done[int]:
+        return Done(self._stats.writing.questions.forget(command.wanted))
+
+    def _trim_questions(self, command: TrimQuestions, now: datetime) -> Done[int]:
+        return Done(self._stats.writing.questions.trim(self._settings.questions_kept))
+
+    def _halve_questions(self, command: HalveQuestions, now: datetime) -> Done[int]:
+        return Done(self._stats.writing.questions.halve(command.note_id, command.old, command.new))
+
+    def _embed_questions(self, command: EmbedQuestions, now: datetime) -> Done[None]:
+        self._stats.writing.questions.embed(command.embedder, command.codes)
+        return Done(None)
+
+    def _load_questions(self, command: LoadQuestions, now: datetime) -> Done[int | None]:
+        matrix = self._stats.remembered
+        if not command.after:
+            matrix.begin(command.embedder, command.dims)
+        if matrix.embedder != command.embedder:
+            return Done(None)  # somebody has begun to load those of another one
+        last = self._stats.writing.questions.load(matrix, command.after, command.most)
+        if last is None:
+            matrix.finish()
+        return Done(last)

@@ -16,7 +16,7 @@ from lithos.actors.writing.outside_changes import (
     OutsideRemovals,
     OutsideRequest,
     Taken,
-    holds_note,
+    held_notes,
 )
 from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -201,11 +201,7 @@ class Taking:
     async def _find_gone(self, ripe: Sequence[Entry]) -> list[Entry]:
         """The missing notes that are nowhere in the tree; moved ones are requeued at their new paths."""
         owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
-        there = await self._blocking.run(
-            lambda: {
-                entry.note.id for entry in owned if holds_note(self._files, entry, self._catalogue.style)
-            }
-        )
+        there = await self._blocking.run(lambda: held_notes(self._files, owned, self._catalogue.style))
         self._pending.find(there)
         gone = [entry for entry in ripe if entry.note.id not in there]
         if not gone:

@@ -23,7 +23,7 @@ from lithos.actors.watching.listening import Coverage, Listening, ListeningFaile
 from lithos.actors.watching.pending import Pending
 from lithos.actors.watching.settling import Taking
 from lithos.actors.watching.survey import Sights, is_watched, look_again
-from lithos.actors.writing.outside_changes import holds_note
+from lithos.actors.writing.outside_changes import held_notes
 from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.notes.files import NoteFiles
@@ -260,9 +260,7 @@ class Watcher:
         kept = dict(self._guard.kept)
         if kept:
             entries = [entry for note_id in kept if (entry := self._catalogue.get(note_id)) is not None]
-            there = await self._blocking.run(
-                lambda: {entry.note.id for entry in entries if holds_note(self._files, entry)}
-            )
+            there = await self._blocking.run(lambda: held_notes(self._files, entries))
             over = [
                 note_id for note_id, path in kept.items() if note_id in there or self._left(note_id, path)
             ]

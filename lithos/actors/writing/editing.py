@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any, Final
 
 import attrs
 
-from lithos.actors.writing.messages import EditNote, OutlineNeeded, WriteOutcome
-from lithos.actors.writing.preparation import Prepared, cannot_update, explain_unreadable
+from lithos.actors.writing.messages import EditNote, OutlineNeeded
+from lithos.actors.writing.preparation import Preparation, Prepared, cannot_update, find_note, make_prepared
 from lithos.actors.writing.write_rules import (
     check_content,
     check_version,
@@ -23,12 +21,10 @@ from lithos.actors.writing.write_rules import (
     no_such_note,
     refuse_broken,
 )
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import LithosError, VersionConflict
-from lithos.core.events import NOTE_UPDATED, TOOL, EventDraft, note_origin
-from lithos.core.history.outline import Outline, body_of, read_outline, title_of
-from lithos.core.history.section_edit import Edited, OtherHash, apply_edit, needs_outline
-from lithos.core.limits import TITLE
+from lithos.core.history.outline import Outline, read_outline, title_of
+from lithos.core.history.section_edit import Edited, OtherHash, apply_edit
 from lithos.core.notes.document import edit_document
 from lithos.core.notes.layout import Layout, read_layout
 from lithos.core.notes.links import scan_targets
@@ -65,7 +61,7 @@ class Outlines:
 
     def read(self, layout: Layout) -> Outline:
         """The outline of a file's body, which is kept. Raises `InvalidInput` for too many lines. Blocks."""
-        body, title = body_of(layout), title_of(layout)
+        body, title = layout.body, title_of(layout)
         outline = self.known(body, title) or read_outline(body, title)
         self.keep(outline)
         return outline
@@ -98,10 +94,11 @@ def edit_source(
         layout = read_layout(data, keeps_heading=keeps_heading)
     except UnreadableNote:
         return None
-    body, title = body_of(layout), title_of(layout)
-    outline = outlines.known(body, title) if needs_outline(request.edit) else None
+    body, title = layout.body, title_of(layout)
+    has_section = request.edit.section is not None
+    outline = outlines.known(body, title) if has_section else None
     try:
-        if outline is None and needs_outline(request.edit):
+        if outline is None and has_section:
             if request.is_patient and len(body) > PARSED_BY_WRITER:
                 return OutlineNeeded("The outline of the note is not known yet.")
             outline = outlines.read(layout)
@@ -116,20 +113,16 @@ def edit_source(
 class EditPreparation:
     """Prepares edits against the current catalogue; refusals are raised."""
 
-    def __init__(self, catalogue: Catalogue, clock: Callable[[], datetime], content_limit: int) -> None:
-        self._catalogue = catalogue
-        self._clock = clock
-        self._content_limit = content_limit
+    def __init__(self, preparation: Preparation) -> None:
+        self._catalogue = preparation.catalogue
+        self._clock = preparation.clock
+        self._content_limit = preparation.content_limit
 
     def prepare_edit(
         self, request: EditNote, source: ReadFile | Exception | None, edited: Edited | LithosError | None
     ) -> Prepared:
         """Prepare the next version of a note; `edited` is what `edit_source` made of its file."""
-        entry = self._catalogue.get(request.id)
-        if entry is None or source is None:
-            raise no_such_note(request)
-        if isinstance(source, Exception):
-            raise explain_unreadable(entry, source)
+        entry, source = find_note(self._catalogue, request, source)
         try:
             return self._prepare(request, entry, source, edited)
         except UnreadableNote as problem:
@@ -169,42 +162,26 @@ class EditPreparation:
             identified=identified,
             links=scan_targets(document.content, entry.path),
         )
-        return _prepared(request, new, document, edited, Put(entry.path, data, old_digest), now)
-
-
-def _prepared(
-    request: EditNote, entry: Entry, document: Document, edited: Edited, operation: Put, now: datetime
-) -> Prepared:
-    note = entry.note
-    event = EventDraft(
-        type=NOTE_UPDATED,
-        agent=request.agent,
-        payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
-        timestamp=min(note.updated_at, now),
-        tags=note.all_tags,
-        origin=note_origin(TOOL, entry.digest, note.version),
-    )
-    outcome = WriteOutcome(
-        "updated",
-        note.id,
-        entry.path,
-        note.version,
-        edited.warnings,
-        section=edited.section,
-        section_hash=edited.section_hash,
-    )
-    return Prepared(operation, entry, document, outcome, event)
+        return make_prepared(
+            Put(entry.path, data, old_digest),
+            new,
+            document,
+            request.agent,
+            min(new.note.updated_at, now),
+            warnings=edited.warnings,
+            section=edited.section,
+            section_hash=edited.section_hash,
+        )
 
 
 def _conflict(refused: OtherHash, version: int) -> VersionConflict:
-    place = refused.place
     extras: dict[str, Any] = {
         "current_version": version,
-        "current_hash": place.hash,
-        "current_text": place.text[:SHOWN].replace("\r\n", "\n"),
+        "current_hash": refused.hash,
+        "current_text": refused.text[:SHOWN].replace("\r\n", "\n"),
         "warnings": [],
     }
-    name = "The body" if place.path is None else f"The section {place.path[:200]!r}"
+    name = "The body" if refused.path is None else f"The section {refused.path[:200]!r}"
     return VersionConflict(
         f"{name} has changed since it was read: see current_text. Make your change again on it and "
         "retry with expected_hash = current_hash.",

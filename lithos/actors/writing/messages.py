@@ -52,6 +52,11 @@ class WriteOutcome:
     section_hash: str | None = None
 
 
+def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
+    """The refusal for a change that is in its file, but lacks something else; it names the note."""
+    return StorageFailed(message, id=outcome.id, path=outcome.path, version=outcome.version)
+
+
 @frozen
 class Change:
     """A committed change: durable on disk and in the catalogue, still to be indexed and journalled.

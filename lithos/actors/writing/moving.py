@@ -6,20 +6,19 @@ rewritten later, note by note, each by a request of its own: they are found in t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 import attrs
 
 from lithos.actors.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
-from lithos.actors.writing.preparation import Prepared, cannot_update, explain_unreadable
+from lithos.actors.writing.preparation import Preparation, Prepared, cannot_update, find_note
 from lithos.actors.writing.write_rules import (
     check_slug,
     check_version,
     no_such_note,
     path_collision,
 )
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_reading import draft_change
 from lithos.catalogue.relinking import plan_links
 from lithos.core.errors import InvalidInput
@@ -44,22 +43,15 @@ def target_of(request: MoveNote, path: str) -> str:
 class MovePreparation:
     """Prepares moves and rewritten links against the current catalogue; refusals are raised."""
 
-    def __init__(
-        self, catalogue: Catalogue, clock: Callable[[], datetime], refuse: Callable[[str], None]
-    ) -> None:
-        """`refuse` raises `InvalidInput` for a path where no note may be."""
-        self._catalogue = catalogue
-        self._clock = clock
-        self._refuse = refuse
+    def __init__(self, preparation: Preparation) -> None:
+        self._catalogue = preparation.catalogue
+        self._clock = preparation.clock
+        self._refuse = preparation.refuse_ignored
 
     def prepare_move(self, request: MoveNote, source: ReadFile | Exception | None) -> Prepared:
         """Prepare a move; `source` is the file as it is now. Its links are planned by `plan`."""
         catalogue = self._catalogue
-        entry = catalogue.get(request.id)
-        if entry is None or source is None:
-            raise no_such_note(request)
-        if isinstance(source, Exception):
-            raise explain_unreadable(entry, source)
+        entry, source = find_note(catalogue, request, source)
         path = target_of(request, entry.path)
         self._refuse(path)
         document, identified = self._read(entry, source.data, path, from_nanoseconds(source.state.mtime_ns))
@@ -122,11 +114,7 @@ class MovePreparation:
 
         Raises `NothingToRelink` for a note without links to rewrite.
         """
-        entry = self._catalogue.get(request.id)
-        if entry is None or source is None:
-            raise no_such_note(request)
-        if isinstance(source, Exception):
-            raise explain_unreadable(entry, source)
+        entry, source = find_note(self._catalogue, request, source)
         if data is None or data == source.data:
             raise NothingToRelink(f"The note {entry.path} has no link that has to be rewritten.")
         now = self._clock()

@@ -8,7 +8,7 @@ longer carries its id has moved to the new one (docs/spec/lifecycle.md §5).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import chain
 
@@ -303,11 +303,7 @@ class Outside:
         taken = Taken()
         entries = [entry for note_id in ids if (entry := self._catalogue.get(note_id)) is not None]
         owned = [entry for entry in entries if self._catalogue.at_path(entry.path) is entry]
-        there = await self._blocking.run(
-            lambda: {
-                entry.note.id for entry in owned if holds_note(self._files, entry, self._catalogue.style)
-            }
-        )
+        there = await self._blocking.run(lambda: held_notes(self._files, owned, self._catalogue.style))
         for entry in entries:
             if entry.note.id in there:
                 taken.present.append(entry.note.id)
@@ -380,9 +376,9 @@ def _look(
     return _Look(is_current, rival.path, has_id, is_yielded=is_yielded)
 
 
-def holds_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> bool:
-    """False when a listing would not find the note at its path any more. Blocks."""
-    return is_there(files, entry.path) and _carries(files, entry, style)
+def held_notes(files: NoteFiles, entries: Iterable[Entry], style: VaultStyle = PLAIN) -> set[str]:
+    """The ids of those notes that a listing would still find at their paths. Blocks."""
+    return {each.note.id for each in entries if is_there(files, each.path) and _carries(files, each, style)}
 
 
 def _carries(files: NoteFiles, entry: Entry, style: VaultStyle, *, names_id: bool = False) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any, Literal
 
 import attrs
 from attrs import frozen
@@ -20,6 +21,7 @@ from lithos.actors.writing.messages import (
     UpdateRequest,
     WriteNote,
     WriteOutcome,
+    WriteRequest,
 )
 from lithos.actors.writing.rebasing import Rebased
 from lithos.actors.writing.write_rules import (
@@ -38,18 +40,17 @@ from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import (
-    is_identified,
     parse_document,
     parse_signed,
     place_heading,
     render_document,
     rewrite_document,
 )
+from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
@@ -107,7 +108,7 @@ class Preparation:
     ) -> None:
         """No note is created where one would be `ignored`."""
         self._ignored = ignored or Ignored()
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self.content_limit = content_limit
         self.clock = clock
         self._new_id = new_id
@@ -115,20 +116,14 @@ class Preparation:
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
         """Prepare the creation of a note."""
-        decision = decide_creation(
-            request,
-            self._catalogue,
-            note_id=self._new_id(),
-            now=self.clock(),
-            content_limit=self.content_limit,
-        )
+        decision = decide_creation(request, self.catalogue, self._new_id(), self.clock(), self.content_limit)
         self.refuse_ignored(decision.path)
         document, heading = place_heading(decision.document, self._style)
         decision = attrs.evolve(decision, document=document)
         data = _render(document, decision.path, self._style, heading=heading)
-        entry = self._entry(decision, data, self._catalogue.take_serial(), identified=True)
+        entry = self._entry(decision, data, self.catalogue.take_serial())
         put = Put(decision.path, data, None)
-        return _prepared(put, entry, decision, request.agent, self.clock(), created=True)
+        return self._prepared(put, entry, decision, request.agent, created=True)
 
     def refuse_ignored(self, path: str) -> None:
         """Raise `InvalidInput` for the path of a note that nobody would ever find."""
@@ -148,20 +143,15 @@ class Preparation:
         assert request.id is not None
         if isinstance(request, WriteNote):
             check_values(request, self.content_limit)
-        entry = self._catalogue.get(request.id)
-        if entry is None or source is None:
-            raise no_such_note(request)
-        if isinstance(source, Exception):
-            raise explain_unreadable(entry, source)
+        entry, source = find_note(self.catalogue, request, source)
         decision, data = self._rewrite(request, entry, source, rebased)
-        new = self._entry(decision, data, entry.serial, identified=is_identified(data))
+        new = self._entry(decision, data, entry.serial)
         modified = from_nanoseconds(source.state.mtime_ns)
-        new = attrs.evolve(new, note=self._catalogue.with_creation(new.note, modified))
+        new = attrs.evolve(new, note=self.catalogue.with_creation(new.note, modified))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
         operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
-        now = self.clock()
-        return _prepared(operation, new, decision, request.agent, now, created=False, source=source_name)
+        return self._prepared(operation, new, decision, request.agent, source=source_name)
 
     def _rewrite(
         self, request: UpdateRequest, entry: Entry, source: ReadFile, rebased: Rebased | None
@@ -175,8 +165,8 @@ class Preparation:
         if old.note.id != entry.note.id:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
-        version = self._catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
-        note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, self.clock())
+        version = self.catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
+        note = self.catalogue.to_update(attrs.evolve(old.note, version=version), modified, self.clock())
         old = attrs.evolve(old, note=note)
         expected, merged_with = request.expected_version, None
         if rebased is not None and expected is not None and expected != version:
@@ -205,21 +195,35 @@ class Preparation:
             raise cannot_update(entry.path, problem) from problem
         return decision, data
 
-    def _entry(self, decision: Decision, data: bytes, serial: int, *, identified: bool) -> Entry:
+    def _prepared(
+        self, operation: Put, entry: Entry, decision: Decision, agent: str, **more: Any
+    ) -> Prepared:
+        return make_prepared(
+            operation,
+            entry,
+            attrs.evolve(decision.document, note=entry.note),
+            agent,
+            min(entry.note.updated_at, self.clock()),  # a note may be ahead of a clock that was put back
+            warnings=decision.warnings,
+            merged_with=decision.merged_with,
+            **more,
+        )
+
+    def _entry(self, decision: Decision, data: bytes, serial: int) -> Entry:
         document = decision.document
-        tags = scan_tags(document.content) if self._catalogue.style.inline_tags else ()
+        tags = scan_tags(document.content) if self.catalogue.style.inline_tags else ()
         return Entry(
             serial=serial,
             path=decision.path,
             note=attrs.evolve(normalise_note(document.note), inline_tags=tags),
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
-            identified=identified,
+            identified=True,  # every write names the id
             links=scan_targets(document.content, decision.path),
         )
 
     def _decide(self, request: UpdateRequest, old: Document, path: str, *, is_signed: bool) -> Decision:
-        now, catalogue = self.clock(), self._catalogue
+        now, catalogue = self.clock(), self.catalogue
         if isinstance(request, WriteNote):
             limit = self.content_limit
             return decide_update(
@@ -229,7 +233,7 @@ class Preparation:
 
     def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
         """Prepare a deletion; refused when `source`, the file as it is now, belongs to another note."""
-        entry = self._catalogue.get(request.id)
+        entry = self.catalogue.get(request.id)
         if entry is None or (isinstance(source, ReadFile) and self._is_of_another(entry, source)):
             raise no_such_note(request)
         if isinstance(source, Exception) and not isinstance(source, FileNotFoundError):
@@ -253,7 +257,7 @@ class Preparation:
         """The note with the version of its file: bytes that nobody has taken up have one of their own."""
         if not isinstance(source, ReadFile):
             return entry.note
-        version = self._catalogue.see_version(entry.note.id, source.digest, entry.note.version)
+        version = self.catalogue.see_version(entry.note.id, source.digest, entry.note.version)
         return attrs.evolve(entry.note, version=version)
 
     def _is_of_another(self, entry: Entry, source: ReadFile) -> bool:
@@ -270,7 +274,7 @@ class Preparation:
         """The refusal for a caller when the file system failed a change."""
         path = prepared.entry.path
         if isinstance(failure, FileOccupied):
-            return path_collision(path, self._catalogue)
+            return path_collision(path, self.catalogue)
         if isinstance(failure, OutsideKnowledge):
             return InvalidInput(f"The path {path} must stay within knowledge directory; it leads out of it.")
         if isinstance(failure, OSError) and failure.errno in _UNUSABLE_PATH:
@@ -305,35 +309,44 @@ def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
     )
 
 
-def _prepared(
+def find_note(
+    catalogue: Catalogue, request: WriteRequest, source: ReadFile | Exception | None
+) -> tuple[Entry, ReadFile]:
+    """The note that a request is about, and its file as it was read now. Raises the refusal."""
+    entry = catalogue.get(request.id or "")
+    if entry is None or source is None:
+        raise no_such_note(request)
+    if isinstance(source, Exception):
+        raise explain_unreadable(entry, source)
+    return entry, source
+
+
+def make_prepared(
     operation: Put,
     entry: Entry,
-    decision: Decision,
+    document: Document,
     agent: str,
-    now: datetime,
+    at: datetime,
     *,
-    created: bool,
     source: str = TOOL,
+    created: bool = False,
+    says_version: bool = True,
+    op: str | None = None,
+    **told: Any,
 ) -> Prepared:
+    """A version of a note with its event and its reply, of which `told` are more fields."""
     note = entry.note
     event = EventDraft(
         type=NOTE_CREATED if created else NOTE_UPDATED,
         agent=agent,
         payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
-        timestamp=min(note.updated_at, now),  # a note may be ahead of a clock that was put back
+        timestamp=at,
         tags=note.all_tags,
         origin=note_origin(source, entry.digest, note.version),
     )
-    outcome = WriteOutcome(
-        "created" if created else "updated",
-        note.id,
-        entry.path,
-        note.version,
-        decision.warnings,
-        decision.merged_with,
-    )
-    document = attrs.evolve(decision.document, note=note)
-    return Prepared(operation, entry, document, outcome, event)
+    status: Literal["created", "updated"] = "created" if created else "updated"
+    outcome = WriteOutcome(status, note.id, entry.path, note.version, **told)
+    return Prepared(operation, entry, document, outcome, event, says_version=says_version, op=op)
 
 
 def note_busy(path: str) -> NoteBusy:

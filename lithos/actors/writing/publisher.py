@@ -18,7 +18,7 @@ from lithos.actors.coordinating.messages import AppendEvents, CoordinatorMailbox
 from lithos.actors.indexing.indexer import PATIENCE, Indexer
 from lithos.actors.indexing.messages import Indexed, IndexMessage
 from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, run_batches
-from lithos.actors.writing.messages import Change, Publication, WriteOutcome
+from lithos.actors.writing.messages import Change, Publication, WriteOutcome, not_as_promised
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
 from lithos.stores.indexes import IndexFailed
@@ -254,10 +254,8 @@ def _is_same_note(one: Change, other: Change) -> bool:
 
 def _withheld_refusal(change: Change) -> StorageFailed:
     outcome = change.outcome
-    return StorageFailed(
+    return not_as_promised(
+        outcome,
         f"The note is stored in {outcome.path}, but no search index could take it. "
         "The indexes repair themselves; do not write it again.",
-        id=outcome.id,
-        path=outcome.path,
-        version=outcome.version,
     )

@@ -18,12 +18,13 @@ from lithos.actors.writing.messages import UpdateRequest, WriteNote
 from lithos.actors.writing.write_rules import intended_changes
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import LithosError, VersionConflict
-from lithos.core.history.merging import MergedDocument, merge_documents, metadata_patch
+from lithos.core.history.merging import Merged, merge_documents, metadata_patch
 from lithos.core.notes.document import parse_document, place_heading
+from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.values import normalise_note
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.values import ReadFile
 
@@ -47,7 +48,7 @@ _CLEARED: Mapping[str, Any] = {
 class Rebased:
     """A request rebased on a file, or the reason why it cannot be."""
 
-    outcome: UpdateRequest | MergedDocument | LithosError
+    outcome: UpdateRequest | Merged[Document] | LithosError
 
     def request_at(self, version: int, expected: int) -> UpdateRequest:
         """The request that makes the merged note of the file, whose version this is.
@@ -58,7 +59,7 @@ class Rebased:
             if isinstance(self.outcome, VersionConflict):
                 raise VersionConflict(self.outcome.message, current_version=version, warnings=[])
             raise self.outcome
-        if not isinstance(self.outcome, MergedDocument):
+        if not isinstance(self.outcome, Merged):
             return self.outcome
         merged = self.outcome
         count = "one place" if merged.total == 1 else f"{merged.total} places"
@@ -91,9 +92,9 @@ def rebase(request: UpdateRequest, entry: Entry, source: ReadFile, style: VaultS
     if base.note.frontmatter_problem is not None:
         return Rebased(VersionConflict(_not_mergeable(request, base.note.frontmatter_problem)))
     merged = merge_documents(base, mine, theirs)
-    if merged.document is None:
+    if merged.result is None:
         return Rebased(merged)
-    return Rebased(_request_for(request, merged.document, theirs))
+    return Rebased(_request_for(request, merged.result, theirs))
 
 
 def _parse(data: bytes, entry: Entry, modified: datetime, style: VaultStyle) -> Document:
@@ -113,7 +114,8 @@ def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Docu
     content = base.content
     if isinstance(request, WriteNote) and request.content is not None:
         content = request.content.strip()
-    changes = intended_changes(request, note, content, style)
+    inline = scan_tags(content) if style.inline_tags and request.tags is not None else ()
+    changes = intended_changes(request, note, (*inline, *note.inline_tags))
     normal = normalise_note(attrs.evolve(note, **changes))
     changed = attrs.evolve(note, **{name: getattr(normal, name) for name in changes})
     document = Document(note=changed, content=content)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import trio
 
@@ -17,8 +17,7 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.writing.preparation import Prepared
 from lithos.catalogue.catalogue import Entry
 from lithos.core.events import NOTE_CREATED, TAKING_BACK, origin_source
-from lithos.core.history.changes import PATH, changed_properties
-from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
+from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, PATH, RENAMED, UPDATED, changed_properties
 from lithos.core.notes.model import Standing
 from lithos.core.principals import WATCHER_AGENT
 from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
@@ -194,18 +193,32 @@ def version_of(
         op, changed = RENAMED, (*changed, PATH)
     else:
         op, version = DELETED, (note.version if before is None else before.version) + 1
-    return NewVersion(
-        note_id=note.id,
-        version=version,
-        at=event.timestamp,
-        agent=event.agent,
-        op=prepared.op or op,
-        path=prepared.entry.path,
-        title=note.title,
-        data=data,
+    return _new(
+        prepared.entry,
+        version,
+        event.timestamp,
+        event.agent,
+        prepared.op or op,
+        data,
         changed=changed,
         is_undo=origin_source(event.origin) == TAKING_BACK,
         before=before,
+    )
+
+
+def _new(
+    entry: Entry, version: int, at: datetime, agent: str, op: str, data: bytes | None, **more: Any
+) -> NewVersion:
+    return NewVersion(
+        note_id=entry.note.id,
+        version=version,
+        at=at,
+        agent=agent,
+        op=op,
+        path=entry.path,
+        title=entry.note.title,
+        data=data,
+        **more,
     )
 
 
@@ -217,31 +230,15 @@ def _state_before(former: Entry, source: ReadFile, seen: Standing | None, now: d
     version = former.note.version + 1
     if seen is not None and seen.digest == source.digest:
         version = seen.version
-    return NewVersion(
-        note_id=former.note.id,
-        version=version,
-        at=now,
-        agent=WATCHER_AGENT,
-        op=OUTSIDE,
-        path=former.path,
-        title=former.note.title,
-        data=source.data,
-    )
+    return _new(former, version, now, WATCHER_AGENT, OUTSIDE, source.data)
 
 
 def first_version(entry: Entry, data: bytes, now: datetime) -> NewVersion:
     """The state of a note that is older than its history."""
     note = entry.note
-    return NewVersion(
-        note_id=note.id,
-        version=note.version,
-        at=min(note.updated_at, now),
-        agent=note.contributors[-1] if note.contributors else note.author,
-        op=CREATED if note.version == 1 else UPDATED,
-        path=entry.path,
-        title=note.title,
-        data=data,
-    )
+    agent = note.contributors[-1] if note.contributors else note.author
+    op = CREATED if note.version == 1 else UPDATED
+    return _new(entry, note.version, min(note.updated_at, now), agent, op, data)
 
 
 def outside_version(
@@ -265,15 +262,4 @@ def outside_version(
         if former.path != entry.path:
             changed = (*changed, PATH)
             op = RENAMED if former.digest == entry.digest else OUTSIDE
-    note = entry.note
-    return NewVersion(
-        note_id=note.id,
-        version=note.version + 1 if is_gone else note.version,
-        at=now,
-        agent=agent,
-        op=op,
-        path=entry.path,
-        title=note.title,
-        data=data,
-        changed=changed,
-    )
+    return _new(entry, entry.note.version + int(is_gone), now, agent, op, data, changed=changed)

@@ -7,21 +7,25 @@ edit by a person.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import attrs
 from attrs import frozen
 
-from lithos.actors.writing.messages import ImportNote, RestoreNote, WriteOutcome
-from lithos.actors.writing.preparation import Prepared, explain_unreadable
+from lithos.actors.writing.messages import ImportNote, RestoreNote
+from lithos.actors.writing.preparation import (
+    Preparation,
+    Prepared,
+    explain_unreadable,
+    find_note,
+    make_prepared,
+)
 from lithos.actors.writing.write_rules import check_unique, check_version, no_such_note, path_collision
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
-from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, TOOL, EventDraft, note_origin
+from lithos.core.events import TOOL
 from lithos.core.history.versions import RESTORED
-from lithos.core.limits import TITLE
 from lithos.core.notes.document import amend_document, given_keys, parse_document, parse_identified
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note, Standing, not_ahead
@@ -45,23 +49,17 @@ class _Bytes:
 class RestorePreparation:
     """Prepares restorings against the current catalogue; refusals are raised."""
 
-    def __init__(
-        self, catalogue: Catalogue, clock: Callable[[], datetime], refuse: Callable[[str], None]
-    ) -> None:
-        """`refuse` raises `InvalidInput` for a path where no note may be."""
-        self._catalogue = catalogue
-        self._clock = clock
-        self._refuse = refuse
+    def __init__(self, preparation: Preparation) -> None:
+        self._catalogue = preparation.catalogue
+        self._clock = preparation.clock
+        self._refuse = preparation.refuse_ignored
 
     def prepare(self, request: RestoreNote, source: ReadFile | Exception | None) -> Prepared:
         """Prepare the next version of a note, or its return; `source` is its file as it is now."""
         entry = self._catalogue.get(request.id)
         if entry is None:
             return self._prepare_return(request)
-        if source is None:  # it came back while the file was looked for
-            raise no_such_note(request)
-        if isinstance(source, Exception):
-            raise explain_unreadable(entry, source)
+        entry, source = find_note(self._catalogue, request, source)  # no file: it came back meanwhile
         current = self._current(entry, source)
         if current.id != entry.note.id:
             raise no_such_note(request)
@@ -187,21 +185,14 @@ class RestorePreparation:
             identified=made.identified,
             links=scan_targets(made.document.content, operation.path),
         )
-        event = EventDraft(
-            type=NOTE_CREATED if created else NOTE_UPDATED,
-            agent=request.agent,
-            payload={"id": note.id, "title": note.title[:TITLE], "path": entry.path},
-            timestamp=self._clock(),
-            tags=note.all_tags,
-            origin=note_origin(source, entry.digest, note.version),
-        )
-        outcome = WriteOutcome("created" if created else "updated", note.id, entry.path, note.version)
-        return Prepared(
+        return make_prepared(
             operation,
             entry,
             made.document,
-            outcome,
-            event,
+            request.agent,
+            self._clock(),
+            source=source,
+            created=created,
             says_version=made.says_version,
             op=op,
         )

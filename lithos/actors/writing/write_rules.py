@@ -48,7 +48,6 @@ from lithos.core.notes.paths import (
     resolve_new_path,
     slug_of,
 )
-from lithos.core.notes.style import VaultStyle
 from lithos.core.text.markdown import scan_tags
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
@@ -92,7 +91,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
 
 
 def decide_creation(
-    request: WriteNote, catalogue: Catalogue, *, note_id: str, now: datetime, content_limit: int
+    request: WriteNote, catalogue: Catalogue, note_id: str, now: datetime, content_limit: int
 ) -> Decision:
     """Validate the creation of a note; raises the refusal."""
     check_values(request, content_limit)
@@ -141,36 +140,18 @@ def decide_update(
     The agent joins the contributors where the note `is_signed`.
     """
     check_values(request, content_limit)
-    changes = _plain_changes(request)
     note = old.note
     check_version(request.expected_version, note)
     source_url = _decide_url(request.source_url, note, catalogue)
     if request.title is not None:
         _check_new_title(request.title, note, path, catalogue)
-        changes["title"] = request.title
-    sources = note.derived_from_ids
-    if request.derived_from_ids is not None:
-        sources = normalise_sources(list(request.derived_from_ids), note.id)
-    if request.tags is not None:
-        text = old.content if request.content is None else request.content
-        inline = scan_tags(text) if catalogue.style.inline_tags else ()
-        changes["tags"] = _tags_to_write(request.tags, note, inline)
-    if request.source_task is not None:
-        changes["source"] = request.source_task or None
-    if request.expires_at is not None:
-        changes["expires_at"] = request.expires_at or None
-    new = _next_version(
-        note,
-        request.agent if is_signed else None,
-        now,
-        source_url=source_url,
-        derived_from_ids=sources,
-        extra=_merge(note.extra, request.metadata),
-        **changes,
-        **_settle_reason(changes, note),
-    )
+    inline: tuple[str, ...] = ()
+    if request.tags is not None and catalogue.style.inline_tags:
+        inline = scan_tags(old.content if request.content is None else request.content)
+    changes = intended_changes(request, note, inline) | {"source_url": source_url}
+    new = _next_version(note, request.agent if is_signed else None, now, **changes)
     _check_scope(new)
-    warnings = _missing(sources, catalogue) if request.derived_from_ids is not None else ()
+    warnings = _missing(new.derived_from_ids, catalogue) if request.derived_from_ids is not None else ()
     content = old.content if request.content is None else request.content.strip()
     return Decision(Document(note=new, content=content), path, warnings)
 
@@ -187,22 +168,17 @@ def decide_patch(
     """Validate a partial update (next version) of a note: its content stays; `is_signed` as above."""
     note = old.note
     check_version(request.expected_version, note)
-    changes = _given(request, _PATCHED_FIELDS)
-    if request.tags is not None:
-        changes["tags"] = _tags_to_write(request.tags, note, note.inline_tags)
     if request.title is not None:
         _check_new_title(request.title, note, path, catalogue)
-    if request.metadata:
-        changes["extra"] = _merge(note.extra, request.metadata)
-    changes |= _settle_reason(changes, note)
+    changes = intended_changes(request, note, note.inline_tags)
     new = _next_version(note, request.agent if is_signed else None, now, **changes)
     return Decision(Document(note=new, content=old.content), path, ())
 
 
-def intended_changes(request: UpdateRequest, note: Note, content: str, style: VaultStyle) -> dict[str, Any]:
+def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]) -> dict[str, Any]:
     """The fields of a note that a request changes, without the checks that need other notes.
 
-    `content` is the text of the note after the request.
+    `inline` are the tags of its text, which are not written beside it.
     """
     changes: dict[str, Any]
     if isinstance(request, WriteNote):
@@ -223,8 +199,7 @@ def intended_changes(request: UpdateRequest, note: Note, content: str, style: Va
     if request.title is not None:
         changes["title"] = request.title
     if request.tags is not None:
-        inline = scan_tags(content) if style.inline_tags else ()
-        changes["tags"] = _tags_to_write(request.tags, note, (*inline, *note.inline_tags))
+        changes["tags"] = _tags_to_write(request.tags, note, inline)
     return changes
 
 

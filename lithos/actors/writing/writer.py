@@ -33,6 +33,7 @@ from lithos.actors.writing.messages import (
     UpdateRequest,
     WriteNote,
     WriteRequest,
+    not_as_promised,
 )
 from lithos.actors.writing.moving import MovePreparation, rewrite
 from lithos.actors.writing.outside_changes import (
@@ -137,9 +138,9 @@ class Writer:
         self._keep = keep
         self._recorder = recorder or Recorder(None, blocking)
         self._applying = Applying(catalogue.records, files, moves, blocking, self._recorder)
-        self._moving = MovePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
-        self._restoring = RestorePreparation(catalogue, preparation.clock, preparation.refuse_ignored)
-        self._editing = EditPreparation(catalogue, preparation.clock, preparation.content_limit)
+        self._moving = MovePreparation(preparation)
+        self._restoring = RestorePreparation(preparation)
+        self._editing = EditPreparation(preparation)
         self._outlines = outlines or Outlines()
         self._outside = Outside(catalogue, files, blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
@@ -392,23 +393,19 @@ def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
 def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:
     outcome = prepared.outcome
     log.error("folder not synced", path=outcome.path, reason=str(failure))
-    return StorageFailed(
+    return not_as_promised(
+        outcome,
         f"The note is {outcome.status} in {outcome.path}, but the disk did not confirm it "
         f"({failure.strerror}): a power failure may undo it. Check the disk, then read the note again.",
-        id=outcome.id,
-        path=outcome.path,
-        version=outcome.version,
     )
 
 
 def _unkept(prepared: Prepared, failure: NotKept) -> StorageFailed:
     outcome = prepared.outcome
-    return StorageFailed(
+    return not_as_promised(
+        outcome,
         f"The note is {outcome.status} in {outcome.path}, but its version could not be kept: {failure} "
         "Do not write it again; until history.db works again, changes are refused.",
-        id=outcome.id,
-        path=outcome.path,
-        version=outcome.version,
     )
 
 

@@ -12,8 +12,7 @@ import trio
 from lithos.app.evaluation.asking import AskingFailed, Evaluation, evaluate, load_questions
 from lithos.app.evaluation.rehearsal import rehearse
 from lithos.app.stores import utc_now
-from lithos.app.style import style_of
-from lithos.app.vault import open_notes
+from lithos.app.vault import survey_of
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.evaluation.questions import LONGEST_QUESTION, MOST_NAMES, Question, UnusableTests
@@ -22,8 +21,7 @@ from lithos.core.learning.questions import RememberedQuestion
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.upkeep.checks_notes import look_aside
-from lithos.services.upkeep.forgetting import list_questions
-from lithos.services.upkeep.validation import survey_notes
+from lithos.services.upkeep.salience_floor import list_questions
 from lithos.stores.lock import is_owned
 from lithos.stores.owner_record import OwnerRecord
 
@@ -40,13 +38,11 @@ def cited_questions(config: Config) -> list[tuple[Question, str]]:
     raises.
     """
     data = config.storage.data_dir
-    fraction = config.index.max_vanished_fraction
     stats: Path = data / ".lithos" / "stats.db"
     remembered = list_questions(stats, _MOST_READ, is_live=is_owned(data / ".lithos" / "lock"))
     if not remembered:
         return []
-    style = style_of(config.storage)
-    catalogue = survey_notes(data, open_notes(config.storage), fraction, utc_now(), style).catalogue
+    catalogue = survey_of(config, utc_now()).catalogue
     found: dict[tuple[str, str], Question] = {}
     titles: dict[tuple[str, str], list[str]] = {}
     for entry in remembered:

@@ -19,9 +19,8 @@ from typing import Final
 import attrs
 import trio
 
-from lithos.app import running_server
+from lithos.app import Server, running_server
 from lithos.app.evaluation.asking import AskingFailed, Evaluation
-from lithos.app.server import Server
 from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import LlmConfig

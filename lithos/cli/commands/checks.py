@@ -12,8 +12,7 @@ from typing import Any
 import trio
 
 from lithos.app.doctor import Doctor, Patient
-from lithos.app.style import style_of
-from lithos.app.vault import open_notes
+from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_json, print_line
@@ -142,10 +141,8 @@ def _ask(files: int) -> bool:
 def _survey(session: Session) -> Survey:
     """What a server's scan finds: the ids of files that name none, and who has those that several name."""
     from lithos.app.stores import utc_now
-    from lithos.services.upkeep.validation import survey_notes  # loads slowly, as `_fix` does
 
-    storage, fraction = session.config.storage, session.config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, open_notes(storage), fraction, utc_now(), style_of(storage))
+    return survey_of(session.config, utc_now())
 
 
 async def _look(session: Session, files: NoteFiles) -> Validation:

@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from lithos import __version__
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.cli.session import Session
 from lithos.config.sections import TelemetryConfig
 from lithos.telemetry import get_logger
@@ -143,7 +143,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
             sources=session.sources,
             warnings=session.warnings,
         )
-        front = partial(serve_front, settings, server, config.events, shutdown)
+        front = partial(serve_front, settings, server, shutdown)
         host, port = await nursery.start(front)
         url, bound = url_of(host, port), address_of(host, port)
         server.publish_address(url)
@@ -180,7 +180,7 @@ async def _serve_loopback(
         front_settings(session.config, "127.0.0.1", 0, session.config.server.auth_token, console=False),
         private=True,
     )
-    front = partial(serve_front, settings, server, session.config.events, shutdown)
+    front = partial(serve_front, settings, server, shutdown)
     host, port = await nursery.start(front)
     server.publish_address(url_of(host, port), private=True)
 

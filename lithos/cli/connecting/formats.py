@@ -7,19 +7,17 @@ from typing import Any, Final, Protocol
 
 from attrs import frozen
 
-from lithos.core.editing.embedded_edit import (
-    find_embedded,
-    insert_embedded,
-    is_same_embedded_but,
-    read_embedded,
-    remove_embedded,
-)
 from lithos.core.editing.json_edit import (
     CannotEdit,
     Insertion,
+    find_embedded,
     find_entry,
+    insert_embedded,
     insert_entry,
     is_same_but,
+    is_same_embedded_but,
+    read_embedded,
+    remove_embedded,
     remove_entry,
 )
 from lithos.core.editing.json_text import Dialect, read_json

@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from lithos.app.server import Server
+from lithos.app import Server
 from lithos.app.stores import utc_now
 from lithos.cli.demo.notes import NOTES, DemoNote
 from lithos.cli.session import CommandFailed

@@ -24,10 +24,15 @@ from lithos.core.errors import LithosError
 from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBatch, Source
 from lithos.core.principals import IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
-from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge, record_to_json
-from lithos.services.importing.report import Report
-from lithos.services.importing.run import ImportRun, Told, Writer
-from lithos.services.importing.tables import batch_to_json
+from lithos.services.importing.records import (
+    Begun,
+    Options,
+    Outcome,
+    SourceEdge,
+    batch_to_json,
+    record_to_json,
+)
+from lithos.services.importing.run import ImportRun, Report, Told, Writer
 from lithos.stores.importing.kinds import UnknownKind, known_kinds, make_source, recognise
 
 #: Seconds for a batch, above the deadline of a single write.
@@ -56,7 +61,7 @@ class RemoteWriter:
     async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
         sent = [record_to_json(record) for record in records]
         answer = await self._ask("notes", session=session_id, records=sent)
-        return [Outcome.from_json(each) for each in answer["outcomes"]]
+        return [Outcome(**{**each, "notices": tuple(each["notices"])}) for each in answer["outcomes"]]
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         sent = [[edge.source, edge.relation, edge.target] for edge in edges]

@@ -20,7 +20,7 @@ from lithos.services.importing.records import (
     UNCHANGED,
     UPDATED,
 )
-from lithos.services.importing.report import (
+from lithos.services.importing.run import (
     ATTACHMENT,
     CONFLICT,
     COPIED,

@@ -16,7 +16,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.core.context.tokens import Count, cut_tidily
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NoteWarning
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Task
 from lithos.core.text.markdown import code_fences

@@ -1,6 +1,7 @@
 """One entry of a JSON text put in or taken out; every other character stays (docs/spec/integration.md §2).
 
-Entries are put in as one piece of text, so that taking out the same piece gives the text back.
+Entries are put in as one piece of text, so that taking out the same piece gives the text back. An embedded
+entry is one of a JSON document that is a string of another.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from posixpath import commonprefix
 from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.editing.json_text import Dialect, Member, Node, read_json
+from lithos.core.editing.json_text import Dialect, InvalidText, Member, Node, read_json
 
 #: What stands behind a comma or a brace on its line: comments that end there.
 _REST: Final = re.compile(r"(?:[ \t]*+/\*[^\r\n*]*+\*/)*+(?:[ \t]*+//[^\r\n]*+)?")
@@ -44,13 +46,21 @@ _read: Final = lru_cache(maxsize=2)(read_json)
 
 def find_entry(text: str, dialect: Dialect, path: Sequence[str]) -> Node | None:
     """The value at a path of keys. Raises `InvalidText`, and `CannotEdit` where a key is there twice."""
-    node = _read(text, dialect)
-    for key in path:
-        found = [] if node is None else _only(node, key)
+    root = _read(text, dialect)
+    if root is None:
+        return None
+    node, known = _walk(root, path)
+    return node if known == len(path) else None
+
+
+def _walk(node: Node, path: Sequence[str]) -> tuple[Node, int]:
+    """The value at as much of the path as there is, and how many keys that is."""
+    for known, key in enumerate(path):
+        found = _only(node, key)
         if not found:
-            return None
+            return node, known
         node = found[0].value
-    return node
+    return node, len(path)
 
 
 def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -> Insertion:
@@ -62,14 +72,10 @@ def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -
         begin = newline if text.strip("\ufeff \t") and not text.endswith("\n") else ""
         lines = document.split("\n")
         return Insertion(len(text), begin + newline.join(lines) + newline, len(path))
-    _check_object(root, ())
-    node, known = root, 0
-    while known < len(path) - 1:
-        found = _only(node, path[known])
-        if not found:
-            break
-        node, known = found[0].value, known + 1
-        _check_object(node, path[:known])
+    node, known = _walk(root, path[:-1])
+    if node.kind != "object":
+        what = ".".join(path[:known]) if known else "the document"
+        raise CannotEdit(f"Entries belong into an object, and {what} is of kind {node.kind}.")
     if _only(node, path[known]):
         raise CannotEdit(f"There already is an entry {'.'.join(path[: known + 1])}.")
     member = {path[known]: _nested(path[known + 1 :], value)}
@@ -79,10 +85,9 @@ def insert_entry(text: str, dialect: Dialect, path: Sequence[str], value: Any) -
 
 def remove_entry(text: str, dialect: Dialect, path: Sequence[str]) -> str:
     """The text without the entry at the path, which is there; comments around it stay."""
-    node = _read(text, dialect)
-    assert node is not None
-    for key in path[:-1]:
-        node = _only(node, key)[0].value
+    root = _read(text, dialect)
+    assert root is not None
+    node, _ = _walk(root, path[:-1])
     member = _only(node, path[-1])[0]
     number = list(node.members).index(member)
     begin = _line_start(text, member.start)
@@ -136,12 +141,6 @@ def _only(node: Node, key: str) -> list[Member]:
     if len(found) > 1:
         raise CannotEdit(f"The key {key!r} is there {len(found)} times, and clients may read either one.")
     return found
-
-
-def _check_object(node: Node, path: Sequence[str]) -> None:
-    if node.kind != "object":
-        what = ".".join(path) if path else "the document"
-        raise CannotEdit(f"Entries belong into an object, and {what} is of kind {node.kind}.")
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:
@@ -227,3 +226,82 @@ def _render(member: Mapping[str, Any], unit: str | None, begin: str, text: str) 
         return json.dumps(member, ensure_ascii=False, separators=separators)[1:-1]
     lines = json.dumps(member, indent=unit, ensure_ascii=False).split("\n")[1:-1]
     return begin.join(line[len(unit) :] for line in lines)
+
+
+_UNIT: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|(?s:.)"
+)
+
+
+def read_embedded(text: str, key: str) -> str:
+    """The inner document, empty where there is none. Raises `InvalidText` and `CannotEdit`."""
+    node = _string(text, key)
+    return "" if node is None else str(node.scalar)
+
+
+def find_embedded(text: str, key: str, path: Sequence[str]) -> Node | None:
+    """The value at a path of the inner document. Raises `InvalidText` and `CannotEdit`."""
+    found: Node | None = _inside(key, find_entry, read_embedded(text, key), "json", path)
+    return found
+
+
+def insert_embedded(text: str, key: str, path: Sequence[str], value: Any) -> Insertion:
+    """How to put in a value at a path of the inner document. Raises `InvalidText` and `CannotEdit`."""
+    node = _string(text, key)
+    if node is None:
+        document = json.dumps(_nested(path, value), indent=2)
+        found = insert_entry(text, "json", (key,), document)
+        return Insertion(found.offset, found.text, found.parents + len(path))
+    inner = _inside(key, insert_entry, str(node.scalar), "json", path, value)
+    offset = _offsets(text, node)[inner.offset]
+    return Insertion(offset, _escape(inner.text), inner.parents)
+
+
+def remove_embedded(text: str, key: str, path: Sequence[str]) -> str:
+    """The text without the entry at the path, which is there."""
+    node = _string(text, key)
+    assert node is not None
+    old = str(node.scalar)
+    new: str = _inside(key, remove_entry, old, "json", path)
+    begin = len(commonprefix([old, new]))
+    most = min(len(old), len(new)) - begin
+    same = len(commonprefix([old[::-1][:most], new[::-1][:most]]))
+    offsets = _offsets(text, node)
+    middle = _escape(new[begin : len(new) - same])
+    return text[: offsets[begin]] + middle + text[offsets[len(old) - same] :]
+
+
+def is_same_embedded_but(old: str, new: str, key: str, path: Sequence[str], prune: int = 0) -> bool:
+    """Whether `new` is `old` with an entry more in the inner document."""
+    before, after = (
+        [(member.key, member.value.exact()) for member in root.members if member.key != key] if root else []
+        for root in (_read(old, "json"), _read(new, "json"))
+    )
+    if before != after:
+        return False
+    return is_same_but(read_embedded(old, key), read_embedded(new, key) or "{}", "json", path, prune)
+
+
+def _string(text: str, key: str) -> Node | None:
+    node = find_entry(text, "json", (key,))
+    if node is not None and node.kind != "string":
+        raise CannotEdit(f"{key} should be a string that holds JSON, and is of kind {node.kind}.")
+    return node
+
+
+def _inside(key: str, act: Any, *arguments: Any) -> Any:
+    try:
+        return act(*arguments)
+    except InvalidText as error:
+        raise CannotEdit(f"The text in {key} cannot be read as JSON ({error}).") from error
+
+
+def _offsets(text: str, node: Node) -> list[int]:
+    """Where each character of a string begins in the text, and where it ends."""
+    inside = text[node.start + 1 : node.end - 1]
+    begins = [node.start + 1 + found.start() for found in _UNIT.finditer(inside)]
+    return [*begins, node.end - 1]
+
+
+def _escape(text: str) -> str:
+    return json.dumps(text)[1:-1]

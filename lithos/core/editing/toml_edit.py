@@ -8,8 +8,6 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import frozen
-
 from lithos.core.editing.json_edit import CannotEdit, Insertion
 from lithos.core.editing.json_text import InvalidText
 
@@ -22,15 +20,6 @@ _POSITION: Final = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of do
 #: A key of so many parts, for which the parser takes the square of their number.
 _ENDLESS: Final = re.compile(r"(?:\.[ \t]*+[A-Za-z0-9_-]{1,100}+[ \t]*+){500}")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-
-
-@frozen
-class _Table:
-    """A table from its header at `start` to behind the last line that is not blank or a comment."""
-
-    path: tuple[str, ...]
-    start: int
-    end: int
 
 
 def read_toml(text: str) -> dict[str, Any]:
@@ -85,14 +74,12 @@ def remove_table(text: str, path: Sequence[str]) -> str:
     """The text without the tables at and below the path. Raises `CannotEdit` where they are no tables."""
     read_toml(text)  # of what is no TOML the tables could not be told in linear time
     kept, at = [], 0
-    for table in _tables(text):
-        if table.path[: len(path)] == tuple(path):
-            begin = table.start
+    for table, begin, end in _tables(text):
+        if table[: len(path)] == tuple(path):
             blank = text[at:begin].removesuffix("\n").removesuffix("\r")
-            if blank.endswith("\n") and not text[table.end :].strip():  # the blank line before the last table
-                begin = at + len(blank)
-            kept.append(text[at:begin])
-            at = table.end
+            is_last = blank.endswith("\n") and not text[end:].strip()  # without the blank line before it
+            kept.append(blank if is_last else text[at:begin])
+            at = end
     left = "".join([*kept, text[at:]])
     if find_table(left, path) is not None:
         raise CannotEdit(f"{'.'.join(path)} is written as a part of another value; take it out by hand.")
@@ -115,8 +102,9 @@ def _without(tree: dict[str, Any], path: Sequence[str], prune: int) -> dict[str,
     return left
 
 
-def _tables(text: str) -> Iterator[_Table]:
-    """The tables that headers begin, in their order."""
+def _tables(text: str) -> Iterator[tuple[tuple[str, ...], int, int]]:
+    """The paths of the tables that headers begin, where each header is, and where its last line ends that is
+    not blank or a comment."""
     depth, start, end, last = 0, None, 0, -1
     is_line_start = True
     path: tuple[str, ...] = ()
@@ -128,7 +116,7 @@ def _tables(text: str) -> Iterator[_Table]:
             continue
         if kind == "open" and depth == 0 and is_line_start:
             if start is not None:
-                yield _Table(path, start, end)
+                yield path, start, end
             path, start = _header(text, at), at
         depth += (kind == "open") - (kind == "close")
         if kind == "skip" and found[0][0] == "#":
@@ -136,7 +124,7 @@ def _tables(text: str) -> Iterator[_Table]:
         if found[0].strip():
             is_line_start, last = False, at
     if start is not None:
-        yield _Table(path, start, len(text) if last >= end else end)
+        yield path, start, len(text) if last >= end else end
 
 
 def _header(text: str, at: int) -> tuple[str, ...]:

@@ -1,17 +1,158 @@
-"""Unified diffs of two versions of a note, bounded in time and size; pure.
+"""Matching lines of two texts, and unified diffs of two versions of a note; both bounded, in time and size.
 
-Format: GNU diffutils, "Detailed Description of Unified Format". Lines are matched by
-`lithos.core.history.line_matching`, whose budget bounds the time for any two texts.
+Lines that occur once on both sides are anchors, their longest increasing subsequence is kept (patience
+diff, Bram Cohen); `difflib` matches what is left between two anchors. Its cost grows with the number of
+equal pairs of lines, so each comparison has a budget of them: a range beyond it stays unmatched, as if it
+had been rewritten. A merge then finds an overlap where a better matching might have found none, never the
+reverse. Format of diffs: GNU diffutils, "Detailed Description of Unified Format".
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from difflib import Match, SequenceMatcher
+from itertools import chain
 from typing import Final
 
 from attrs import frozen
 
-from lithos.core.history.line_matching import Block, match_lines
+#: Equal pairs of lines that `difflib` may look at for each line of both texts, and at most in all.
+PAIRS_PER_LINE: Final = 100
+MOST_PAIRS: Final = 2_000_000
+#: Lines unique between anchors are anchors again, so many levels deep.
+_DEPTH: Final = 8
+
+#: Where equal lines begin in the first and in the second text, and how many there are.
+Block = tuple[int, int, int]
+#: Bounds in the first and in the second text.
+_Range = tuple[int, int, int, int]
+
+
+def match_lines(first: Sequence[int], second: Sequence[int]) -> tuple[list[Block], bool]:
+    """Blocks of equal lines in ascending order, not empty, and whether the budget sufficed for all.
+
+    Lines are given as numbers: equal numbers are equal lines.
+    """
+    budget = min(MOST_PAIRS, PAIRS_PER_LINE * (len(first) + len(second)))
+    # For each line of the first text its equal in the second, or -1.
+    partners = [-1] * len(first)
+    is_complete = True
+    waiting: list[tuple[_Range, int]] = [((0, len(first), 0, len(second)), 0)]
+    while waiting:
+        whole, depth = waiting.pop()
+        inner = _cut_ends(first, second, whole, partners)
+        if inner[0] == inner[1] or inner[2] == inner[3]:
+            continue
+        anchors = _anchors(first, second, inner) if depth < _DEPTH else []
+        if anchors:
+            for i, j in anchors:
+                partners[i] = j
+            waiting += ((gap, depth + 1) for gap in _gaps(inner, anchors))
+        else:
+            budget, is_whole = _match_repeated(first, second, inner, budget, partners)
+            is_complete &= is_whole
+    return _blocks(partners), is_complete
+
+
+def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partners: list[int]) -> _Range:
+    """The range without its equal beginning and end, which are matched."""
+    i, i_end, j, j_end = whole
+    while i < i_end and j < j_end and first[i] == second[j]:
+        partners[i] = j
+        i, j = i + 1, j + 1
+    while i < i_end and j < j_end and first[i_end - 1] == second[j_end - 1]:
+        i_end, j_end = i_end - 1, j_end - 1
+        partners[i_end] = j_end
+    return i, i_end, j, j_end
+
+
+def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list[tuple[int, int]]:
+    """Lines that occur once in the range of each text, as many as stand in one order in both."""
+    once = _positions_of_single(first, inner[0], inner[1])
+    other = _positions_of_single(second, inner[2], inner[3])
+    pairs = [(i, j) for line, i in once.items() if (j := other.get(line)) is not None]
+    # Longest increasing subsequence of the second positions: `tails[n]` ends the best one of n + 1 pairs.
+    tails: list[int] = []
+    ending: list[int] = []
+    before: list[int] = []
+    for number, (_, j) in enumerate(pairs):
+        length = bisect_left(tails, j)
+        before.append(ending[length - 1] if length else -1)
+        if length == len(tails):
+            tails.append(j)
+            ending.append(number)
+        else:
+            tails[length], ending[length] = j, number
+    chosen: list[tuple[int, int]] = []
+    number = ending[-1] if ending else -1
+    while number >= 0:
+        chosen.append(pairs[number])
+        number = before[number]
+    chosen.reverse()
+    return chosen
+
+
+def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int, int]:
+    """The position of each line that occurs once in the range."""
+    positions: dict[int, int] = {}
+    for position in range(start, end):
+        line = lines[position]
+        positions[line] = -1 if line in positions else position
+    return {line: position for line, position in positions.items() if position >= 0}
+
+
+def _gaps(inner: _Range, anchors: Sequence[tuple[int, int]]) -> Iterator[_Range]:
+    """The ranges before, between and behind anchors in which there are lines of both texts."""
+    i, j = inner[0], inner[2]
+    for to_i, to_j in (*anchors, (inner[1], inner[3])):
+        if i < to_i and j < to_j:
+            yield i, to_i, j, to_j
+        i, j = to_i + 1, to_j + 1
+
+
+def _match_repeated(
+    first: Sequence[int], second: Sequence[int], inner: _Range, budget: int, partners: list[int]
+) -> tuple[int, bool]:
+    """Match a range with `difflib`, its longest match first; the budget left, and if it sufficed."""
+    i_start, j_start = inner[0], inner[2]
+    lines, others = first[i_start : inner[1]], second[j_start : inner[3]]
+    matcher = SequenceMatcher(None, lines, others, autojunk=False)
+    counts: dict[int, int] = {}
+    for line in others:
+        counts[line] = counts.get(line, 0) + 1
+    waiting = [(0, len(lines), 0, len(others))]
+    while waiting:
+        i, i_end, j, j_end = waiting.pop()
+        pairs = sum(counts.get(lines[at], 0) for at in range(i, i_end))
+        if not pairs:
+            continue
+        if pairs + i_end - i > budget:
+            return budget, False
+        budget -= pairs + i_end - i
+        at, to, size = matcher.find_longest_match(i, i_end, j, j_end)
+        if not size:
+            continue
+        for number in range(size):
+            partners[i_start + at + number] = j_start + to + number
+        waiting += ((i, at, j, to), (at + size, i_end, to + size, j_end))
+    return budget, True
+
+
+def _blocks(partners: Sequence[int]) -> list[Block]:
+    """The runs of partners that follow each other in both texts."""
+    blocks: list[Block] = []
+    begin = -1
+    for i, j in enumerate(partners):
+        if begin >= 0 and (j < 0 or j != partners[i - 1] + 1):
+            blocks.append((begin, partners[begin], i - begin))
+            begin = -1
+        if j >= 0 and begin < 0:
+            begin = i
+    if begin >= 0:
+        blocks.append((begin, partners[begin], len(partners) - begin))
+    return blocks
+
 
 #: Characters of a diff.
 LONGEST_DIFF: Final = 20_000
@@ -28,15 +169,16 @@ class Diff:
     is_truncated: bool
 
 
-@frozen
-class _Hunk:
-    """A change with its context: line ranges in both texts, and the equal blocks within them."""
+class _Matched(SequenceMatcher[str]):
+    """Two texts whose equal lines are known, so that `difflib` only groups the changes."""
 
-    i: int
-    i_end: int
-    j: int
-    j_end: int
-    equal: Sequence[Block]
+    def __init__(self, first: Sequence[str], second: Sequence[str], blocks: Sequence[Block]) -> None:
+        super().__init__(autojunk=False)
+        self._blocks = [*(Match(*block) for block in blocks), Match(len(first), len(second), 0)]
+
+    def get_matching_blocks(self) -> list[Match]:
+        """The equal lines, and the ends."""
+        return self._blocks
 
 
 def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
@@ -49,15 +191,14 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
     first, second = _lines_of(old), _lines_of(new)
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
-    hunks = _hunks_of(match_lines(one, other).blocks, len(first), len(second))
-    parts, room = [f"--- {old_name}\n", f"+++ {new_name}\n"], LONGEST_DIFF
-    room -= sum(map(len, parts))
-    for line in _render(hunks, first, second):
-        if len(line) > room:
-            parts.append(line[: max(0, room)])
-            return Diff("".join(parts)[:LONGEST_DIFF], is_truncated=True)
-        room -= len(line)
+    matched = _Matched(first, second, match_lines(one, other)[0])
+    parts: list[str] = []
+    size = 0
+    for line in chain((f"--- {old_name}\n", f"+++ {new_name}\n"), _render(matched, first, second)):
         parts.append(line)
+        size += len(line)
+        if size > LONGEST_DIFF:
+            return Diff("".join(parts)[:LONGEST_DIFF], is_truncated=True)
     return Diff("".join(parts), is_truncated=False)
 
 
@@ -68,36 +209,20 @@ def _lines_of(data: bytes) -> list[str]:
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
-def _hunks_of(blocks: Sequence[Block], i_end: int, j_end: int) -> Iterator[_Hunk]:
-    """Changes whose contexts touch are in one hunk."""
-    i = j = start_i = start_j = 0
-    equal: list[Block] = []
-    is_changed = False
-    for at, to, size in (*blocks, (i_end, j_end, 0)):
-        is_changed |= at > i or to > j
-        is_last = not size
-        if is_changed and (is_last or size > 2 * CONTEXT):
-            after = min(CONTEXT, size)
-            yield _Hunk(start_i, at + after, start_j, to + after, [*equal, (at, to, after)])
-            equal, is_changed = [], False
-        elif is_changed:
-            equal.append((at, to, size))
-        if not is_changed:  # the next hunk begins with the end of this block
-            before = min(CONTEXT, size)
-            start_i, start_j = at + size - before, to + size - before
-            equal = [(start_i, start_j, before)]
-        i, j = at + size, to + size
-
-
-def _render(hunks: Iterator[_Hunk], first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
-    for hunk in hunks:
-        yield f"@@ -{_range(hunk.i, hunk.i_end)} +{_range(hunk.j, hunk.j_end)} @@\n"
-        i, j = hunk.i, hunk.j
-        for at, to, size in (*hunk.equal, (hunk.i_end, hunk.j_end, 0)):
-            yield from (_mark("-", line) for line in first[i:at])
-            yield from (_mark("+", line) for line in second[j:to])
-            yield from (_mark(" ", line) for line in first[at : at + size])
-            i, j = at + size, to + size
+def _render(matched: _Matched, first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
+    for group in matched.get_grouped_opcodes(CONTEXT):
+        if len(first) - group[-1][2] <= CONTEXT:  # the few lines that are left are shown as well
+            tag, i, _, j, _ = group[-1]
+            group[-1] = tag, i, len(first), j, len(second)
+        _, i, _, j, _ = group[0]
+        _, _, i_end, _, j_end = group[-1]
+        yield f"@@ -{_range(i, i_end)} +{_range(j, j_end)} @@\n"
+        for tag, i, i_end, j, j_end in group:
+            if tag == "equal":
+                yield from (_mark(" ", line) for line in first[i:i_end])
+                continue
+            yield from (_mark("-", line) for line in first[i:i_end])
+            yield from (_mark("+", line) for line in second[j:j_end])
 
 
 def _range(start: int, end: int) -> str:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, frozen
 
-from lithos.core.history.line_matching import Block, match_lines
+from lithos.core.history.differences import Block, match_lines
 from lithos.core.notes.model import OWNED_KEYS, Document
-from lithos.core.text.pieces import PIECE
+
+T = TypeVar("T")
 
 #: Characters of each text of a conflict.
 TEXT_CUT: Final = 2_000
@@ -52,30 +54,20 @@ class Conflict:
 
 
 @frozen(kw_only=True)
-class MergedText:
-    """A merged text, or None and the conflicts: the first `MOST_CONFLICTS` of `total`.
+class Merged(Generic[T]):
+    """What was merged, or None and the conflicts: the first `MOST_CONFLICTS` of `total`.
 
     Not `is_complete`: the texts differ too much to be compared whole, so some overlaps are larger than they
     would have to be.
     """
 
-    text: str | None
+    result: T | None = None
     conflicts: tuple[Conflict, ...] = ()
     total: int = 0
     is_complete: bool = True
 
 
-@frozen(kw_only=True)
-class MergedDocument:
-    """A merged note, or None and the conflicts; as `MergedText`."""
-
-    document: Document | None
-    conflicts: tuple[Conflict, ...] = ()
-    total: int = 0
-    is_complete: bool = True
-
-
-def merge_documents(base: Document, mine: Document, theirs: Document) -> MergedDocument:
+def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[Document]:
     """Merge two changes of a note. Id, version, updated_at, contributors and inline tags are theirs.
 
     Lists are merged as sets, in their order; the further metadata by key.
@@ -90,10 +82,10 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> MergedD
     body = merge_texts(base.content, mine.content, theirs.content)
     total = len(conflicts) + body.total
     shown = (*conflicts, *body.conflicts)[:MOST_CONFLICTS]
-    if body.text is None or total:
-        return MergedDocument(document=None, conflicts=shown, total=total, is_complete=body.is_complete)
+    if body.result is None or total:
+        return Merged(conflicts=shown, total=total, is_complete=body.is_complete)
     note = evolve(theirs.note, **values, extra=extra)
-    return MergedDocument(document=evolve(theirs, note=note, content=body.text), is_complete=body.is_complete)
+    return Merged(result=evolve(theirs, note=note, content=body.result), is_complete=body.is_complete)
 
 
 def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -118,19 +110,19 @@ def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any])
     return kept + [item for item in mine if _token(item) not in present]
 
 
-def merge_texts(base: str, mine: str, theirs: str) -> MergedText:
+def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
     """Merge two changes of a text by lines.
 
     The kind of a line break, and whether there is one at the end, are merged apart from the lines: a side
     that changed only these overlaps with nothing. Breaks are LF and CRLF.
     """
     if mine in (theirs, base):
-        return MergedText(text=theirs)
+        return Merged(result=theirs)
     if theirs == base:
-        return MergedText(text=mine)
+        return Merged(result=mine)
     if any(text.count(_LF) > MOST_LINES for text in (base, mine, theirs)):
         whole = Conflict(line=1, base=base[:TEXT_CUT], mine=mine[:TEXT_CUT], theirs=theirs[:TEXT_CUT])
-        return MergedText(text=None, conflicts=(whole,), total=1, is_complete=False)
+        return Merged(conflicts=(whole,), total=1, is_complete=False)
     numbers: dict[str, int] = {}
     sides = [_Lines.of(text, numbers) for text in (base, mine, theirs)]
     return _LineMerge(*sides).run()
@@ -147,19 +139,12 @@ class _Lines:
     @classmethod
     def of(cls, text: str, numbers: dict[str, int]) -> _Lines:
         """`numbers` has those given to lines so far."""
-        texts: list[str] = []
-        breaks: list[str] = []
-        start = 0
-        while start < len(text):
-            end = text.find(_LF, start)
-            if end < 0:
-                texts.append(text[start:])
-                breaks.append("")
-                break
-            is_crlf = end > start and text[end - 1] == "\r"
-            texts.append(text[start : end - is_crlf])
-            breaks.append(_CRLF if is_crlf else _LF)
-            start = end + 1
+        *whole, last = text.split(_LF)
+        texts = [line.removesuffix("\r") for line in whole]
+        breaks = [_CRLF if line.endswith("\r") else _LF for line in whole]
+        if last:
+            texts.append(last)
+            breaks.append("")
         return cls([numbers.setdefault(line, len(numbers)) for line in texts], texts, breaks)
 
     @property
@@ -170,24 +155,13 @@ class _Lines:
     @property
     def kind(self) -> str | None:
         """The kind of all line breaks; None where there are several, or none."""
-        found = ""
-        for each in self.breaks:
-            if each != found and each:
-                if found:
-                    return None
-                found = each
-        return found or None
+        found = set(self.breaks) - {""}
+        return found.pop() if len(found) == 1 else None
 
     def beginning(self, start: int, end: int) -> str:
         """The text of some lines, as far as a conflict shows it."""
-        parts: list[str] = []
-        room = TEXT_CUT
-        for at in range(start, end):
-            parts.append(self.texts[at][:room] + self.breaks[at])
-            room -= len(parts[-1])
-            if room <= 0:
-                break
-        return "".join(parts)[:TEXT_CUT]
+        shown = range(start, min(end, start + TEXT_CUT))
+        return "".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown)[:TEXT_CUT]
 
 
 class _LineMerge:
@@ -200,21 +174,22 @@ class _LineMerge:
         self._conflicts: list[Conflict] = []
         self._total = 0
 
-    def run(self) -> MergedText:
+    def run(self) -> Merged[str]:
         """The merged text or the conflicts."""
         base, mine, theirs = self._base, self._mine, self._theirs
-        matchings = [match_lines(base.numbers, side.numbers) for side in (mine, theirs)]
-        is_complete = all(each.is_complete for each in matchings)
+        blocks, is_whole = match_lines(base.numbers, mine.numbers)
+        other_blocks, is_other_whole = match_lines(base.numbers, theirs.numbers)
+        is_complete = is_whole and is_other_whole
         at, at_mine, at_theirs = 0, 0, 0
-        for start, in_mine, in_theirs, size in self._common(matchings[0].blocks, matchings[1].blocks):
+        for start, in_mine, in_theirs, size in self._common(blocks, other_blocks):
             self._settle((at, start), (at_mine, in_mine), (at_theirs, in_theirs))
             if not self._total:
                 self._keep(start, in_mine, in_theirs, size)
             at, at_mine, at_theirs = start + size, in_mine + size, in_theirs + size
         if self._total:
             conflicts = tuple(self._conflicts)
-            return MergedText(text=None, conflicts=conflicts, total=self._total, is_complete=is_complete)
-        return MergedText(text=self._joined(), is_complete=is_complete)
+            return Merged(conflicts=conflicts, total=self._total, is_complete=is_complete)
+        return Merged(result=self._joined(), is_complete=is_complete)
 
     def _common(self, mine: Sequence[Block], theirs: Sequence[Block]) -> Iterator[tuple[int, int, int, int]]:
         """Lines of base that both sides have: where they begin in each, how many; none at the end."""
@@ -266,20 +241,12 @@ class _LineMerge:
         base, mine, theirs = self._base, self._mine, self._theirs
         kinds = base.kind, mine.kind, theirs.kind
         one_kind = None if None in kinds else _merge_break(*(kind or "" for kind in kinds))
-        otherwise = one_kind or theirs.kind or next((mark for mark in theirs.breaks if mark), _LF)
-        last = len(self._texts) - 1
+        otherwise = one_kind or theirs.kind or next(filter(None, theirs.breaks), _LF)
         opens = base.ends_open, mine.ends_open, theirs.ends_open
-        ends_open = opens[1] if opens[1] != opens[0] else opens[2]
-        parts: list[str] = []
-        for first in range(0, last + 1, PIECE):
-            pairs = zip(self._texts[first : first + PIECE], self._breaks[first : first + PIECE], strict=True)
-            parts.append(
-                "".join(
-                    text + ("" if ends_open and number == last else one_kind or mark or otherwise)
-                    for number, (text, mark) in enumerate(pairs, first)
-                )
-            )
-        return "".join(parts)
+        breaks = [one_kind or mark or otherwise for mark in self._breaks]
+        if breaks and (opens[1] if opens[1] != opens[0] else opens[2]):
+            breaks[-1] = ""
+        return "".join(chain.from_iterable(zip(self._texts, breaks, strict=True)))
 
 
 def _merge_break(base: str, mine: str, theirs: str) -> str:

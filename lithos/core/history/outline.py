@@ -10,7 +10,7 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -112,17 +112,16 @@ def _parser() -> MarkdownIt:
         def validateLink(self, url: str) -> bool:  # noqa: N802
             return True
 
-    def shallow_list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        return (silent or state.level < DEEPEST) and list_block(state, start, end, silent)
+    def shallow(rule: Callable[[StateBlock, int, int, bool], bool]) -> Callable[..., bool]:
+        def read(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+            return (silent or state.level < DEEPEST) and rule(state, start, end, silent)
 
-    def shallow_quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        return (silent or state.level < DEEPEST) and blockquote(state, start, end, silent)
+        return read
 
     parser = Markdown("commonmark", {"maxNesting": 2 * DEEPEST})
-    parser.block.ruler.at("list", shallow_list, {"alt": ["paragraph", "reference", "blockquote"]})
-    parser.block.ruler.at(
-        "blockquote", shallow_quote, {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    )
+    others = ["paragraph", "reference"]
+    parser.block.ruler.at("list", shallow(list_block), {"alt": [*others, "blockquote"]})
+    parser.block.ruler.at("blockquote", shallow(blockquote), {"alt": [*others, "blockquote", "list"]})
     return parser
 
 
@@ -207,11 +206,6 @@ def title_of(layout: Layout) -> tuple[int, int] | None:
     return heading.line_start - layout.body_start, end - layout.body_start
 
 
-def body_of(layout: Layout) -> str:
-    """What follows the frontmatter, with every byte."""
-    return layout.text[layout.body_start :]
-
-
 def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
     """The outline of a body. Raises `InvalidInput` for one of more than `MOST_LINES` lines."""
     return Outline(body, title, _read_blocks(body))
@@ -222,9 +216,12 @@ def scan_outline(body: str) -> Outline:
 
     It is the same outline where no heading is underlined and no `#` stands in a comment or a list.
     """
+    found = (
+        (start, body.find("\n", start), level, _plain(text)) for start, level, text in scan_headings(body)
+    )
     headings = tuple(
-        Heading(start, _line_end(body, start), level, _plain(text) or UNTITLED)
-        for start, level, text in scan_headings(body)
+        Heading(start, len(body) if end < 0 else end, level, name or UNTITLED)
+        for start, end, level, name in found
     )
     return Outline(body, None, Blocks(headings, ()))
 
@@ -263,11 +260,6 @@ def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: 
         ),
     )
     return Outline(body, title, blocks)
-
-
-def _line_end(body: str, start: int) -> int:
-    end = body.find("\n", start)
-    return len(body) if end < 0 else end
 
 
 def begins_with_heading(text: str, level: int) -> bool:
@@ -351,24 +343,25 @@ def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Hea
     origin = 0 if title is None else title[1]
     headings = [each for each in found if title is None or each.start != title[0]]
     first = bisect_left([each.start for each in headings], origin)
+    names, ends = _nested(headings, first, len(body))
     sections = [_top(body, origin, headings[first].start if first < len(headings) else len(body))]
-    names = [*_names_of(headings[:first]), *_names_of(headings[first:])]
-    paths = _number([TOP, *names])
-    ends = _ends_of(headings, len(body), None if title is None else title[0])
-    for path, each, end in zip(paths[1:], headings, ends, strict=True):
-        stop = _stop_of(body, each.text_end, end)
+    for path, each, after in zip(_number([TOP, *names])[1:], headings, ends, strict=True):
+        end = title[0] if title is not None and each.start < title[0] < after else after
+        stop = stop_before(body, end, each.text_end)
         sections.append(Section(path, each.level, each.start, each.text_end, stop, end))
     return tuple(sorted(sections, key=lambda each: (each.start, each.level)))
 
 
-def _names_of(headings: Sequence[Heading]) -> Iterator[str]:
-    """The path of each heading, before equal ones are numbered."""
-    outer: list[Heading] = []
-    for each in headings:
-        while outer and outer[-1].level >= each.level:
-            outer.pop()
-        outer.append(each)
-        yield JOINT.join(one.name for one in outer)
+def _nested(headings: Sequence[Heading], first: int, length: int) -> tuple[list[str], list[int]]:
+    """The path of each, before equal ones are numbered, and where its section ends: at the next of its level
+    or a higher one. From the number `first` on they stand behind the title, below none before it."""
+    names, ends, outer = list[str](), [length] * len(headings), list[int]()
+    for number, each in enumerate(headings):
+        while outer and headings[outer[-1]].level >= each.level:
+            ends[outer.pop()] = each.start
+        outer.append(number)
+        names.append(JOINT.join(headings[one].name for one in outer if (one < first) == (number < first)))
+    return names, ends
 
 
 def _top(body: str, origin: int, end: int) -> Section:
@@ -377,31 +370,17 @@ def _top(body: str, origin: int, end: int) -> Section:
         return Section(TOP, 0, end, origin, end, end)
     start = max(body.rfind("\n", origin, first.start()), body.rfind("\r", origin, first.start())) + 1
     start = max(start, origin)
-    return Section(TOP, 0, start, origin, _stop_of(body, start, end), end)
+    return Section(TOP, 0, start, origin, stop_before(body, end, start), end)
 
 
-def _ends_of(headings: Sequence[Heading], length: int, title: int | None) -> list[int]:
-    """Where each section ends: at the next heading of its level or a higher one, the title, or the end."""
-    ends = [length] * len(headings)
-    following: list[tuple[int, int]] = []
-    for number in range(len(headings) - 1, -1, -1):
-        each = headings[number]
-        while following and following[-1][0] > each.level:
-            following.pop()
-        end = following[-1][1] if following else length
-        ends[number] = title if title is not None and each.start < title < end else end
-        following.append((each.level, each.start))
-    return ends
-
-
-def _stop_of(body: str, start: int, end: int) -> int:
-    """Where the last line between two positions that is not blank ends."""
-    last = end
-    while last > start and body[last - 1] in " \t\r\n":
-        last -= 1
-    while last < end and body[last] in " \t":
-        last += 1
-    return last
+def stop_before(body: str, at: int, least: int) -> int:
+    """Where the last text before a position ends, with the blanks on its line; not before `least`."""
+    stop = at
+    while stop > least and body[stop - 1] in " \t\r\n":
+        stop -= 1
+    while stop < at and body[stop] in " \t":
+        stop += 1
+    return stop
 
 
 def _number(paths: Sequence[str]) -> list[str]:

@@ -13,8 +13,7 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.core.history.changes import ADDRESS
-from lithos.core.history.versions import CREATED, DELETED, RENAMED, RESTORED, VersionRow
+from lithos.core.history.versions import ADDRESS, CREATED, DELETED, RENAMED, RESTORED, VersionRow
 from lithos.core.notes.paths import slug_of
 from lithos.core.principals import ENRICH_AGENT, UNDO_AGENT
 

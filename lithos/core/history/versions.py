@@ -1,12 +1,50 @@
-"""Version rows: the kept states of a note, and what a store of them offers (docs/spec/history.md §4)."""
+"""Versions of a note: what differs between two, and how long they are kept (docs/spec/history.md §4)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Final, Protocol
+from datetime import datetime, timedelta
+from typing import Final
 
 from attrs import frozen
+
+from lithos.core.notes.model import Note
+
+BODY: Final = "body"
+PATH: Final = "path"
+ADDRESS: Final = "source_url"
+
+#: Properties in this order. What every write changes is none of them (version, `updated_at`, contributors),
+#: and neither is what no write may change.
+_PROPERTIES: Final = (
+    "title", "tags", "aliases", "status", "quarantine_reason", "note_type", "access_scope", "namespace",
+    "confidence", "source", ADDRESS, "derived_from_ids", "supersedes", "expires_at", "schema_version",
+    "summaries", "entities", "extra",
+)  # fmt: skip
+_FRONTMATTER: Final = re.compile(
+    rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n.*?^---[ \t]*(?:\r?\n|\r?\Z)", re.DOTALL | re.M
+)
+_HEADING: Final = re.compile(rb"\A\s*#[ \t][^\n]*(?:\n|\Z)")
+
+
+def changed_properties(old: Note, new: Note) -> tuple[str, ...]:
+    """The properties that differ; of the text nothing is said."""
+    changed = (name for name in _PROPERTIES if getattr(old, name) != getattr(new, name))
+    return tuple("metadata" if name == "extra" else name for name in changed)
+
+
+def have_same_body(one: bytes, other: bytes) -> bool:
+    """Whether two files have the same text below the frontmatter and the heading that is the title."""
+    return _body(one) == _body(other)
+
+
+def _body(data: bytes) -> bytes:
+    found = _FRONTMATTER.match(data)
+    body = data[found.end() :] if found else data
+    heading = _HEADING.match(body)
+    return (body[heading.end() :] if heading else body).strip()
+
 
 #: What made a version.
 CREATED: Final = "created"
@@ -41,40 +79,62 @@ class VersionRow:
     is_undo: bool = False
 
 
-class VersionReader(Protocol):
-    """Reads version rows and the bytes they stand for. Every method blocks: run it in a worker thread.
+#: Versions of at least this age count towards `keep_versions`.
+COUNTED_AFTER: Final = timedelta(hours=24)
+#: Versions of one note, younger ones included.
+MOST_VERSIONS: Final = 100_000
 
-    Each raises `HistoryFailed` (a `lithos.core.errors.StorageFailed`) when the store cannot be read.
+
+@frozen(kw_only=True)
+class VersionLimits:
+    """The limits of `history.*`; 0 is without end."""
+
+    keep_days: int
+    keep_versions: int
+    keep_deleted_days: int
+
+
+@frozen
+class KeptVersion:
+    """A version as far as the retention needs it; `place` is its place in the order of recording."""
+
+    place: int
+    at: datetime
+    is_deletion: bool
+
+
+def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
+    """The places of those of one note's versions that go; `rows` are all of them, in the order of recording.
+
+    The first and the newest stay, unless the newest is a deletion of long ago: then all go. A version from
+    the future, as a clock that was set back leaves them, is as young as can be.
     """
+    if not rows:
+        return []
+    deleted_before = before(now, limits.keep_deleted_days)
+    if rows[-1].is_deletion and deleted_before is not None and rows[-1].at < deleted_before:
+        return [row.place for row in rows]
+    middle = rows[1:-1]
+    old_before, counted = before(now, limits.keep_days), now - COUNTED_AFTER
+    dropped: list[int] = []
+    old, in_all = 0, 2
+    for row in reversed(middle):
+        is_counted = row.at < counted
+        if (
+            (old_before is not None and row.at < old_before)
+            or (is_counted and limits.keep_versions and old >= limits.keep_versions)
+            or in_all >= MOST_VERSIONS
+        ):
+            dropped.append(row.place)
+        else:
+            in_all += 1
+            old += is_counted
+    return dropped
 
-    def row(self, note_id: str, version: int) -> VersionRow | None:
-        """One version, or None when it is unknown or was pruned."""
 
-    def content(self, note_id: str, version: int) -> bytes | None:
-        """The exact bytes of the file in that version, or None."""
-
-    def current_at(self, note_id: str, at: datetime) -> VersionRow | None:
-        """The version that was current at a time: the newest one made no later."""
-
-    def oldest(self, note_id: str) -> int | None:
-        """The oldest version that is kept, None when none is."""
-
-    def rows(self, note_id: str, limit: int, before: int | None = None) -> tuple[Sequence[VersionRow], int]:
-        """The newest versions of a note (below `before`), newest first; and how many are kept in all."""
-
-    def recent(
-        self,
-        *,
-        agent: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        is_deleted: bool = False,
-        as_recorded: bool = False,
-        limit: int,
-        before: int | None = None,
-    ) -> tuple[Sequence[VersionRow], int]:
-        """Versions of all notes, newest first (of a deleted note its deletion only, where `is_deleted`).
-
-        Only those by `agent`, made from `since` up to before `until`, with a `version` below `before`; and
-        how many there are in all.
-        """
+def before(now: datetime, days: int) -> datetime | None:
+    """The moment so many days ago; None for 0, and for more than the calendar has."""
+    try:
+        return now - timedelta(days=days) if days else None
+    except OverflowError:
+        return None

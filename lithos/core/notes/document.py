@@ -11,6 +11,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from operator import attrgetter
 from pathlib import PurePosixPath
@@ -22,12 +23,19 @@ from attrs import fields as fields_of
 
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import cut_extra
-from lithos.core.notes.healing import clean_items, clean_sources, clean_title, heal, older_source
+from lithos.core.notes.healing import (
+    clean_items,
+    clean_sources,
+    clean_title,
+    heal,
+    normalise_note,
+    older_source,
+    written_values,
+)
 from lithos.core.notes.layout import FRONTMATTER, Heading, Layout, leading_title, read_layout, unify_breaks
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
 from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.notes.values import normalise_note, written_values
-from lithos.core.notes.yaml_edit import Changes, ReadItem, apply_changes
+from lithos.core.notes.yaml_edit import Changes, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
 from lithos.core.text.analysis import normalise
 from lithos.core.text.markdown import scan_tags
@@ -60,6 +68,20 @@ class _Reading:
     nodes: Mapping[str, yaml.Node]
     healed: Mapping[str, Any]
     document: Document
+    path: str
+    modified_at: datetime
+    style: VaultStyle
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the file itself names its id."""
+        return "id" in self.healed
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether those who change it are to be written down; a minimal style spares the notes of others."""
+        given = self.healed.keys()
+        return not self.style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
 
     @property
     def title_heading(self) -> Heading | None:
@@ -72,6 +94,29 @@ class _Reading:
         if found is None or title != self.document.note.title:
             return title
         return self.layout.text[found.start : found.end]
+
+    def edited(
+        self, changes: Changes, body: str, is_right: Callable[[_Reading], bool]
+    ) -> tuple[bytes, Document, bool]:
+        """The file with this body and changed frontmatter: the gentlest edit that reads back right.
+
+        Also what it reads as, and whether it names its id. Raises `UnreadableNote` where no edit does.
+        """
+        values, strict = self.mapping.values, evolve(self.style, serves_broken=False)
+
+        def read_item(key: str, node: yaml.Node) -> Any:
+            return values.text(node) if key in _OWNED else values.value(node)
+
+        for head in apply_changes(self.mapping, changes, self.layout.newline, read_item):
+            data = _encode(_assemble(self.layout, head, body))
+            with suppress(UnreadableNote):
+                new = _read(data, self.path, self.modified_at, None, strict)
+                if is_right(new):
+                    return data, new.document, new.is_identified
+        raise UnreadableNote(
+            "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` "
+            "lines"
+        )
 
 
 def derive_id(path: str, number: int = 1) -> str:
@@ -103,9 +148,9 @@ def parse_document(
 def parse_identified(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
 ) -> tuple[Document, bool]:
-    """The same, and what `is_identified` says of the file, for the price of one."""
+    """The same, and whether the file itself names its id."""
     reading = _read(data, path, modified_at, stand_in, style)
-    return reading.document, "id" in reading.healed
+    return reading.document, reading.is_identified
 
 
 def parse_signed(
@@ -116,17 +161,7 @@ def parse_signed(
     A minimal style spares the notes that Lithos did not create and that name no contributors.
     """
     reading = _read(data, path, modified_at, stand_in, style)
-    return reading.document, _is_signed(reading, style)
-
-
-def _is_signed(reading: _Reading, style: VaultStyle) -> bool:
-    given = reading.healed.keys()
-    return not style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
-
-
-def is_identified(data: bytes) -> bool:
-    """Whether the file itself names its id; raises `UnreadableNote` as `parse_document` does."""
-    return "id" in given_keys(data)
+    return reading.document, reading.is_signed
 
 
 def given_keys(data: bytes) -> frozenset[str]:
@@ -199,14 +234,7 @@ def rewrite_document(
         body = _spared_body(old, note.title, content, heading=heading)
     else:
         body = _body(old.heading_for(note.title) if heading else None, content, newline)
-    changes = _few_changes(old, note, path) if style.minimal_frontmatter else _changes(old, note)
-    for head in apply_changes(old.mapping, changes, newline, _item_reader(old)):
-        result = _encode(_assemble(old.layout, head, body))
-        if _reads_back(result, path, modified_at, expected, style):
-            return result
-    raise UnreadableNote(
-        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
-    )
+    return old.edited(_changes(old, note), body, lambda new: _same(new.document, expected))[0]
 
 
 def edit_document(
@@ -218,33 +246,26 @@ def edit_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> tuple[bytes, Document, bool]:
-    """`data` with another body, character by character; what it reads as, and what `is_identified` says.
+    """`data` with another body, character by character; what it reads as, and whether it names its id.
 
     `decide` makes the values of the new note of what `parse_signed` gives. Raises `UnreadableNote` when
     `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that begins
     with another title.
     """
     old = _read(data, path, modified_at, stand_in, style)
-    wanted = normalise_note(decide(old.document, _is_signed(old, style)))
-    changes = _few_changes(old, wanted, path) if style.minimal_frontmatter else _changes(old, wanted)
-    for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
-        result = _encode(_assemble(old.layout, head, body))
-        try:
-            new = _read(result, path, modified_at, None, evolve(style, serves_broken=False))
-        except UnreadableNote:
-            continue
+    wanted = normalise_note(decide(old.document, old.is_signed))
+
+    def is_right(new: _Reading) -> bool:
         document = new.document
         if document.note.title != wanted.title:
             raise InvalidInput(
                 f"The body would begin with the heading {document.note.title[:200]!r}, which would be read "
                 "as the note's title. Begin with another text, or with a heading of a lower level."
             )
-        is_kept = new.layout.text.endswith(body)
-        if is_kept and _same(document, _expected(wanted, document.content, style)):
-            return result, document, "id" in new.healed
-    raise UnreadableNote(
-        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
-    )
+        expected = _expected(wanted, document.content, style)
+        return new.layout.text.endswith(body) and _same(document, expected)
+
+    return old.edited(_changes(old, wanted), body, is_right)
 
 
 def amend_document(
@@ -265,16 +286,9 @@ def amend_document(
     if "id" in values:  # its own id was no source of it, but that of another note is
         fields["derived_from_ids"] = clean_sources(old.healed.get("derived_from_ids", ()), values["id"])
     expected = evolve(old.document, note=evolve(old.document.note, **fields))
-    body = old.layout.text[old.layout.body_start :]
     written = written_values(expected.note)
     changes = Changes(values={key: written[key] for key in values}, removed=frozenset())
-    for head in apply_changes(old.mapping, changes, old.layout.newline, _item_reader(old)):
-        result = _encode(_assemble(old.layout, head, body))
-        if _reads_back(result, path, modified_at, expected, style):
-            return result
-    raise UnreadableNote(
-        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
-    )
+    return old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))[0]
 
 
 def adopt_document(
@@ -287,29 +301,17 @@ def adopt_document(
     """`data` of somebody else with further values in its frontmatter; every other byte stays.
 
     `decide` gets what the file says and the owned keys of which it gives a usable value; it returns the note
-    as it shall be, and the owned keys to write. Returns the bytes, what they read as, and what
-    `is_identified` says of them. Raises `UnreadableNote` when `data` is unreadable or no edit would read
+    as it shall be, and the owned keys to write. Returns the bytes, what they read as, and whether
+    they name the id. Raises `UnreadableNote` when `data` is unreadable or no edit would read
     back right.
     """
     old = _read(data, path, modified_at, None, evolve(style, serves_broken=False))
     wanted, keys = decide(old.document, frozenset(old.healed))
     expected = evolve(old.document, note=wanted)
-    written, extra = written_values(wanted), _changes_of_extra(old, wanted)
-    values = {key: written[key] for key in written if key in keys} | dict(extra.values)
-    body = old.layout.text[old.layout.body_start :]
-    for head in apply_changes(
-        old.mapping, Changes(values=values, removed=extra.removed), old.layout.newline, _item_reader(old)
-    ):
-        result = _encode(_assemble(old.layout, head, body))
-        try:
-            new = _read(result, path, modified_at, None, evolve(style, serves_broken=False))
-        except UnreadableNote:
-            continue
-        if _same(new.document, expected):
-            return result, new.document, "id" in new.healed
-    raise UnreadableNote(
-        "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` lines"
-    )
+    extra = _changes_of_extra(old, wanted)
+    owned = {key: value for key, value in written_values(wanted).items() if key in keys}
+    changes = evolve(extra, values={**owned, **extra.values})
+    return old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))
 
 
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
@@ -318,63 +320,41 @@ def _expected(note: Note, content: str, style: VaultStyle) -> Document:
     return Document(note=evolve(normalise_note(note), inline_tags=tags), content=content)
 
 
-def _read(
-    data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
-) -> _Reading:
+def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle) -> _Reading:
     layout = read_layout(data, keeps_heading=style.titles_from_files)
+    fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
-        return _read_whole(layout, path, modified_at, stand_in, style)
+        mapping: YamlMapping = FRONTMATTER.load(layout.yaml)
+        nodes = mapping.nodes
+        healed = heal(nodes, mapping.values)
+        extra = {key: mapping.values.value(node) for key, node in nodes.items() if key not in _OWNED}
+        fields |= {**healed, "extra": cut_extra(extra, layout.yaml)}
     except UnreadableNote as problem:
         if not style.serves_broken:
             raise
-        return _read_body(layout, path, modified_at, stand_in, style, problem)
-
-
-def _read_whole(
-    layout: Layout, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
-) -> _Reading:
-    mapping: YamlMapping = FRONTMATTER.load(layout.yaml)
-    nodes = mapping.nodes
-    healed = heal(nodes, mapping.values)
-    fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at, **healed}
+        # The names that stand in it are aliases, so that links by them still lead here.
+        mapping, nodes, healed = FRONTMATTER.load(""), {}, {}
+        fields["aliases"] = _names_in(layout.yaml)
+        fields["frontmatter_error"] = {"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]}
     fields["id"] = own_id = healed.get("id") or stand_in or derive_id(path)
-    if layout.heading is not None and not layout.keeps_heading:
-        fields["title"] = _heading_title(layout)
+    heading, content = layout.heading, layout.content
+    if heading is not None and not layout.keeps_heading:
+        fields["title"] = clean_title(layout.text[heading.start : heading.end])
     elif "title" not in healed:
         fields["title"] = _file_title(path)
     if "derived_from_ids" in healed:
         fields["derived_from_ids"] = clean_sources(healed["derived_from_ids"], own_id)
-    extra = {key: mapping.values.value(node) for key, node in nodes.items() if key not in _OWNED}
-    kept = cut_extra(extra, layout.yaml)
-    content = layout.content
     tags = scan_tags(content) if style.inline_tags else ()
-    document = Document(note=Note(**fields, extra=kept, inline_tags=tags), content=content)
-    return _Reading(layout=layout, mapping=mapping, nodes=nodes, healed=healed, document=document)
-
-
-def _read_body(
-    layout: Layout,
-    path: str,
-    modified_at: datetime,
-    stand_in: str | None,
-    style: VaultStyle,
-    problem: UnreadableNote,
-) -> _Reading:
-    """A file whose frontmatter cannot be read as a whole: the title is the H1, where titles are, or the file
-    name. The names that stand in it are aliases, so that links by them still lead here."""
-    content, is_headed = layout.content, layout.heading is not None and not layout.keeps_heading
-    note = Note(
-        id=stand_in or derive_id(path),
-        title=_heading_title(layout) if is_headed else _file_title(path),
-        created_at=modified_at,
-        updated_at=modified_at,
-        aliases=_names_in(layout.yaml),
-        inline_tags=scan_tags(content) if style.inline_tags else (),
-        frontmatter_error={"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]},
+    return _Reading(
+        layout=layout,
+        mapping=mapping,
+        nodes=nodes,
+        healed=healed,
+        document=Document(note=Note(**fields, inline_tags=tags), content=content),
+        path=path,
+        modified_at=modified_at,
+        style=style,
     )
-    mapping: YamlMapping = FRONTMATTER.load("")
-    document = Document(note=note, content=content)
-    return _Reading(layout=layout, mapping=mapping, nodes={}, healed={}, document=document)
 
 
 def _names_in(broken: str) -> tuple[str, ...]:
@@ -388,11 +368,6 @@ def _names_in(broken: str) -> tuple[str, ...]:
             healed = {"title": clean_title(found[2].strip("\"' "))} if found[1] == "title" else {}
         names += [healed["title"]] if healed.get("title") else healed.get("aliases", ())
     return clean_items(dict.fromkeys(names))
-
-
-def _heading_title(layout: Layout) -> str:
-    assert layout.heading is not None
-    return clean_title(layout.text[layout.heading.start : layout.heading.end])
 
 
 def _file_title(path: str) -> str:
@@ -409,37 +384,25 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in _CREATED or value != _DEFAULTS.get(key, ())}
 
 
-def _few_changes(old: _Reading, new: Note, path: str) -> Changes:
-    """The changes of an update under a minimal style: `_ADDED`, and what differs."""
-    before, after = written_values(old.document.note), written_values(new)
-    is_titled = old.title_heading is not None or after["title"] == _file_title(path)
-    values: dict[str, Any] = {}
-    for key, value in after.items():
-        is_missing = key not in old.healed
-        if key == "title" and key not in old.nodes and is_titled:
-            continue
-        if value != before.get(key) or (key in _ADDED and is_missing):
-            values[key] = value
-    if "source" in values and older_source(old.nodes, old.mapping.values) is not None:
-        values |= {key: after[key] for key in ("derived_from_ids",) if key in after}
-    changes = _changes_of_extra(old, new)
-    removed = before.keys() - after.keys()
-    return Changes(values={**values, **changes.values}, removed=frozenset(removed) | changes.removed)
-
-
 def _changes(old: _Reading, new: Note) -> Changes:
+    """The changes of an update; under a minimal style only `_ADDED`, and what differs."""
     before, after = written_values(old.document.note), written_values(new)
-    stale = set(_DEFAULT_FROM_FILE - old.healed.keys())
-    if older_source(old.nodes, old.mapping.values) is not None:
-        stale.add("source")
-    values = {
-        key: value
-        for key, value in after.items()
-        if key not in old.nodes or key in stale or value != before.get(key)
-    }
-    changes = _changes_of_extra(old, new)
-    removed = before.keys() - after.keys()
-    return Changes(values={**values, **changes.values}, removed=frozenset(removed) | changes.removed)
+    is_older = older_source(old.nodes, old.mapping.values) is not None
+    if old.style.minimal_frontmatter:
+        forced = set(_ADDED) - old.healed.keys()
+    else:
+        forced = (after.keys() - old.nodes.keys()) | (_DEFAULT_FROM_FILE - old.healed.keys())
+        forced |= {"source"} if is_older else set()
+    values = {key: value for key, value in after.items() if key in forced or value != before.get(key)}
+    if old.style.minimal_frontmatter:
+        is_titled = old.title_heading is not None or after["title"] == _file_title(old.path)
+        if "title" not in old.nodes and is_titled:
+            values.pop("title", None)
+        if is_older and "source" in values and "derived_from_ids" in after:
+            values["derived_from_ids"] = after["derived_from_ids"]
+    extra = _changes_of_extra(old, new)
+    removed = extra.removed | (before.keys() - after.keys())
+    return Changes(values={**values, **extra.values}, removed=removed)
 
 
 def _changes_of_extra(old: _Reading, new: Note) -> Changes:
@@ -450,11 +413,6 @@ def _changes_of_extra(old: _Reading, new: Note) -> Changes:
         if key not in extra or not _same_json(value, extra[key])
     }
     return Changes(values=changed, removed=frozenset(extra.keys() - new.extra.keys()))
-
-
-def _item_reader(old: _Reading) -> ReadItem:
-    values = old.mapping.values
-    return lambda key, node: values.text(node) if key in _OWNED else values.value(node)
 
 
 def _body(title: str | None, content: str, newline: str = "\n") -> str:
@@ -469,7 +427,7 @@ def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> s
     if content == old.document.content and (heading or found is None):
         return _kept_body(old, title)
     layout, top = old.layout, ""
-    newline, rest = layout.newline, layout.text[layout.body_start :]
+    newline, rest = layout.newline, layout.body
     if found is not None:
         if layout.text[layout.body_start : found.line_start].strip():
             return _body(said, content, newline)
@@ -487,7 +445,7 @@ def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> s
 def _kept_body(old: _Reading, title: str) -> str:
     layout, heading = old.layout, old.title_heading
     if heading is None or title == old.document.note.title:
-        return layout.text[layout.body_start :]
+        return layout.body
     return layout.text[layout.body_start : heading.start] + title + layout.text[heading.end :]
 
 
@@ -506,14 +464,6 @@ def _encode(text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise UnreadableNote("the text has lone surrogates, which UTF-8 cannot hold; remove them") from error
-
-
-def _reads_back(data: bytes, path: str, modified_at: datetime, expected: Document, style: VaultStyle) -> bool:
-    strict = evolve(style, serves_broken=False)
-    try:
-        return _same(parse_document(data, path, modified_at, style=strict), expected)
-    except UnreadableNote:
-        return False
 
 
 def _same(one: Document, other: Document) -> bool:

@@ -1,19 +1,20 @@
-"""Tolerant coercion of frontmatter nodes to note values, with older spellings (docs/spec/notes.md §3)."""
+"""Frontmatter nodes to note values, tolerantly, with older spellings (docs/spec/notes.md §3); and back."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import yaml
+from attrs import evolve
 from yaml.constructor import SafeConstructor
 
 from lithos.core.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
-from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
-from lithos.core.notes.yaml_nodes import Values, is_integer, is_null
+from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES, Note
+from lithos.core.notes.yaml_nodes import MAX_DEPTH, UnreadableNote, Values, is_integer, is_null
 from lithos.core.text.markdown import plain_title
 from lithos.core.times import parse_time
 
@@ -62,19 +63,16 @@ def heal(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, Any]:
     for key, older in (("created_at", "created"), ("updated_at", "updated")):
         if key not in healed and older in nodes and (moment := _time(nodes[older], values)) is not None:
             healed[key] = moment
-    lineage = older_source(nodes, values)
-    if lineage is not None:
-        _adopt_lineage(lineage, healed, values)
-    _adopt_properties(nodes, healed, values)
-    return healed
-
-
-def _adopt_properties(nodes: Mapping[str, yaml.Node], healed: dict[str, Any], values: Values) -> None:
-    """Obsidian's `tag` and `alias`. No tool changes aliases, so those of both keys count."""
-    if "tag" in nodes and "tags" not in healed and (tags := _items(nodes["tag"], values)):
-        healed["tags"] = tags
+    lineage = older_source(nodes, values) or {}
+    if "task" in lineage and (task := _name(lineage["task"], values)) is not None:
+        healed["source"] = task
+    for key, former in (("derived_from_ids", lineage.get("derived_from")), ("tags", nodes.get("tag"))):
+        if former is not None and key not in healed and (items := _items(former, values)):
+            healed[key] = items
+    # Obsidian's `alias`: no tool changes aliases, so those of both keys count.
     if "alias" in nodes and (aliases := _items(nodes["alias"], values)):
         healed["aliases"] = clean_items(dict.fromkeys((*healed.get("aliases", ()), *aliases)))
+    return healed
 
 
 def older_source(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, yaml.Node] | None:
@@ -86,19 +84,12 @@ def older_source(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, ya
     return pairs if "task" in pairs or "derived_from" in pairs else None
 
 
-def _adopt_lineage(lineage: dict[str, yaml.Node], healed: dict[str, Any], values: Values) -> None:
-    if "task" in lineage and (task := _name(lineage["task"], values)) is not None:
-        healed["source"] = task
-    if "derived_from" in lineage and "derived_from_ids" not in healed:
-        ids = _items(lineage["derived_from"], values)
-        if ids:
-            healed["derived_from_ids"] = ids
-
-
 def _text(node: yaml.Node, values: Values) -> str | None:
-    if not isinstance(node, yaml.ScalarNode) or is_null(node):
-        return None
-    return node.value.strip() or None
+    return (_scalar(node) or "").strip() or None
+
+
+def _scalar(node: yaml.Node) -> str | None:
+    return str(node.value) if isinstance(node, yaml.ScalarNode) and not is_null(node) else None
 
 
 def _name(node: yaml.Node, values: Values) -> str | None:
@@ -172,10 +163,6 @@ def _version(node: yaml.Node, values: Values) -> int | None:
     return number if number is not None and number >= 1 else None
 
 
-def _marker(node: yaml.Node, values: Values) -> int | None:
-    return _integer(node, values) if is_integer(node) else None
-
-
 def _choice(allowed: tuple[str, ...]) -> Callable[[yaml.Node, Values], str | None]:
     def choose(node: yaml.Node, values: Values) -> str | None:
         text = (_text(node, values) or "").lower()
@@ -188,12 +175,8 @@ def _summaries(node: yaml.Node, values: Values) -> dict[str, str] | None:
     if not isinstance(node, yaml.MappingNode):
         return None
     pairs = values.pairs(node)
-    texts = {key: _summary(pairs[key]) for key in ("short", "long") if key in pairs}
-    return {key: text for key, text in texts.items() if text is not None} or None
-
-
-def _summary(node: yaml.Node) -> str | None:
-    return str(node.value)[:SUMMARY] if isinstance(node, yaml.ScalarNode) and not is_null(node) else None
+    texts = {key: _scalar(pairs[key]) for key in ("short", "long") if key in pairs}
+    return {key: text[:SUMMARY] for key, text in texts.items() if text is not None} or None
 
 
 _HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
@@ -220,5 +203,69 @@ _HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
     "quarantine_reason": _name,
     "summaries": _summaries,
     "entities": _items,
-    "entities_extractor": _marker,
+    "entities_extractor": lambda node, values: _integer(node, values) if is_integer(node) else None,
 }
+
+
+_WRITTEN_IF_SET: Final = frozenset(
+    (
+        "source_url",
+        "derived_from_ids",
+        "expires_at",
+        "namespace",
+        "quarantine_reason",
+        "summaries",
+        "entities",
+        "entities_extractor",
+    )
+)
+
+
+def normalise_note(note: Note) -> Note:
+    """The note as it will read back from a file: texts trimmed, no empty items, times in UTC.
+
+    Raises `UnreadableNote` when `extra` nests too deeply to be read back.
+    """
+    _refuse_deep_nesting(note.extra)
+    return evolve(
+        note,
+        id=note.id.strip(),
+        title=clean_title(note.title),
+        author=cut_name(note.author),
+        created_at=note.created_at.astimezone(UTC),
+        updated_at=note.updated_at.astimezone(UTC),
+        tags=clean_items(note.tags),
+        aliases=clean_items(note.aliases),
+        confidence=clean_confidence(note.confidence),
+        contributors=clean_items(note.contributors),
+        source=cut_name(note.source or "") or None,
+        supersedes=cut_name(note.supersedes or "") or None,
+        source_url=(note.source_url or "").strip() or None,
+        derived_from_ids=clean_sources(note.derived_from_ids, note.id),
+        expires_at=note.expires_at and note.expires_at.astimezone(UTC),
+        namespace=cut_name(note.namespace or "") or None,
+        quarantine_reason=cut_name(note.quarantine_reason or "") or None,
+        summaries={key: text[:SUMMARY] for key, text in note.summaries.items()} if note.summaries else None,
+        entities=clean_items(note.entities),
+        extra=dict(note.extra),
+    )
+
+
+def _refuse_deep_nesting(extra: Mapping[str, Any]) -> None:
+    level: list[Any] = [extra]
+    for _ in range(MAX_DEPTH + 1):
+        inner = (item.values() if isinstance(item, Mapping) else item for item in level)
+        level = [part for items in inner for part in items if isinstance(part, (Mapping, list, tuple))]
+        if not level:
+            return
+    raise UnreadableNote(f"the metadata nests deeper than {MAX_DEPTH} levels; flatten it")
+
+
+def written_values(note: Note) -> dict[str, Any]:
+    """Owned key to value, in writing order, of all keys that belong in the file; lists for tuples."""
+    values = {key: getattr(note, key) for key in OWNED_KEYS}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in values.items()
+        if key not in _WRITTEN_IF_SET or value not in (None, (), {})
+    }

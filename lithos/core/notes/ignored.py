@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, Self
 
 from attrs import frozen
@@ -21,6 +21,8 @@ LONGEST_FILTER: Final = 500
 _MOST_REPEATS: Final = 2
 #: `*`, `+`, `?`, or `{n,m}` right after a closing bracket: a repeated group.
 _REPEATED_GROUP: Final = re.compile(r"\)[*+{]")
+_GLOB_PARTS: Final = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
+_GLOBS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 @frozen
@@ -98,27 +100,8 @@ def _compile(expression: str) -> re.Pattern[str]:
 
 def _translate(glob: str) -> str:
     """A regular expression for the paths that a glob names, and for everything below those."""
-    return f"(?:{''.join(_pieces(glob.strip().strip('/')))})(?:/.*)?"
-
-
-def _pieces(glob: str) -> Iterator[str]:
-    at = 0
-    while at < len(glob):
-        if glob.startswith("**/", at):
-            yield "(?:.*/)?"
-            at += 3
-        elif glob.startswith("**", at):
-            yield ".*"
-            at += 2
-        elif glob[at] == "*":
-            yield "[^/]*"
-            at += 1
-        elif glob[at] == "?":
-            yield "[^/]"
-            at += 1
-        else:
-            yield re.escape(glob[at])
-            at += 1
+    parts = _GLOB_PARTS.findall(glob.strip().strip("/"))
+    return f"(?:{''.join(_GLOBS.get(part) or re.escape(part) for part in parts)})(?:/.*)?"
 
 
 def read_filters(document: Any) -> tuple[list[str], list[str]]:

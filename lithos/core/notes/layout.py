@@ -51,13 +51,18 @@ class Layout:
         return self.text[self.yaml_start : self.yaml_end]
 
     @property
+    def body(self) -> str:
+        """What follows the frontmatter, with every byte."""
+        return self.text[self.body_start :]
+
+    @property
     def content(self) -> str:
         """The body without its leading H1, stripped; line breaks of a CRLF file become `\\n`.
 
         With `keeps_heading` the H1 stays.
         """
         if self.heading is None or self.keeps_heading:
-            body = self.text[self.body_start :]
+            body = self.body
         else:
             before = self.text[self.body_start : self.heading.line_start]
             body = before + self.text[self.heading.line_end :]

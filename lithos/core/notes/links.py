@@ -8,9 +8,11 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain
+from operator import itemgetter
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
@@ -29,7 +31,8 @@ _MARKDOWN_LINK: Final = re.compile(
     r"""|([^()\s<>\]]{1,4096}(?:\([^()\s<>\]]{0,4096}\)[^()\s<>\]]{0,4096}){0,8}))"""
     r"""(?:[ \t]+(?:"[^"\n\]]{0,4096}"|'[^'\n\]]{0,4096}'))?[ \t]*\)"""
 )
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+#: What is an address, or one without a scheme: no path.
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 #: Characters before a Markdown link among which its text is looked for.
 _LONGEST_TEXT: Final = 1_000
 _LETTER: Final = re.compile(r"[A-Za-z]")
@@ -60,7 +63,7 @@ def scan_links(content: str, path: str = "") -> list[WikiLink]:
     """
     masked = mask_code(content)
     wiki = (
-        (match.start(), WikiLink(target, _join_lines(content[slice(*match.span(2))]) or target))
+        (match.start(), WikiLink(target, join_lines(content[slice(*match.span(2))]) or target))
         for match in matches_of_brackets(_LINK, masked)
         if _has_letter(target := _target_of(match, content))
     )
@@ -68,7 +71,7 @@ def scan_links(content: str, path: str = "") -> list[WikiLink]:
         (match.start(), WikiLink(target, _text_before(content, match.start()) or target))
         for match, target in _markdown_targets(masked, path)
     )
-    return [link for _, link in merge(wiki, markdown, key=_place)]
+    return [link for _, link in merge(wiki, markdown, key=itemgetter(0))]
 
 
 def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
@@ -82,14 +85,10 @@ def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
     return (*wiki, *(target for _, target in _markdown_targets(masked, path)))
 
 
-def _place(found: tuple[int, WikiLink]) -> int:
-    return found[0]
-
-
 def _target_of(match: re.Match[str], content: str) -> str:
     """What a wiki-link leads to; in a table its bar has a backslash before it."""
     target = content[slice(*match.span(1))]
-    return _join_lines(target.removesuffix("\\") if match[2] is not None else target)
+    return join_lines(target.removesuffix("\\") if match[2] is not None else target)
 
 
 def _markdown_targets(masked: str, path: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -99,7 +98,7 @@ def _markdown_targets(masked: str, path: str) -> Iterator[tuple[re.Match[str], s
     folder = posixpath.dirname(path)
     for match in matches_of_brackets(_MARKDOWN_LINK, masked, _MARKDOWN):
         written = (match[1] or match[2]).partition("#")[0].partition("?")[0].strip()
-        if not written.endswith(_SUFFIX) or _SCHEME.match(written):
+        if not written.endswith(_SUFFIX) or SCHEME.match(written):
             continue
         target = unquote(written, errors="replace")
         start = "" if target.startswith("/") else folder
@@ -112,7 +111,7 @@ def _markdown_targets(masked: str, path: str) -> Iterator[tuple[re.Match[str], s
 def _text_before(content: str, end: int) -> str:
     """The text of the Markdown link whose closing bracket stands at `end`."""
     start = content.rfind("[", max(end - _LONGEST_TEXT, 0), end)
-    return _join_lines(content[start + 1 : end].partition("](")[0]) if start >= 0 else ""
+    return join_lines(content[start + 1 : end].partition("](")[0]) if start >= 0 else ""
 
 
 def _has_letter(text: str) -> bool:
@@ -121,20 +120,16 @@ def _has_letter(text: str) -> bool:
     return any(character.isalpha() for character in text)
 
 
-def _join_lines(text: str) -> str:
+def join_lines(text: str) -> str:
+    """The text without blanks around it; a line break counts as a space."""
     if "\n" not in text:
         return text.strip()
     return " ".join(filter(None, (line.strip() for line in text.split("\n"))))
 
 
-def file_alias(path: str) -> str:
-    """The file name as a link target without regard to case, as Obsidian has it."""
-    return _stem(path)
-
-
 def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:
     """Return all that a note (`path` relative to `knowledge/`) can be linked by; no name is too long."""
-    keys = {("path", _normalise(path)), ("stem", _stem(path)), (_ID, note_id)}
+    keys = {("path", _normalise(path)), ("stem", file_alias(path)), (_ID, note_id)}
     if len(title) <= LONGEST_NAME:
         keys.add(("title", _title_key(title)))
     keys.update(("alias", _normalise(alias).casefold()) for alias in aliases if len(alias) <= LONGEST_NAME)
@@ -175,7 +170,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
     return (
         ("path", name),
         ("path", name + _SUFFIX),
-        ("stem", _stem(target)),
+        ("stem", file_alias(target)),
         (_ID, target),
         ("alias", name.casefold()),
         ("title", _title_key(target)),
@@ -186,7 +181,8 @@ def _normalise(name: str) -> str:
     return normalise("NFC", name).strip()
 
 
-def _stem(path: str) -> str:
+def file_alias(path: str) -> str:
+    """The file name as a link target without regard to case, as Obsidian has it."""
     return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
 
 
@@ -265,14 +261,10 @@ class LinkTable:
             return min([*candidates, (path, note_id)] if key in keys else candidates)[1]
         return None
 
-    def is_ambiguous(self, target: str) -> bool:
-        """True when a target is unresolved because several notes have its stem."""
-        kind, notes = self._first_match(target)
-        return kind == "stem" and len(notes) > 1
-
     def candidates(self, target: str) -> list[str]:
-        """The paths of the notes between which an ambiguous target cannot decide, sorted."""
-        return [note[0] for note in self._first_match(target)[1]] if self.is_ambiguous(target) else []
+        """The paths of the notes between which a target cannot decide, as several have its stem; sorted."""
+        kind, notes = self._first_match(target)
+        return [note[0] for note in notes] if kind == "stem" and len(notes) > 1 else []
 
     def _first_match(self, target: str) -> tuple[str, Sequence[_Record]]:
         for key in target_keys(target):
@@ -309,3 +301,68 @@ def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...
     if self_id is not None and self_id.lower() in sources:
         raise InvalidInput(f"derived_from_ids names the note itself ({self_id}); leave that id out")
     return tuple(sorted(sources))
+
+
+#: Files that are remembered. In a vault with more of them a link to any name with a suffix counts as right.
+MOST_FILES: Final = 100_000
+
+
+class FileNames:
+    """Attachments by name, ci: a link need not say the folder."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._paths: set[str] = set()
+        self._names: Counter[str] = Counter()
+        self._is_full = False
+        for path in paths:
+            self.add(path)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __contains__(self, target: object) -> bool:
+        """Whether a link target, with or without an anchor, leads to one of the files."""
+        if not isinstance(target, str) or len(target) > LONGEST_NAME:
+            return False
+        name = _file_key(target.partition("#")[0])
+        return name in self._names or (self._is_full and "." in name)
+
+    def paths(self) -> frozenset[str]:
+        """All of them as they are now: two milliseconds for the most there are."""
+        return frozenset(self._paths)
+
+    def add(self, path: str) -> bool:
+        """Remember a file, by its path in the vault; False when it is known, or there is no room."""
+        if path in self._paths:
+            return False
+        if len(self._paths) >= MOST_FILES:
+            self._is_full = True
+            return False
+        self._paths.add(path)
+        self._names[_file_key(path)] += 1
+        return True
+
+    def discard(self, path: str) -> bool:
+        """Forget a file; False when it is not known."""
+        if path not in self._paths:
+            return False
+        self._paths.remove(path)
+        name = _file_key(path)
+        self._names[name] -= 1
+        if not self._names[name]:
+            del self._names[name]
+        return True
+
+
+def _file_key(path: str) -> str:
+    return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
+
+
+def same_name(paths: Iterable[str], target: str) -> str | None:
+    """The first path, by folder and alphabet, whose file has the name of a link target; None without one."""
+    wanted = _file_key(target.partition("#")[0])
+    return min(
+        (path for path in paths if _file_key(path) == wanted),
+        key=lambda path: (path.count("/"), path),
+        default=None,
+    )

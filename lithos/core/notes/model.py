@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -135,3 +135,26 @@ def newest(standings: Iterable[Standing | None], digest: str) -> Standing | None
     """The one with the highest version; on a tie the one that stands for these bytes."""
     known = (standing for standing in standings if standing is not None)
     return max(known, key=lambda each: (each.version, each.digest == digest), default=None)
+
+
+WarningKind: TypeAlias = Literal[
+    "quarantined", "superseded", "suspect", "expired", "contradicted", "duplicated"
+]
+
+
+@frozen
+class NoteWarning:
+    """One warning about a note.
+
+    `id` and `title` name the note that is the cause: the note itself (`quarantined`, `expired`, and
+    `duplicated`, when other files have its id, which `reason` names), its
+    successor (`superseded`), the nearest note of its lineage that is quarantined or superseded (`suspect`),
+    or the other end of the contradiction (`contradicted`). `distance` counts the steps to it, 0 for the note
+    itself.
+    """
+
+    kind: WarningKind
+    id: str
+    title: str
+    reason: str
+    distance: int

@@ -164,7 +164,9 @@ def normalise_url(url: str) -> str:
     address = f"{parts.scheme}://{host}"
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
         address += f":{port}"
-    query = _query(parts.query)
+    pairs = parse_qsl(parts.query, keep_blank_values=True, errors="surrogateescape")
+    kept = sorted((pair for pair in pairs if pair[0] not in _TRACKING_KEYS), key=lambda pair: pair[0])
+    query = urlencode(kept, errors="surrogateescape")
     return address + _path(parts.path) + (f"?{query}" if query else "")
 
 
@@ -204,9 +206,3 @@ def _path(path: str) -> str:
             break
         segments.pop()
     return _URL_SPACE.sub(lambda space: quote(space[0]), "/".join(segments))
-
-
-def _query(query: str) -> str:
-    pairs = parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
-    kept = sorted((pair for pair in pairs if pair[0] not in _TRACKING_KEYS), key=lambda pair: pair[0])
-    return urlencode(kept, errors="surrogateescape")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import frozen
+from attrs import fields, frozen
 
 
 @frozen(kw_only=True)
@@ -33,14 +33,7 @@ class VaultStyle:
     @classmethod
     def of_foreign(cls) -> VaultStyle:
         """The rules of a vault that somebody else owns."""
-        return cls(
-            titles_from_files=True,
-            titles_per_folder=True,
-            inline_tags=True,
-            serves_broken=True,
-            minimal_frontmatter=True,
-            titles_name_files=True,
-        )
+        return cls(**{each.name: True for each in fields(cls)})
 
 
 #: The rules of a folder that Lithos made itself.

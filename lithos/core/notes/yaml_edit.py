@@ -1,9 +1,8 @@
 """Minimal edits of frontmatter YAML: keys are changed by text span, what is not named stays byte for byte.
 
-`locate_entries` finds the top-level entries, `SpanEditor` edits them: (start, end, replacement), positions in
-characters of the YAML text. `apply_changes` tries ever less gentle means: span edits leave all
-else alone; where anchors tie a changed key to others, those are written out too; last comes a plain
-restatement of all keys, which loses comments but no value.
+`apply_changes` tries ever less gentle means: span edits (start, end, replacement; positions in characters of
+the YAML text) leave all else alone; where anchors tie a changed key to others, those are written out too;
+last comes a plain restatement of all keys, which loses comments but no value.
 """
 
 from __future__ import annotations
@@ -32,8 +31,12 @@ _ALIAS: Final = re.compile(r"\s+(\*[^\s,\[\]{}]+)")
 _TRAILING_LINES: Final = re.compile(r"(?:\r?\n[ \t]*(?:#[^\n]*)?)+\Z")
 
 
+Edit = tuple[int, int, str]
+ReadItem = Callable[[str, yaml.Node], Any]
+
+
 @frozen(kw_only=True)
-class Entry:
+class _Entry:
     """One top-level `key: value`.
 
     `start` and `end` enclose the value (of an alias: the `*name`), `line_start` and `line_end` all
@@ -50,60 +53,36 @@ class Entry:
     line_end: int
 
 
-def locate_entries(mapping: YamlMapping) -> list[Entry]:
-    """The entries of a block mapping in the order of the text."""
-    return [_locate(mapping, key, node) for key, node in mapping.root.value] if mapping.root else []
-
-
-def _locate(mapping: YamlMapping, key: yaml.Node, node: yaml.Node) -> Entry:
-    source = mapping.source
-    colon = _COLON.match(source, key.end_mark.index)
-    start, end = node.start_mark.index, end_of(source, node)
-    if colon and start < colon.end():  # an alias: the node is that of its anchor
-        alias = _ALIAS.match(source, colon.end())
-        start, end = alias.span(1) if alias else (colon.end(), colon.end())
-    return Entry(
-        key=mapping.values.text(key),
-        node=node,
-        merge=is_merge(key),
-        line_start=line_start(source, key.start_mark.index),
-        colon=colon.end() if colon else None,
-        start=start,
-        end=end,
-        line_end=line_end(source, end),
-    )
-
-
-def is_flow(node: yaml.Node) -> bool:
+def _is_flow(node: yaml.Node) -> bool:
     """True for `[...]` and `{...}`."""
     return isinstance(node, yaml.CollectionNode) and bool(node.flow_style)
 
 
-def line_end(source: str, position: int) -> int:
+def _line_end(source: str, position: int) -> int:
     """Behind the line break of the line at `position`."""
     found = source.find("\n", position)
     return len(source) if found < 0 else found + 1
 
 
-def line_start(source: str, position: int) -> int:
+def _line_start(source: str, position: int) -> int:
     """The first character of the line at `position`."""
     return source.rfind("\n", 0, position) + 1
 
 
-def end_of(source: str, node: yaml.Node) -> int:
+def _end_of(source: str, node: yaml.Node) -> int:
     """Where the value's last character stands; libyaml ends block values at the next token."""
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.ScalarNode):
         return start + len(source[start:end].rstrip()) if node.style in ("|", ">") else end
-    if is_flow(node) or not node.value:
+    if _is_flow(node) or not node.value:
         return int(end)
     last = node.value[-1] if isinstance(node, yaml.SequenceNode) else node.value[-1][1]
     if last.start_mark.index >= start:
-        return end_of(source, last)
+        return _end_of(source, last)
     return start + len(_TRAILING_LINES.sub("", source[start:end]))
 
 
-def nodes_within(node: yaml.Node) -> Iterator[yaml.Node]:
+def _nodes_within(node: yaml.Node) -> Iterator[yaml.Node]:
     """The node and all below it, each once."""
     seen: set[int] = set()
     waiting = [node]
@@ -118,8 +97,6 @@ def nodes_within(node: yaml.Node) -> Iterator[yaml.Node]:
         elif isinstance(current, yaml.MappingNode):
             waiting += (part for pair in current.value for part in pair)
 
-
-Edit = tuple[int, int, str]
 
 #: Items, old and new, that are compared thoroughly.
 _COMPARED: Final = 200
@@ -137,89 +114,161 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> str:
     return "".join((*parts, source[position:]))
 
 
-class SpanEditor:
+@frozen(kw_only=True)
+class Changes:
+    """New values by key, in the order in which missing keys are added, and the keys to drop."""
+
+    values: Mapping[str, Any]
+    removed: frozenset[str]
+
+
+def apply_changes(mapping: YamlMapping, changes: Changes, newline: str, read_item: ReadItem) -> Iterator[str]:
+    """The YAML text after `changes`, gentlest attempt first; keep the first that reads back right.
+
+    `read_item(key, node)` is a list item's value as `changes.values` would hold it.
+    """
+    if mapping.root is None or not _is_flow(mapping.root):
+        editor = _Editor(mapping, newline, read_item)
+        yield editor.edit(changes, drops_merges=False)
+        if "&" in mapping.source:
+            yield editor.edit(editor.untie(changes), drops_merges=True)
+    values = {key: mapping.values.value(node) for key, node in mapping.nodes.items()} | dict(changes.values)
+    yield "".join(
+        write_entry(key, value, "", newline) for key, value in values.items() if key not in changes.removed
+    )
+
+
+class _Editor:
     """Edits the entries of one block mapping; `read_item` gives list items as values to compare."""
 
-    def __init__(self, source: str, newline: str, read_item: Callable[[str, yaml.Node], Any]) -> None:
-        self._source = source
+    def __init__(self, mapping: YamlMapping, newline: str, read_item: ReadItem) -> None:
+        self._mapping, self._source = mapping, mapping.source
         self._newline = newline
         self._read_item = read_item
+        pairs = mapping.root.value if mapping.root is not None else ()
+        self._entries = [self._locate(key, node) for key, node in pairs]
+        self._indentation = " " * pairs[0][0].start_mark.column if pairs else ""
 
-    def remove(self, entry: Entry) -> list[Edit]:
-        """Drop the entry's lines."""
-        return [(entry.line_start, entry.line_end, "")]
+    def _locate(self, key: yaml.Node, node: yaml.Node) -> _Entry:
+        source = self._source
+        colon = _COLON.match(source, key.end_mark.index)
+        start, end = node.start_mark.index, _end_of(source, node)
+        if colon and start < colon.end():  # an alias: the node is that of its anchor
+            alias = _ALIAS.match(source, colon.end())
+            start, end = alias.span(1) if alias else (colon.end(), colon.end())
+        return _Entry(
+            key=self._mapping.values.text(key),
+            node=node,
+            merge=is_merge(key),
+            line_start=_line_start(source, key.start_mark.index),
+            colon=colon.end() if colon else None,
+            start=start,
+            end=end,
+            line_end=_line_end(source, end),
+        )
 
-    def add(self, values: Mapping[str, Any], indent: str) -> list[Edit]:
-        """New entries behind all others."""
-        text = "".join(write_entry(key, value, indent, self._newline) for key, value in values.items())
-        return [(len(self._source), len(self._source), text)]
+    def edit(self, changes: Changes, *, drops_merges: bool) -> str:
+        """The text with the changes made; new entries stand behind all others."""
+        values = changes.values
+        effective = {entry.key: entry for entry in self._entries if not entry.merge}  # the last of equal keys
+        edits: list[Edit] = []
+        for entry in self._entries:
+            if drops_merges if entry.merge else entry.key in changes.removed:
+                edits.append((entry.line_start, entry.line_end, ""))
+            elif effective.get(entry.key) is entry and entry.key in values:
+                edits += self._replace(entry, values[entry.key])
+        missing = (
+            write_entry(key, value, self._indentation, self._newline)
+            for key, value in values.items()
+            if key not in effective
+        )
+        return apply_edits(self._source, [*edits, (len(self._source), len(self._source), "".join(missing))])
 
-    def replace(self, entry: Entry, value: Any) -> list[Edit]:
+    def untie(self, changes: Changes) -> Changes:
+        """`changes` plus the keys that lean on anchors of changed ones, and all that merge keys bring in."""
+        changed = set(changes.values) | changes.removed
+        explicit = {entry.key for entry in self._entries if not entry.merge}
+        leaning: set[str] = set()
+        while more := (self._leaning(changed | leaning) & explicit) - changed - leaning:
+            leaning |= more
+        restated = {
+            key: self._mapping.values.value(node)
+            for key, node in self._mapping.nodes.items()
+            if (key in leaning or key not in explicit) and key not in changed
+        }
+        return evolve(changes, values={**changes.values, **restated})
+
+    def _leaning(self, changed: set[str]) -> set[str]:
+        spans = [
+            (entry.line_start, entry.line_end)
+            for entry in self._entries
+            if entry.key in changed or entry.merge
+        ]
+        return {
+            entry.key
+            for entry in self._entries
+            for node in _nodes_within(entry.node)
+            if any(start <= node.start_mark.index < end for start, end in spans)
+        }
+
+    def _replace(self, entry: _Entry, value: Any) -> list[Edit]:
         """Put `value` in the place of the entry's, in its style."""
-        node = entry.node
-        if entry.colon is None:
-            return [(entry.line_start, entry.line_end, self._whole(entry, value))]
-        if node.start_mark.index < entry.colon:
-            return [(entry.start, entry.end, self._spaced(entry, write_inline(value)))]
+        node, colon = entry.node, entry.colon
+        if colon is None:
+            text = write_entry(entry.key, value, self._indent(entry.line_start), self._newline)
+            return [(entry.line_start, entry.line_end, text)]
+        space = " " if entry.start == colon else ""
+        if node.start_mark.index < colon:
+            return [(entry.start, entry.end, space + write_inline(value))]
         if isinstance(node, yaml.ScalarNode):
-            return self._replace_scalar(entry, node, value)
-        if is_flow(node) or "\n" not in self._source[entry.colon : entry.start]:
+            return [(entry.start, entry.end, space + self._scalar(entry, node, value))]
+        if _is_flow(node) or "\n" not in self._source[colon : entry.start]:
             return [(entry.start, entry.end, self._inline_list(entry, value))]
+        first = _line_start(self._source, entry.start)
         if is_scalar(value) or not value:
-            return self._replace_block_by_line(entry, entry.colon, value)
+            return [(colon, colon, " " + write_inline(value)), (first, entry.line_end, "")]
         if isinstance(node, yaml.SequenceNode) and not isinstance(value, Mapping):
             edits = self._edit_items(entry, node, value)
             if edits is not None:
                 return edits
-        return self._replace_block(entry, value)
-
-    def _whole(self, entry: Entry, value: Any) -> str:
-        return write_entry(entry.key, value, self._indent(entry.line_start), self._newline)
+        indent = self._indent(first)
+        if indent == self._indent(entry.line_start) and isinstance(value, Mapping):
+            indent += "  "  # only lists may stand level with their key
+        return [(first, entry.line_end, write_block(value, indent, self._newline))]
 
     def _indent(self, line_start: int) -> str:
-        line = self._source[line_start : line_end(self._source, line_start)]
+        line = self._source[line_start : _line_end(self._source, line_start)]
         return line[: len(line) - len(line.lstrip(" "))]
 
-    def _spaced(self, entry: Entry, text: str) -> str:
-        return f" {text}" if entry.start == entry.colon else text
+    def _scalar(self, entry: _Entry, node: yaml.ScalarNode, value: Any) -> str:
+        """`value` in the quoting of the old one, with the comment that the head of a block may have."""
+        if node.style not in ("|", ">"):
+            return write_inline(value, node.style or ("" if node.value else None))
+        comment = _HEADER_COMMENT.match(self._source, entry.start)
+        return write_inline(value) + (comment[1] if comment else "")
 
-    def _replace_scalar(self, entry: Entry, node: yaml.ScalarNode, value: Any) -> list[Edit]:
-        comment = _HEADER_COMMENT.match(self._source, entry.start) if node.style in ("|", ">") else None
-        quoting = {"'": "'", '"': '"'}.get(node.style or "", "" if node.value and not comment else None)
-        text = write_inline(value, None if node.style in ("|", ">") else quoting)
-        return [(entry.start, entry.end, self._spaced(entry, text) + (comment[1] if comment else ""))]
-
-    def _inline_list(self, entry: Entry, value: Any) -> str:
+    def _inline_list(self, entry: _Entry, value: Any) -> str:
         """`value` on one line; items of the old list keep their quoting."""
         node = entry.node
         if not isinstance(node, yaml.SequenceNode) or is_scalar(value) or isinstance(value, Mapping):
             return write_inline(value)
         known = {
-            _identity(self._read_item(entry.key, item)): self._text_of(item)
+            _identity(self._read_item(entry.key, item)): self._source[
+                item.start_mark.index : item.end_mark.index
+            ]
             for item in node.value
             if isinstance(item, yaml.ScalarNode) and item.start_mark.index >= entry.start
         }
         return "[" + ", ".join(known.get(_identity(item)) or write_inline(item) for item in value) + "]"
 
-    def _text_of(self, node: yaml.Node) -> str:
-        return self._source[node.start_mark.index : node.end_mark.index]
-
-    def _replace_block_by_line(self, entry: Entry, colon: int, value: Any) -> list[Edit]:
-        first = line_start(self._source, entry.start)
-        return [(colon, colon, " " + write_inline(value)), (first, entry.line_end, "")]
-
-    def _replace_block(self, entry: Entry, value: Any) -> list[Edit]:
-        first = line_start(self._source, entry.start)
-        indent, outer = self._indent(first), self._indent(entry.line_start)
-        if indent == outer and isinstance(value, Mapping):  # only lists may stand level with their key
-            indent += "  "
-        return [(first, entry.line_end, write_block(value, indent, self._newline))]
-
-    def _edit_items(self, entry: Entry, node: yaml.SequenceNode, wanted: Sequence[Any]) -> list[Edit] | None:
+    def _edit_items(self, entry: _Entry, node: yaml.SequenceNode, wanted: Sequence[Any]) -> list[Edit] | None:
         """Edits of single lines, so that items that stay keep theirs; None if items share lines."""
-        lines = self._item_lines(node)
-        if lines is None:
-            return None
+        lines: list[tuple[int, int]] = []
+        for item in node.value:
+            start = _line_start(self._source, item.start_mark.index)
+            if (lines and start < lines[-1][1]) or not _DASH.match(self._source, start):
+                return None
+            lines.append((start, _line_end(self._source, _end_of(self._source, item))))
         indent = self._indent(lines[0][0])
         old = [_identity(self._read_item(entry.key, item)) for item in node.value]
         new = [_identity(item) for item in wanted]
@@ -231,17 +280,6 @@ class SpanEditor:
             edits += [(place, dropped[0][1] if dropped else place, text)]
             edits += [(start, end, "") for start, end in dropped[1:]]
         return edits
-
-    def _item_lines(self, node: yaml.SequenceNode) -> list[tuple[int, int]] | None:
-        lines: list[tuple[int, int]] = []
-        position = 0
-        for item in node.value:
-            start = line_start(self._source, item.start_mark.index)
-            if start < position or not _DASH.match(self._source, start):
-                return None
-            position = line_end(self._source, end_of(self._source, item))
-            lines.append((start, position))
-        return lines
 
 
 def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
@@ -278,79 +316,3 @@ def _common(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]
 
 def _identity(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
-
-
-ReadItem = Callable[[str, yaml.Node], Any]
-
-
-@frozen(kw_only=True)
-class Changes:
-    """New values by key, in the order in which missing keys are added, and the keys to drop."""
-
-    values: Mapping[str, Any]
-    removed: frozenset[str]
-    drops_merges: bool = False
-
-
-def apply_changes(mapping: YamlMapping, changes: Changes, newline: str, read_item: ReadItem) -> Iterator[str]:
-    """The YAML text after `changes`, gentlest attempt first; keep the first that reads back right.
-
-    `read_item(key, node)` is a list item's value as `changes.values` would hold it.
-    """
-    if mapping.root is None or not is_flow(mapping.root):
-        editor = SpanEditor(mapping.source, newline, read_item)
-        entries = locate_entries(mapping)
-        yield _edit(mapping, entries, changes, editor)
-        if "&" in mapping.source:
-            yield _edit(mapping, entries, _untie(mapping, entries, changes), editor)
-    yield _restate(mapping, changes, newline)
-
-
-def _edit(mapping: YamlMapping, entries: list[Entry], changes: Changes, editor: SpanEditor) -> str:
-    effective = {entry.key: entry for entry in entries if not entry.merge}  # of equal keys the last counts
-    edits: list[Edit] = []
-    for entry in entries:
-        if changes.drops_merges if entry.merge else entry.key in changes.removed:
-            edits += editor.remove(entry)
-        elif effective.get(entry.key) is entry and entry.key in changes.values:
-            edits += editor.replace(entry, changes.values[entry.key])
-    missing = {key: value for key, value in changes.values.items() if key not in effective}
-    return apply_edits(mapping.source, edits + editor.add(missing, _indent(mapping)))
-
-
-def _indent(mapping: YamlMapping) -> str:
-    root = mapping.root
-    return " " * root.value[0][0].start_mark.column if root is not None and root.value else ""
-
-
-def _untie(mapping: YamlMapping, entries: list[Entry], changes: Changes) -> Changes:
-    """`changes` plus the keys that lean on anchors of changed ones, and all that merge keys bring in."""
-    changed = set(changes.values) | changes.removed
-    explicit = {entry.key for entry in entries if not entry.merge}
-    leaning: set[str] = set()
-    while more := (_leaning(entries, changed | leaning) & explicit) - changed - leaning:
-        leaning |= more
-    restated = {
-        key: mapping.values.value(node)
-        for key, node in mapping.nodes.items()
-        if (key in leaning or key not in explicit) and key not in changed
-    }
-    return evolve(changes, values={**changes.values, **restated}, drops_merges=True)
-
-
-def _leaning(entries: list[Entry], changed: set[str]) -> set[str]:
-    spans = [(entry.line_start, entry.line_end) for entry in entries if entry.key in changed or entry.merge]
-    return {
-        entry.key
-        for entry in entries
-        if any(
-            start <= node.start_mark.index < end for node in nodes_within(entry.node) for start, end in spans
-        )
-    }
-
-
-def _restate(mapping: YamlMapping, changes: Changes, newline: str) -> str:
-    values = {key: mapping.values.value(node) for key, node in mapping.nodes.items()} | dict(changes.values)
-    return "".join(
-        write_entry(key, value, "", newline) for key, value in values.items() if key not in changes.removed
-    )

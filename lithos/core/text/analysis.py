@@ -139,10 +139,12 @@ def unfold_offset(text: str, offset: int) -> int:
     """
     if text.isascii():
         return min(offset, len(text))
-    block_start, offset = _skip_pieces(text, 0, len(text), offset, _BLOCK)
-    block = _BLOCK.match(text, block_start)
-    end = block.end() if block else len(text)
-    return _skip_pieces(text, block_start, end, offset, _CLUSTER)[0]
+    for block in _BLOCK.finditer(text):
+        length = len(fold(block[0]))
+        if length > offset:
+            return block.start() + unfold_offsets(block[0], [offset])[0]
+        offset -= length
+    return len(text)
 
 
 def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
@@ -160,16 +162,6 @@ def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
             offset = next(wanted, None)
     rest = [] if offset is None else [offset, *wanted]
     return [*places, *(len(text) for _ in rest)]
-
-
-def _skip_pieces(text: str, start: int, end: int, offset: int, pieces: re.Pattern[str]) -> tuple[int, int]:
-    """Walk over the pieces that fold to less than `offset` characters; return (position, rest of offset)."""
-    for piece in pieces.finditer(text, start, end):
-        length = len(fold(piece[0]))
-        if length > offset:
-            return piece.start(), offset
-        offset -= length
-    return end, offset
 
 
 def index_text(text: str) -> str:

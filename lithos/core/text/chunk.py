@@ -8,12 +8,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from lithos.core.text.dates import spell_dates
-from lithos.core.text.pieces import matches_in_lines, matches_of_space
+from lithos.core.text.pieces import cut_at_spaces, matches_in_lines, matches_of_space
+
+MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+#: Distinct dates of a text that are spelled out in addition; the first ones.
+MOST_DATES: Final = 100
+
+#: Looks behind the year for what is before it: a pattern that begins with digits is searched much faster.
+_ISO_DATE: Final = re.compile(r"([0-9]{4})(?<![\w-][0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9-])(T(?=[0-9]))?")
+
+
+def spell_dates(text: str) -> str:
+    """A short text with each ISO date (`2026-03-05`) in words (`5 March 2026`); what is no date stays."""
+    return _ISO_DATE.sub(_spell, text)
+
+
+def dates_in_words(text: str) -> str:
+    """The ISO dates of a text in words, each once, one per line; empty without any."""
+    found: dict[str, None] = {}
+    for piece in cut_at_spaces(text):
+        for match in _ISO_DATE.finditer(piece):
+            words = _spell(match)
+            if words != match[0]:
+                found[words.rstrip()] = None
+            if len(found) == MOST_DATES:
+                return "\n".join(found)
+    return "\n".join(found)
+
+
+def _spell(match: re.Match[str]) -> str:
+    year, month, day = (int(part) for part in match.group(1, 2, 3))
+    try:
+        date(year, month, day)
+    except ValueError:
+        return match[0]
+    return f"{day} {MONTHS[month - 1]} {match[1]}{' ' * bool(match[4])}"
+
 
 CONTEXT_MAX: Final = 200
 
@@ -49,25 +87,13 @@ class Chunk:
         return spell_dates(f"{self.context}\n{self.text}" if self.context else self.text)
 
 
-@frozen
-class _Heading:
-    start: int
-    level: int
-    text: str
-
-
 def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: int = 1000) -> list[Chunk]:
     """Cut title, blank line and content into chunks of about `chunk_size` characters, none over `chunk_max`.
 
     Linear in the length of the text; empty text has no chunks.
     """
     text = f"{title}\n\n{content}".strip()
-    if not text:
-        return []
-    if len(text) <= chunk_size:
-        spans = [(0, len(text))]
-    else:
-        spans = list(_pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max))
+    spans = _spans(text, chunk_size, chunk_max)
     contexts = _contexts(title, text, spans)
     return [
         Chunk(index, text[start:end], context)
@@ -78,24 +104,19 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
 def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> list[Span]:
     """Where the chunks of `chunk_text` begin and end in `content`; a part of one in the title is below 0."""
     full = f"{title}\n\n{content}"
-    text = full.strip()
     offset = len(full) - len(full.lstrip()) - len(title) - 2
-    if not text:
-        return []
-    if len(text) <= chunk_size:
-        return [(offset, len(text) + offset)]
-    spans = _pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max)
-    return [(start + offset, end + offset) for start, end in spans]
-
-
-def scan_headings(content: str) -> Iterator[tuple[int, int, str]]:
-    """Start, level and text of the ATX headings outside fenced code."""
-    return ((each.start, each.level, each.text) for each in _headings(content, 0))
+    return [(start + offset, end + offset) for start, end in _spans(full.strip(), chunk_size, chunk_max)]
 
 
 def headings_of(content: str) -> str:
     """The headings outside fenced code, one per line."""
-    return "\n".join(heading.text for heading in _headings(content, 0))
+    return "\n".join(text for _, _, text in scan_headings(content))
+
+
+def _spans(text: str, chunk_size: int, chunk_max: int) -> list[Span]:
+    if len(text) <= chunk_size:
+        return [(0, len(text))] if text else []
+    return list(_pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max))
 
 
 def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterator[Span]:
@@ -120,16 +141,13 @@ def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterato
 
 def _parts(text: str, span: Span, level: int) -> Iterator[Span]:
     position, end = span
-    for start, stop in _sentence_ends(text, span) if level == _SENTENCES else _blank_lines(text, span):
+    blank_lines = (found.span() for found in matches_of_space(_BLANK_LINES, text, *span))
+    for start, stop in _sentence_ends(text, span) if level == _SENTENCES else blank_lines:
         if start > position:
             yield position, start
         position = stop
     if position < end:
         yield position, end
-
-
-def _blank_lines(text: str, span: Span) -> Iterator[Span]:
-    return (found.span() for found in matches_of_space(_BLANK_LINES, text, *span))
 
 
 def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
@@ -175,31 +193,24 @@ def _end_of_word(text: str, start: int, end: int) -> int:
 def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
     """Yield the context line of each span: the title and the headings above the span's first line."""
     title_line = " ".join(title.split())[:CONTEXT_MAX]
-    pending = list(_headings(text, len(title.lstrip())))[::-1]
-    above: list[_Heading] = []
+    pending = list(scan_headings(text, len(title.lstrip())))[::-1]
+    above: list[tuple[int, str]] = []
     for start, _ in spans:
-        while pending and pending[-1].start < start:
-            _open_section(above, pending.pop())
-        if pending and pending[-1].start == start:
-            # The span opens with a heading: the sections that this heading ends are not above it.
-            _close_sections(above, pending[-1].level)
-        headings = " > ".join(heading.text for heading in above)
+        while pending and pending[-1][0] <= start:
+            at, level, heading = pending[-1]
+            while above and above[-1][0] >= level:
+                above.pop()
+            if at == start:  # the span opens with it: it is not above
+                break
+            pending.pop()
+            if heading:
+                above.append((level, heading))
+        headings = " > ".join(heading for _, heading in above)
         yield " - ".join(filter(None, (title_line, headings)))[:CONTEXT_MAX].rstrip()
 
 
-def _open_section(above: list[_Heading], heading: _Heading) -> None:
-    _close_sections(above, heading.level)
-    if heading.text:
-        above.append(heading)
-
-
-def _close_sections(above: list[_Heading], level: int) -> None:
-    while above and above[-1].level >= level:
-        above.pop()
-
-
-def _headings(text: str, start: int) -> Iterator[_Heading]:
-    """Yield the ATX headings from `start` on that stand outside fenced code."""
+def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
+    """Start, level and text of the ATX headings from `start` on that stand outside fenced code."""
     fence = ""
     for match in matches_in_lines(_HEADING_OR_FENCE, text, start):
         mark, info = match["fence"], (match["info"] or "").strip()
@@ -209,11 +220,8 @@ def _headings(text: str, start: int) -> Iterator[_Heading]:
         elif mark:
             fence = "" if mark[0] == "`" and "`" in info else mark
         else:
-            yield _Heading(match.start(), len(match["marks"]), _heading_text(match["heading"] or ""))
-
-
-def _heading_text(source: str) -> str:
-    """Drop surrounding space and a closing run of `#`."""
-    text = source.strip()
-    bare = text.rstrip("#")
-    return (text if bare and not bare[-1].isspace() else bare.strip())[:CONTEXT_MAX]
+            # Without surrounding space and a closing run of `#`.
+            name = (match["heading"] or "").strip()
+            bare = name.rstrip("#")
+            name = name if bare and not bare[-1].isspace() else bare.strip()
+            yield match.start(), len(match["marks"]), name[:CONTEXT_MAX]

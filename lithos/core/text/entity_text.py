@@ -14,13 +14,15 @@ from typing import Final
 from attrs import define, field
 
 from lithos.core.notes.links import scan_links
+from lithos.core.text.markdown import code_fences
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
-CALENDAR: Final = _words(
+CALENDAR: Final = word_set(
     """
     january february march april may june july august september october november december jan feb mar
     apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon
@@ -28,7 +30,7 @@ CALENDAR: Final = _words(
     """
 )
 #: Words that are written large only where they stand, never as a part of a name's edge.
-FILLERS: Final = _words(
+FILLERS: Final = word_set(
     """
     a about above after again against all almost already also although always am an and another any
     anyone anything are aren as at back be because been before behind being below besides between beyond
@@ -51,7 +53,7 @@ FILLERS: Final = _words(
     """
 )
 #: Words that name nothing alone, but may be a part of a name: New York, Key West.
-GENERIC: Final = _words(
+GENERIC: Final = word_set(
     """
     best better case chapter first general good key last level new next old other own part right same
     second third three four five six seven eight nine ten abstract acknowledgements action actions
@@ -71,7 +73,7 @@ GENERIC: Final = _words(
     """
 )
 #: What commands and instructions begin with; they end no name, so they are only cut from its front.
-OPENERS: Final = _words(
+OPENERS: Final = word_set(
     """
     accept access according add adding adjust allow apply ask assign assume avoid based begin bring
     build built call change check choose clean click clone close compare complete configure confirm
@@ -88,7 +90,7 @@ OPENERS: Final = _words(
     watch whilst work write written
     """
 )
-COMMANDS: Final = _words(
+COMMANDS: Final = word_set(
     """
     apt apt-get aws bash brew bun bundle cargo cat cd chmod chown conda cp curl deno docker dotnet echo
     export git go gradle grep helm kill kubectl ln ls make mkdir mv mvn nix node npm npx pip pip3 pipx
@@ -96,7 +98,7 @@ COMMANDS: Final = _words(
     touch uv uvx wget yarn
     """
 )
-COUNTED: Final = _words(
+COUNTED: Final = word_set(
     """
     q v day week month year quarter round sprint node test item row line page act art group unit fy vol
     volume
@@ -179,11 +181,10 @@ def is_entity(text: str) -> bool:
 
 def is_code_name(text: str) -> bool:
     """True for the content of a code span that is a name, not a command or plain words."""
-    return (
-        is_entity(text)
-        and not any(word.startswith("-") for word in text.split())
-        and not _is_phrase_or_command(text)
-    )
+    words = text.split()
+    if not is_entity(text) or any(word.startswith("-") for word in words):
+        return False
+    return not (text.islower() and (words[0] in COMMANDS or any(map(is_filler, words))))
 
 
 def is_link_name(target: str) -> bool:
@@ -192,18 +193,12 @@ def is_link_name(target: str) -> bool:
     return bool(bare) and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 
-def _is_phrase_or_command(text: str) -> bool:
-    words = text.split()
-    return text.islower() and (words[0] in COMMANDS or any(map(is_filler, words)))
-
-
 #: Stands in cleaned text where a name must end: at the edges of links, code and removed markup.
 EDGE: Final = "\x1f"
 LABEL_WORDS: Final = 3
 #: Words of a link's text that may be a name.
 LINK_WORDS: Final = 4
 
-_FENCE: Final = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)")
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+(.*))?")
 _UNDERLINE: Final = re.compile(r"(?:=+|-+)[ \t]*")
 _ITEM: Final = re.compile(r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)+")
@@ -270,7 +265,7 @@ def _without_references(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int
 def _blocks(body: str) -> Iterator[tuple[int, str]]:
     """Yield (heading level, text) of headings, and (0, text) of paragraphs and list items, in order."""
     paragraph: list[str] = []
-    for level, line in _plain_lines(body.split("\n")):
+    for level, line in _plain_lines(_without_code(body).split("\n")):
         is_underline = bool(level and paragraph and not line)
         heading = paragraph.pop() if is_underline else line
         item = None if level else _ITEM.match(line)
@@ -292,10 +287,11 @@ def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
     """
     in_table = False
     previous = ""
-    for number, line in _outside_fences(lines):
+    for number, line in enumerate(lines):
         text = line.strip().lstrip("> \t")
-        following = lines[number + 1] if number + 1 < len(lines) else ""
-        in_table = (in_table and "|" in text) or text.startswith("|") or _begins_table(text, following)
+        following = lines[number + 1].strip() if "|" in text and number + 1 < len(lines) else ""
+        begins_table = "|" in following and "-" in following and _DELIMITER_ROW.issuperset(following)
+        in_table = (in_table and "|" in text) or text.startswith("|") or begins_table
         if in_table or _DEFINITION.match(text):
             previous = ""
             yield 0, ""
@@ -310,24 +306,13 @@ def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
         previous = "" if heading or _ITEM.match(text) else text
 
 
-def _begins_table(text: str, following: str) -> bool:
-    row = following.strip()
-    return "|" in text and "|" in row and "-" in row and _DELIMITER_ROW.issuperset(row)
-
-
-def _outside_fences(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines outside fenced code, numbered; a fence is an empty line."""
-    fence = ""
-    for number, line in enumerate(lines):
-        mark = _FENCE.match(line)
-        if fence:
-            closes = mark is not None and mark[1].startswith(fence) and not mark[2].strip()
-            fence = "" if closes else fence
-        elif mark is not None and not (mark[1][0] == "`" and "`" in mark[2]):
-            fence = mark[1]
-            yield number, ""
-        else:
-            yield number, line
+def _without_code(body: str) -> str:
+    """The text with an empty line for each fenced code block."""
+    parts, position = [], 0
+    for start, end in code_fences(body):
+        parts.append(body[position:start])
+        position = end
+    return "".join([*parts, body[position:]])
 
 
 def _is_reference_heading(heading: str) -> bool:

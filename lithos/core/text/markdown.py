@@ -1,4 +1,4 @@
-"""Markdown as far as notes need it: where code is, what tags a text has, a heading as plain text.
+"""Markdown as far as notes need it: where code is, what tags a text has, a heading and a body as they read.
 
 Everything takes linear time, and no single call looks at more than `PIECE` characters.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lithos.core.limits import TITLE, cut_items
-from lithos.core.text.pieces import PIECE, line_pieces, matches_in_lines
+from lithos.core.text.pieces import PIECE, line_pieces, matches_in_lines, pieces_of_lines
 
 #: Stands for each character of code: no space, no bracket, no part of a tag.
 CODE_MARK: Final = "`"
@@ -23,7 +23,6 @@ _FENCE: Final = re.compile(
 )
 #: Backticks, and what no inline code goes beyond: the end of a paragraph.
 _TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
-_IS_BREAK: Final = "\n"
 #: Inline code of one backtick on each side.
 _SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
 
@@ -89,47 +88,33 @@ def _inline(text: str, start: int, end: int) -> Iterator[str]:
         yield from _inline_of_many(text, start, end)
         return
     for begin, stop in line_pieces(text, start, end, keeps=""):
-        yield _SINGLE.sub(_mask, text[begin:stop])
-
-
-def _mask(found: re.Match[str]) -> str:
-    return CODE_MARK * len(found[0])
+        yield _SINGLE.sub(lambda found: CODE_MARK * len(found[0]), text[begin:stop])
 
 
 def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
     """The same where some code has several backticks on each side."""
     runs = [
-        (match.start(), match.end())
+        match.span()
         for begin, stop in line_pieces(text, start, end, keeps=CODE_MARK)
         for match in _TICKS.finditer(text, begin, stop)
     ]
-    partners = _partners(text, runs)
-    number, done = 0, start
-    while number < len(runs):
-        partner = partners[number]
-        if partner is None:
-            number += 1
-            continue
-        begin, stop = runs[number][0], runs[partner][1]
-        yield text[done:begin]
-        yield CODE_MARK * (stop - begin)
-        number, done = partner + 1, stop
-    yield text[done:end]
-
-
-def _partners(text: str, runs: list[tuple[int, int]]) -> list[int | None]:
-    """For each run of backticks the next one of its length in the paragraph."""
-    partners: list[int | None] = [None] * len(runs)
+    # For each run of backticks the end of the next one of its length in the paragraph.
+    ends: dict[int, int] = {}
     following: dict[int, int] = {}
-    for number in range(len(runs) - 1, -1, -1):
-        start, end = runs[number]
-        if text[start] == _IS_BREAK:
+    for begin, stop in reversed(runs):
+        if text[begin] == "\n":
             following.clear()
             continue
-        is_escaped = start > 0 and text[start - 1] == "\\"
-        partners[number] = None if is_escaped else following.get(end - start)
-        following[end - start] = number
-    return partners
+        if stop - begin in following and not (begin and text[begin - 1] == "\\"):
+            ends[begin] = following[stop - begin]
+        following[stop - begin] = stop
+    done = start
+    for begin, _ in runs:
+        if begin >= done and begin in ends:
+            yield text[done:begin]
+            yield CODE_MARK * (ends[begin] - begin)
+            done = ends[begin]
+    yield text[done:end]
 
 
 def scan_tags(content: str) -> tuple[str, ...]:
@@ -194,3 +179,61 @@ def _shown(link: re.Match[str]) -> str:
     if not any(character.isalpha() for character in link[1]):
         return link[0]
     return (link[2] or "").strip() or link[1].strip()
+
+
+#: The inside of `(target)`; what opens another link ends it, so that no text is looked at twice.
+_TARGET: Final = r"\([^()\[\n]*(?:\([^()\[\n]*\)[^()\[\n]*)*\)"
+_IMAGE: Final = rf"!\[[^\[\]\n]*\](?:{_TARGET}|\[[^\[\]\n]*\])?"
+_TAGS: Final = (
+    "a|abbr|article|b|big|blockquote|br|center|code|dd|del|details|div|dl|dt|em|figure|figcaption|font|h[1-6]|"
+    "hr|i|iframe|img|ins|kbd|li|mark|ol|p|picture|pre|s|section|small|source|span|strong|sub|summary|sup|table|"
+    "tbody|td|th|thead|tr|u|ul|video"
+)
+#: Alternatives that begin with a fixed character: the regular expression engine skips to these.
+_MARKUP: Final = re.compile(
+    rf"""
+      !\[\[[^\[\]\n]*\]\]                                     # an embedded file
+    | \[{_IMAGE}\](?:{_TARGET}|\[[^\[\]\n]*\])?               # a badge: an image that is a link
+    | {_IMAGE}
+    | \[\[(?:[^\[\]|\n]*\|)?(?P<wiki>[^\[\]\n]*)\]\]
+    | \[(?P<link>(?:[^\[\]\n]|\[[^\[\]\n]*\])*)\](?:{_TARGET}|:[ \t]*(?:https?:|<|/)[^\n]*)
+    | </?(?:(?i:{_TAGS})(?:[\s/][^<>]{{0,2000}})?|https?:[^<>\s]*)>
+    """,
+    re.VERBOSE,
+)
+_MARKS: Final = re.compile(r"[\[<]")
+_COMMENTS: Final = (("<!--", "-->"), ("%%", "%%"))
+_TITLE: Final = re.compile(r"\s*#[ \t][^\n]*(?:\n|$)")
+_FRONTMATTER: Final = "---"
+
+
+def visible_text(content: str) -> str:
+    """The text of a note's body as it reads, without its title line; linear in its length.
+
+    Without comments, images, badges, link targets and HTML tags: snippets are cut from it, so that an address
+    or a comment is never shown as an answer. In code such marks are taken out as well.
+    """
+    for opening, closing in _COMMENTS:
+        if opening in content:
+            content = "".join(_without(content, opening, closing))
+    if content.startswith(_FRONTMATTER + "\n"):  # frontmatter that could not be read
+        end = content.find("\n" + _FRONTMATTER + "\n", len(_FRONTMATTER), PIECE)
+        content = content if end < 0 else content[end + len(_FRONTMATTER) + 2 :]
+    title = _TITLE.match(content, 0, PIECE)
+    if title is not None:
+        content = content[title.end() :]
+    if _MARKS.search(content) is None:
+        return content
+    return "".join([_MARKUP.sub(r"\g<wiki>\g<link>", piece) for piece in pieces_of_lines(content)])
+
+
+def _without(text: str, opening: str, closing: str) -> Iterator[str]:
+    """The parts of a text outside comments; one that is not closed is none."""
+    position = 0
+    while (start := text.find(opening, position)) >= 0:
+        end = text.find(closing, start + len(opening))
+        if end < 0:
+            break
+        yield text[position:start]
+        position = end + len(closing)
+    yield text[position:]

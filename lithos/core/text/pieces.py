@@ -24,8 +24,8 @@ def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) 
     What matches nothing where a piece ends is found there once more.
     """
     while start < end:
-        stop = start + PIECE
-        stop = end if stop >= end else _end_of_space(text, stop, end)
+        space = _SPACE.match(text, start + PIECE, end)
+        stop = space.end() if space else end
         yield from pattern.finditer(text, start, stop)
         start = stop
 
@@ -85,6 +85,16 @@ def matches_of_brackets(
     yield from pattern.finditer(text, start)
 
 
+def pieces_of_lines(text: str) -> Iterator[str]:
+    """The text in pieces that end with a line; a longer line is cut."""
+    start = 0
+    while len(text) - start > PIECE:
+        stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
+        yield text[start:stop]
+        start = stop
+    yield text[start:]
+
+
 def cut_at_spaces(text: str) -> Iterator[str]:
     """The text in pieces that end before a space; a word of more than `PIECE` characters is cut."""
     start = 0
@@ -94,9 +104,3 @@ def cut_at_spaces(text: str) -> Iterator[str]:
         yield text[start:stop]
         start = stop
     yield text[start:]
-
-
-def _end_of_space(text: str, position: int, end: int) -> int:
-    """Where the white space that stands at `position` ends; `position` where none does."""
-    match = _SPACE.match(text, position, end)
-    return match.end() if match else position

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
-from lithos.core.text.analysis import bigrams, fold, words
+from lithos.core.text.analysis import fold, words
 
 FIELDS: Final = ("title", "body", "entities")
 MAX_DEPTH: Final = 50
@@ -111,21 +111,6 @@ def plain_words(text: str) -> Node | None:
     """
     found = words(fold(text))[:MAX_WORDS]
     return _join([(Occur.SHOULD, Word(None, word)) for _, word in found]) if found else None
-
-
-def query_terms(query: str | Node | None) -> list[str]:
-    """Return the folded words a snippet may be built around, without repetition.
-
-    A text counts as plain words; of a tree, excluded clauses do not count. An unsegmented run gives
-    itself and its bigrams.
-    """
-    source = [query] if isinstance(query, str) else _included_texts(query)
-    terms: dict[str, None] = {}
-    for text in source:
-        for is_unsegmented, word in words(fold(text)):
-            terms[word] = None
-            terms.update(dict.fromkeys(bigrams(word) if is_unsegmented else ()))
-    return list(terms)
 
 
 def words_of(node: Node | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from itertools import pairwise
 from typing import Final, NamedTuple, Self, TypeAlias
@@ -16,8 +16,8 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
-from lithos.core.text.pieces import PIECE
-from lithos.core.text.visible import visible_text
+from lithos.core.text.markdown import visible_text
+from lithos.core.text.pieces import pieces_of_lines
 
 #: Characters of a snippet.
 WINDOW: Final = 300
@@ -38,6 +38,7 @@ _REPEATED: Final = 0.02
 _SUFFIXES: Final = (1, 4, 6)
 #: A prose paragraph, not a heading with nothing under it.
 _LEAST_PROSE: Final = 40
+_PARAGRAPH: Final = re.compile(r"\S(?s:.*?)(?=\n\n|\Z)")
 _ELLIPSIS: Final = "..."
 
 #: Endings the full-text index stems away: a hit for `indexes` may only have `index` or `indexing` in it.
@@ -118,11 +119,8 @@ def find_passage(visible: str, terms: Terms) -> Passage:
     `visible` is what `visible_text` makes of a note. A term matches where a word begins with its stem, one of
     unsegmented script anywhere. Without any match the text is empty.
     """
-    best: _Window | None = None
-    for piece in _pieces(visible):
-        window = _best_window(piece, terms)
-        if window is not None and (best is None or window.worth > best.worth):
-            best = window
+    windows = (_best_window(piece, terms) for piece in pieces_of_lines(visible))
+    best = max(filter(None, windows), key=lambda window: window.worth, default=None)
     if best is None:
         return Passage("", 0.0)
     start, end = best.start, best.end
@@ -138,28 +136,17 @@ def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
         _find_places(folded, number, term, places)
-    bounds = [
-        bound for place in _joined((start, end) for start, end, _, _ in sorted(places)) for bound in place
-    ]
+    bounds: list[int] = []
+    for start, end, _, _ in sorted(places):
+        if bounds and start <= bounds[-1]:
+            bounds[-1] = max(bounds[-1], end)
+        else:
+            bounds += (start, end)
     if len(folded) != len(text):
         bounds = unfold_offsets(text, bounds)
     edges = [0, *bounds, len(text)]
     parts = [(text[start:end], number % 2 == 1) for number, (start, end) in enumerate(pairwise(edges))]
     return [(part, is_match) for part, is_match in parts if part]
-
-
-def _joined(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Sorted places without overlaps."""
-    current: tuple[int, int] | None = None
-    for start, end in places:
-        if current is not None and start <= current[1]:
-            current = (current[0], max(current[1], end))
-            continue
-        if current is not None:
-            yield current
-        current = (start, end)
-    if current is not None:
-        yield current
 
 
 def plain_passage(text: str, title: str = "") -> str:
@@ -176,26 +163,15 @@ def plain_passage(text: str, title: str = "") -> str:
 def first_prose(visible: str) -> str:
     """Return the first paragraph of visible text that is no heading, where no passage is the nearest."""
     shown = ""
-    for piece in _pieces(visible):
-        for start in _paragraph_starts(piece):
-            end = piece.find("\n\n", start)
-            paragraph = piece[start : end if end >= 0 else len(piece)].strip()
+    for piece in pieces_of_lines(visible):
+        for found in _PARAGRAPH.finditer(piece):
+            paragraph = found[0].strip()
             if paragraph.startswith("#") and "\n" not in paragraph:
                 continue
             if len(paragraph) >= _LEAST_PROSE:
-                return _tidy(_cut_at_word(piece[start:], WINDOW))
+                return _tidy(_cut_at_word(piece[found.start() :], WINDOW))
             shown = shown or paragraph
     return _tidy(shown)
-
-
-def _paragraph_starts(text: str) -> Iterator[int]:
-    start = 0
-    while start >= 0 and start < len(text):
-        while start < len(text) and text[start].isspace():
-            start += 1
-        if start < len(text):
-            yield start
-        start = text.find("\n\n", start)
 
 
 def _best_window(piece: str, terms: Terms) -> _Window | None:
@@ -329,16 +305,6 @@ def _cut_at_word(text: str, most: int) -> str:
         return text
     space = _LAST_SPACE.match(text, most // 2, most)
     return text[: space.start(1) if space else most].rstrip() + _ELLIPSIS
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A text in pieces that end with a line, each small enough for one call."""
-    start = 0
-    while len(text) - start > PIECE:
-        stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
-        yield text[start:stop]
-        start = stop
-    yield text[start:]
 
 
 def _tidy(text: str) -> str:

@@ -23,9 +23,10 @@ from lithos.actors.blocking import Threads
 from lithos.core.errors import LithosError
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.front.console.formats import make_environment, readable
-from lithos.front.console.parts import ConsoleParts
 from lithos.front.console.sessions import COOKIE, LIFE, Session, Sessions
-from lithos.front.server.ports import ToolBox
+from lithos.front.server.admissions import WrongTokens
+from lithos.front.server.ports import FrontSettings, SharedToolBox, ToolBox
+from lithos.services.services import Services
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault
@@ -97,11 +98,28 @@ class WholePath(PathConverter):
 
 
 class Console:
-    """Serves the pages. `parts` are the services; `sessions` are shared with the live feed."""
+    """Serves the pages. `parts` are the services; `sessions` are shared with the live feed.
 
-    def __init__(self, parts: ConsoleParts, sessions: Sessions) -> None:
+    `own_agent` is the name of changes unless the person chooses another; `wrong_tokens` are counted by
+    address, at the login as in the header of a request.
+    """
+
+    def __init__(
+        self,
+        parts: Services,
+        tools: SharedToolBox,
+        settings: FrontSettings,
+        sessions: Sessions,
+        wrong_tokens: WrongTokens,
+    ) -> None:
         self.parts = parts
+        self._tools = tools
+        self.settings = settings
         self.sessions = sessions
+        self.wrong_tokens = wrong_tokens
+        self.own_agent = parts.config.server.console_agent
+        #: Told the reason of each refusal for want of a session or a right.
+        self.rejected = partial(parts.metrics.count, "http_rejected")
         #: Templates, their filters and globals.
         self.environment = make_environment()
         self._rendering = Threads()
@@ -112,7 +130,7 @@ class Console:
     @property
     def tools(self) -> ToolBox:
         """The tools with the rights of the person who asks, as Lithos's own pages call them."""
-        return self.parts.tools.acting_as(attrs.evolve(self.principal, is_own=True))
+        return self._tools.acting_as(attrs.evolve(self.principal, is_own=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The answer of a tool, as an agent gets it. Raises `Refused` for its refusals; None is left out."""
@@ -133,12 +151,12 @@ class Console:
         session: Session | None = g.get("session")
         shared = {
             "now": self.parts.clock(),
-            "version": self.parts.version,
+            "version": self.settings.version,
             "static_key": self._static_key,
             "navigation": NAVIGATION,
             "path": request.path,
             "args": request.args.to_dict(),
-            "agent": session.agent if session else self.parts.agent,
+            "agent": session.agent if session else self.own_agent,
             "csrf": session.csrf if session else "",
             "me": session.principal if session else None,
             "lacks": {right: self.lacks(right) if session else "" for right in RIGHTS},
@@ -297,7 +315,7 @@ class Console:
         if isinstance(failure, Refused):
             status, message = failure.status, failure.message
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                self.parts.rejected("unauthorized" if status == HTTPStatus.UNAUTHORIZED else "forbidden")
+                self.rejected("unauthorized" if status == HTTPStatus.UNAUTHORIZED else "forbidden")
         elif isinstance(failure, LithosError):
             status, message = _STATUSES.get(failure.code, 400), failure.message
         else:

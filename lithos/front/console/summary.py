@@ -15,7 +15,7 @@ from lithos.core.tasks.model import Agent
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.services.notes.concerns import ConcernReport
-from lithos.services.tasks.activity import Holding, Holdings
+from lithos.services.tasks.event_stream import Holding, Holdings
 from lithos.services.upkeep.samples import Sample
 from lithos.stores.sqlite import DatabaseFailed
 

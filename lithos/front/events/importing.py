@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from attrs import asdict
 from pydantic_core import from_json
 from quart import Response, request
 from quart_trio import QuartTrio
@@ -19,8 +20,7 @@ from lithos.core.principals import ANYONE, Principal
 from lithos.front.events.monitoring import RouteModule, json_response
 from lithos.front.server.admissions import principal_of
 from lithos.services.importing.importing import Importing, NoImport
-from lithos.services.importing.records import Options, SourceEdge, record_from_json
-from lithos.services.importing.tables import batch_from_json
+from lithos.services.importing.records import Options, SourceEdge, batch_from_json, record_from_json
 
 PATH: Final = "/import"
 
@@ -82,7 +82,7 @@ async def _answer(importing: Importing, given: Any, principal: Principal) -> Map
     session = str(given["session"])
     if step == "notes":
         records = [record_from_json(record) for record in given["records"]]
-        return {"outcomes": [outcome.to_json() for outcome in await importing.take(session, records)]}
+        return {"outcomes": list(map(asdict, await importing.take(session, records)))}
     if step == "edges":
         edges = [SourceEdge(str(one), str(relation), str(other)) for one, relation, other in given["edges"]]
         return {"results": await importing.connect(session, edges)}

@@ -15,11 +15,12 @@ from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.findings import SCOPES
 from lithos.core.times import parse_time
 from lithos.front.server.ports import HealthReport, compact_json
 from lithos.metrics import CONTENT_TYPE
-from lithos.services.tasks.agents import AccessLog, Titles, with_titles
+from lithos.services.tasks.agents import AccessLog, with_titles
 from lithos.services.upkeep.live_check import LiveCheck
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -72,7 +73,7 @@ ALL: Final = "all"
 _LOST_PLUS: Final = re.compile(r"(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$")
 
 
-def audit_route(access_log: AccessLog, notes: Titles) -> RouteModule:
+def audit_route(access_log: AccessLog, notes: Catalogue) -> RouteModule:
     """Add `/audit`; with `titles=true` each entry has the `title` of its note."""
 
     def add_routes(app: QuartTrio) -> None:

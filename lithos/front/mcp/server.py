@@ -20,13 +20,13 @@ from mcp.types import (
     ToolsCapability,
 )
 
+from lithos.actors.opening import progress_told
 from lithos.core.principals import OWNER, Principal
 from lithos.front.mcp.resources import add_prompts, add_resources
 from lithos.front.mcp.subscriptions import Listening, add_subscriptions, no_notices, notices_of
 from lithos.front.mcp.tool_calls import call_tool_box
 from lithos.front.server.ports import SharedToolBox
 from lithos.services.notes.resources import Library
-from lithos.services.progress import progress_told
 from lithos.tools.contract.arguments import ToolSpec
 
 SERVER_NAME: Final = "Lithos"

@@ -37,8 +37,7 @@ from mcp.types import (
 
 from lithos.core.offers import read_address
 from lithos.front.mcp.resources import not_found
-from lithos.services.notes.resource_changes import Changes, Follower, TooMuchFollowed
-from lithos.services.notes.resources import Resources, UnknownResource
+from lithos.services.notes.resources import Changes, Follower, Resources, TooMuchFollowed, UnknownResource
 from lithos.services.tasks.event_stream import StreamEnded
 
 #: Streams of `subscriptions/listen` over all clients of one endpoint.

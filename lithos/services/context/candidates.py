@@ -12,7 +12,6 @@ from lithos.actors.blocking import slices
 from lithos.actors.indexing.indexer import Visibility
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.text.snippet import Terms
-from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE
 from lithos.services.search.search import Search
@@ -95,14 +94,7 @@ class Candidates:
     async def _search_for(self, request: RetrieveRequest) -> Found:
         """The best notes of a hybrid search that pass the gate."""
         await self._visibility.reach()
-        gate = Gate(
-            namespaces=None if request.namespaces is None else frozenset(request.namespaces),
-            task_id=request.task_id,
-            agent_id=request.agent_id,
-            filters=request.filters,
-            among=request.among,
-            shows_quarantined=request.with_quarantined,
-        )
+        gate = request.gate
         wanted = max(LEG_NOTES, LEG_SHARE * request.limit)
         while True:
             ranking = await self._search.rank_hybrid(request.query, request.filters, wanted)

@@ -1,13 +1,15 @@
-"""What changed after a position of the journal, and what happened lately."""
+"""What changed after a position of the journal, and what happened lately, also as lines of a briefing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
+from lithos.catalogue.catalogue import Entry
+from lithos.core.context.parts import one_line
 from lithos.core.events import (
     ENRICHMENT,
     NOTE_CREATED,
@@ -16,29 +18,81 @@ from lithos.core.events import (
     NOTE_UPDATED,
     Event,
 )
+from lithos.core.principals import SCAN_AGENT
+from lithos.core.text.analysis import fold
+from lithos.core.text.snippet import Terms, first_places
+from lithos.core.times import format_time
 from lithos.services.tasks.event_stream import parse_position
+from lithos.stores.coordination.store import CoordinationStore
+
+#: Lines that are made.
+MOST: Final = 12
+#: Share of the query's weight from which a task or finding concerns it.
+_CONCERNS: Final = 0.3
+_TITLE: Final = 100
+#: What the server itself found when it started is nobody's activity.
+_NOTES: Final[Mapping[str, str]] = {
+    NOTE_CREATED: "created", NOTE_UPDATED: "updated", NOTE_RENAMED: "moved",
+}  # fmt: skip
+
+
+def tell_activity(
+    events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
+) -> list[str]:
+    """A line per event, newest first, one per note; `note` gives the found notes that may be shown.
+
+    What a task's own part shows, its findings and claims, is left out.
+    """
+    lines: list[str] = []
+    told: set[str] = set()
+    for event in reversed(list(events)):
+        for key, text in _tell(event, terms, note, task_id):
+            if key not in told:
+                told.add(key)
+                lines.append(f"{format_time(event.draft.timestamp)[:16]}Z {text}")
+        if len(lines) >= MOST:
+            break
+    return lines[:MOST]
+
+
+def _tell(
+    event: Event, terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
+) -> Iterator[tuple[str, str]]:
+    draft = event.draft
+    payload, agent = draft.payload, one_line(draft.agent, 80)
+    if is_of_note(event):
+        note_id = str(payload.get("id"))
+        entry = note(note_id)
+        if entry is not None and draft.type in _NOTES and draft.agent != SCAN_AGENT:
+            title = one_line(entry.note.title, _TITLE)
+            yield note_id, f"note {_NOTES[draft.type]} by {agent}: {title} (`id={note_id}`)"
+        return
+    about = str(payload.get("task_id", ""))
+    if not about:
+        return
+    key = f"{draft.type}:{about}"
+    if about == task_id:
+        if draft.type in ("task.completed", "task.cancelled", "task.reopened"):
+            yield key, f"this task {draft.type.partition('.')[2]} by {agent}"
+    elif draft.type == "task.created" and _concerns(payload.get("title"), terms):
+        yield key, f"task created by {agent}: {one_line(str(payload['title']), _TITLE)} (`task_id={about}`)"
+    elif draft.type == "finding.posted" and _concerns(payload.get("summary"), terms):
+        finding = one_line(str(payload["summary"]), 200)
+        yield str(payload.get("finding_id")), f"finding by {agent}: {finding} (`task_id={about}`)"
+
+
+def _concerns(text: Any, terms: Terms) -> bool:
+    if not isinstance(text, str) or not terms.total:
+        return False
+    found = first_places(fold(text[:1_000]), terms)
+    return sum(terms.terms[number].weight for number in found) >= _CONCERNS * terms.total
+
 
 #: Events that are looked through; of more everything counts as changed.
 MOST_EVENTS: Final = 20_000
 #: Events of the journal that are looked through for recent activity.
 RECENT: Final = 300
 NOTE_EVENTS: Final = frozenset((NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED, NOTE_RENAMED))
-
-
-class Journal(Protocol):
-    """The stored events."""
-
-    def events_after(self, seq: int, limit: int | None = None) -> list[Event]:
-        """The events later than `seq`, in order."""
-        ...
-
-    def newest_events(self, limit: int) -> list[Event]:
-        """The newest events, in order."""
-        ...
-
-    def knows_position(self, seq: int) -> bool:
-        """Whether every event after `seq` is still here."""
-        ...
 
 
 @frozen(kw_only=True)
@@ -74,7 +128,7 @@ def _is_enrichment(event: Event) -> bool:
 class JournalChanges:
     """Reads the journal; without one nobody can tell what changed."""
 
-    def __init__(self, journal: Journal | None, reading: Blocking) -> None:
+    def __init__(self, journal: CoordinationStore | None, reading: Blocking) -> None:
         """`journal`: None where `events.enabled` is false."""
         self._journal = journal
         self._reading = reading

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.indexing.ports import ChunkSizes
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.lineage import Lineage
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads
+from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.catalogue.catalogue import Entry
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
 from lithos.core.context.passages import LEAST_TEXT, Source, affordable
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.trust import NoteWarning
-from lithos.services.context.activity import tell_activity
+from lithos.core.notes.model import NoteWarning
 from lithos.services.context.candidates import Candidate, Candidates, Found
-from lithos.services.context.changes import Changed, JournalChanges
+from lithos.services.context.changes import Changed, JournalChanges, tell_activity
 from lithos.services.context.splits import Splits, remember_counts
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.candidates import Gate
-from lithos.services.retrieve.retrieve import RetrieveRequest
+from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
+from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, TaskSheet
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext_query import Filters
+from lithos.stores.indexes.tokenizer import load_pieces
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.context")
@@ -82,24 +81,6 @@ class ContextAnswer:
     troubles: Sequence[tuple[str, str]] = ()
 
 
-@frozen(kw_only=True)
-class ContextParts:
-    """What the service works with; `load_pieces` loads the tokenizer, once."""
-
-    candidates: Candidates
-    catalogue: Catalogue
-    lineage: Lineage
-    texts: NoteTexts
-    sizes: ChunkSizes
-    semantic: SemanticBackend
-    coordination: Coordination
-    changes: JournalChanges
-    head: Callable[[], int]
-    load_pieces: Callable[[], Callable[[str], int]]
-    working: Blocking
-    clock: Callable[[], datetime]
-
-
 @frozen
 class _Read:
     """The sources of a briefing, and the candidates that were withheld, gone or not read."""
@@ -116,33 +97,45 @@ _NOTHING: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
 class Context:
     """The context service."""
 
-    def __init__(self, parts: ContextParts) -> None:
-        self._parts = parts
+    def __init__(
+        self, actors: Actors, retrieve: Retrieve, search: Search, texts: NoteTexts, coordination: Coordination
+    ) -> None:
+        self._candidates = Candidates(retrieve, search, actors.catalogue, actors.visibility)
+        self._catalogue = actors.catalogue
+        self._lineage = actors.lineage
+        self._texts = texts
+        self._semantic = actors.semantic
+        self._coordination = coordination
+        self._coordinator = actors.coordinator
+        journal = actors.stores.coordination if actors.config.events.enabled else None
+        self._changes = JournalChanges(journal, actors.coordination_reading)
+        self._working = Threads(2)
+        self._clock = actors.clock
         self._count: Count | None = None
         self._loading = trio.Lock()
-        self._splits = Splits(parts.sizes.size, parts.sizes.maximum)
+        self._splits = Splits(actors.sizes.size, actors.sizes.maximum)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
         """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
         _check(request)
-        parts, troubles = self._parts, list[tuple[str, str]]()
-        cursor = str(parts.head()) if parts.changes.is_kept else None  # before anything is read
-        sheet = None if request.task_id is None else await parts.coordination.sheet(request.task_id)
+        troubles = list[tuple[str, str]]()
+        cursor = str(self._coordinator.head) if self._changes.is_kept else None  # before anything is read
+        sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
         if not request.query.strip():
             assert sheet is not None
             request = attrs.evolve(request, query=_query_of(sheet))
         count, trouble = await self._counter()
         troubles += [("tokenizer", trouble)] if trouble is not None else []
-        changed = None if request.since is None else await parts.changes.after(request.since)
+        changed = None if request.since is None else await self._changes.after(request.since)
         if changed is not None and changed.trouble is not None:
             troubles.append(("cursor", f"{changed.trouble}; everything is shown as if it were new"))
             changed = None
-        async with parts.candidates.find(self._asked(request, changed)) as found:
+        async with self._candidates.find(self._asked(request, changed)) as found:
             material, is_degraded = await self._gather(request, found, sheet, changed)
             budget = request.budget
             is_silent = changed is not None and not _has_news(material)
             briefing = (
-                _NOTHING if is_silent else await parts.working.run(lambda: compose(material, budget, count))
+                _NOTHING if is_silent else await self._working.run(lambda: compose(material, budget, count))
             )
             kept = await found.keep(frozenset(item.id for item in briefing.items))
         return ContextAnswer(
@@ -159,7 +152,7 @@ class Context:
         async with self._loading:
             if self._count is None:
                 try:
-                    pieces = await self._parts.working.run(self._parts.load_pieces)
+                    pieces = await self._working.run(load_pieces)
                 except Exception as problem:  # noqa: BLE001 - less is shown rather than nothing
                     log.error("tokens are counted as bytes", reason=repr(problem))
                     return count_safely, (
@@ -186,7 +179,7 @@ class Context:
         )
 
     def _changed_notes(self, changed: Changed) -> frozenset[str]:
-        get = self._parts.catalogue.get
+        get = self._catalogue.get
         quarantined = (
             note_id
             for note_id in changed.notes_by_enrichment()
@@ -205,7 +198,7 @@ class Context:
             task = _task_part(sheet, changed)
         activity: list[str] = []
         if "activity" in wanted:
-            events = changed.events if changed is not None else await self._parts.changes.recent()
+            events = changed.events if changed is not None else await self._changes.recent()
             shown = {each.entry.note.id: each.entry for each in found.notes}
             activity = tell_activity(events, found.terms, shown.get, request.task_id)
         material = Material(
@@ -220,17 +213,17 @@ class Context:
 
     async def _read(self, request: ContextRequest, found: Found) -> _Read:
         """The texts of the candidates that may be shown, cut into passages in a worker thread."""
-        parts, now = self._parts, self._parts.clock()
+        now = self._clock()
         trusted: list[Candidate] = []
         withheld: list[LeftOut] = []
         warnings: list[AboutNote] = []
         best = max((each.score for each in found.notes), default=0.0)
         gate = _gate_of(request)
-        await parts.lineage.settle()
+        await self._lineage.settle()
         for each in found.notes:
             note = each.entry.note
             told = (
-                gate.veil(one, parts.catalogue.get(one.id)) for one in parts.lineage.warnings(note.id, now)
+                gate.veil(one, self._catalogue.get(one.id)) for one in self._lineage.warnings(note.id, now)
             )
             about = [one for one in told if one is not None]
             reason = next((warning for warning in about if warning.kind in WITHHOLDING), None)
@@ -242,10 +235,10 @@ class Context:
                 continue
             warnings += [AboutNote(note.id, note.title, warning, reason is not None) for warning in about]
         entries = [each.entry for each in trusted]
-        contents = await parts.texts.versioned(entries)
+        contents = await self._texts.versioned(entries)
         nearness, is_degraded = await self._nearness(request.query, entries)
         read = list(zip(trusted, contents, strict=True))
-        sources = await parts.working.run(lambda: self._split(read, nearness))
+        sources = await self._working.run(lambda: self._split(read, nearness))
         ids = {source.id for source in sources} | {each.id for each in withheld}
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
@@ -253,7 +246,7 @@ class Context:
     async def _nearness(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, list[float]], bool]:
         try:
             serials = [entry.serial for entry in entries]
-            return (await self._parts.semantic.similarities(query, serials) if serials else {}), False
+            return (await self._semantic.similarities(query, serials) if serials else {}), False
         except (SemanticUnavailable, IndexFailed) as failure:
             log.warning("passages are chosen by words alone", reason=str(failure))
             return {}, True

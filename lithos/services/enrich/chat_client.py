@@ -12,8 +12,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
-from attrs import field, frozen
+from attrs import frozen
 
+from lithos.config.sections import LlmConfig
 from lithos.core.learning.inference import Message
 
 if TYPE_CHECKING:
@@ -61,21 +62,10 @@ class Chat(Protocol):
         ...
 
 
-@frozen
-class ChatSettings:
-    """Endpoint, credentials, timeout and output limit; the configuration section `lcma.llm`."""
-
-    base_url: str = field(repr=False)
-    model: str
-    api_key: str | None = field(repr=False)
-    timeout_seconds: float
-    max_output_tokens: int
-
-
 class ChatClient:
     """Opens a new connection per request (no pooling): there are a few per drain."""
 
-    def __init__(self, settings: ChatSettings) -> None:
+    def __init__(self, settings: LlmConfig) -> None:
         self._settings = settings
         self._tls: ssl.SSLContext | None = None
 
@@ -110,6 +100,7 @@ class ChatClient:
             "temperature": 0,
             "response_format": {"type": "json_object"},
         }
+        assert settings.base_url is not None  # else there is no client
         url = settings.base_url.rstrip("/") + "/chat/completions"
         async with (
             httpx2.AsyncClient(verify=tls, timeout=settings.timeout_seconds) as client,

@@ -7,15 +7,13 @@ attempt. Jobs are idempotent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from datetime import datetime
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 from attrs import frozen
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.commands import R
+from lithos.actors.actors import Actors
 from lithos.core.learning.memory import (
     ClaimJobs,
     Consolidate,
@@ -24,13 +22,13 @@ from lithos.core.learning.memory import (
     EnrichJob,
     EnrichTrigger,
     FinishJobs,
-    LearningCommand,
-    WorkingNode,
 )
-from lithos.metrics import Metrics
+from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.feed import INFERENCE_DUE, OF_CONTENT, OF_EXISTENCE, Feed, survive
 from lithos.services.enrich.inference import EdgeInference
 from lithos.services.enrich.projection import Projection
+from lithos.services.enrich.questions import QuestionUpkeep
+from lithos.services.retrieve.feedback import Learning
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.enrichment")
@@ -41,70 +39,39 @@ WINDOW: Final = 50
 AT_ONCE: Final = 8
 
 
-class Memory(Protocol):
-    """The part of `Learning` that the queue needs."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def working_memory(self, task_id: str) -> Sequence[WorkingNode]: ...
-
-
-class Entities(Protocol):
-    """Keeps the extracted entities of notes current, and forgets those of notes that are gone."""
-
-    async def refresh(self, note_id: str) -> bool: ...
-
-    async def refresh_stale(self) -> int: ...
-
-
-class Questions(Protocol):
-    """Has the memory of questions follow the notes."""
-
-    async def follow(self, note_ids: Sequence[str]) -> None: ...
-
-    async def tidy(self) -> None: ...
-
-
 @frozen(kw_only=True)
-class DrainParts:
-    """The dependencies of jobs; without a language model there is no `inference`."""
-
-    feed: Feed
-    memory: Memory
-    catalogue: Catalogue
-    projection: Projection
-    entities: Entities
-    questions: Questions
-    inference: EdgeInference | None
-    metrics: Metrics
-    clock: Callable[[], datetime]
-
-
 class Drain:
-    """Claims jobs from the queue and processes them; one run at a time."""
+    """Claims jobs from the queue and processes them; one run at a time.
 
-    def __init__(self, parts: DrainParts, max_attempts: int) -> None:
-        self._parts = parts
-        self._max_attempts = max_attempts
+    Without a language model there is no `inference`.
+    """
+
+    actors: Actors
+    feed: Feed
+    memory: Learning
+    projection: Projection
+    entities: EntityExtraction
+    questions: QuestionUpkeep
+    inference: EdgeInference | None
 
     async def run(self) -> frozenset[str]:
         """Process all queued jobs; returns the tasks whose consolidation failed."""
-        parts, last = self._parts, 0
+        last = 0
         due: list[EnrichJob] = []
         failed: list[EnrichJob] = []
-        await parts.feed.catch_up()
+        await self.feed.catch_up()
         while jobs := await self._claim(last):
             last = max(min(job.rows) for job in jobs)
             due += [job for job in jobs if _is_due(job)]
             failed += await self._work_off([job for job in jobs if not _is_due(job)])
-        if parts.inference is not None:
-            await self._infer(parts.inference, due)
+        if self.inference is not None:
+            await self._infer(self.inference, due)
         return frozenset(job.task_id for job in failed if job.task_id is not None)
 
     async def _claim(self, after: int) -> list[EnrichJob]:
         """Claim the next window; jobs due for inference only are requeued without using an attempt."""
-        submit = self._parts.memory.submit
-        jobs = await submit(ClaimJobs(self._max_attempts, after=after, most=WINDOW))
+        submit = self.memory.submit
+        jobs = await submit(ClaimJobs(self.actors.config.lcma.max_enrich_attempts, after=after, most=WINDOW))
         rows = tuple(row for job in jobs if _is_due(job) for row in job.rows)
         if rows:
             await submit(FinishJobs(rows, done=False, tried=False))
@@ -142,7 +109,7 @@ class Drain:
         return failed
 
     async def _finish(self, jobs: Sequence[EnrichJob], failed: Collection[EnrichJob]) -> None:
-        submit = self._parts.memory.submit
+        submit = self.memory.submit
         done = [job for job in jobs if job not in failed]
         await self._ask_for_inference(done)
         for some, is_done in ((done, True), (failed, False)):
@@ -151,8 +118,8 @@ class Drain:
                 await submit(FinishJobs(rows, done=is_done))
         self._measure(done)
         for job in failed:
-            if job.attempts >= self._max_attempts:
-                self._parts.metrics.count("lcma_enrich_exhausted")
+            if job.attempts >= self.actors.config.lcma.max_enrich_attempts:
+                self.actors.metrics.count("lcma_enrich_exhausted")
                 log.warning(
                     "enrichment given up until the next change",
                     note=job.node_id,
@@ -161,7 +128,7 @@ class Drain:
                 )
 
     def _measure(self, done: Sequence[EnrichJob]) -> None:
-        metrics, now = self._parts.metrics, self._parts.clock()
+        metrics, now = self.actors.metrics, self.actors.clock()
         for job in done:
             metrics.observe("lcma_enrich_attempts", job.attempts)
             if job.waiting_since is not None:
@@ -175,36 +142,36 @@ class Drain:
             return
         ids = [job.node_id for job in jobs if job.node_id is not None]
         moved = [job.node_id for job in jobs if job.node_id is not None and job.triggers & OF_EXISTENCE]
-        present = tuple(note_id for note_id in ids if note_id in self._parts.catalogue)
+        present = tuple(note_id for note_id in ids if note_id in self.actors.catalogue)
         if present:
-            await self._parts.memory.submit(Decay(present))
-        await self._parts.projection.project(ids, appeared_or_gone=moved)
+            await self.memory.submit(Decay(present))
+        await self.projection.project(ids, appeared_or_gone=moved)
         changed = [job.node_id for job in jobs if job.node_id and job.triggers & (OF_CONTENT | OF_EXISTENCE)]
-        await self._parts.questions.follow(changed)
+        await self.questions.follow(changed)
 
     async def _extract(self, job: EnrichJob) -> None:
         if job.node_id is not None:
-            await self._parts.entities.refresh(job.node_id)
+            await self.entities.refresh(job.node_id)
 
     async def _consolidate(self, job: EnrichJob) -> None:
-        if job.task_id is None:
+        if (task_id := job.task_id) is None:
             return
-        working = await self._parts.memory.working_memory(job.task_id)
-        entries = [self._parts.catalogue.get(node.node_id) for node in working]
+        working = await self.memory.read(lambda tables: tables.receipts.working_memory(task_id))
+        entries = [self.actors.catalogue.get(node.node_id) for node in working]
         namespaces = {entry.note.id: entry.namespace for entry in entries if entry is not None}
-        await self._parts.memory.submit(Consolidate(job.task_id, namespaces))
+        await self.memory.submit(Consolidate(task_id, namespaces))
 
     # -- the language model --------------------------------------------------------------------
 
     async def _ask_for_inference(self, jobs: Sequence[EnrichJob]) -> None:
         """Enqueue notes for inference before their other jobs count as done."""
-        inference = self._parts.inference
+        inference = self.inference
         if inference is None:
             return
         wanted = [job.node_id for job in jobs if job.node_id and await inference.wants(job.node_id)]
         if wanted:
             triggers = [EnrichTrigger(trigger_type=INFERENCE_DUE, node_id=note_id) for note_id in wanted]
-            await self._parts.memory.submit(Enqueue(tuple(triggers)))
+            await self.memory.submit(Enqueue(tuple(triggers)))
 
     async def _infer(self, inference: EdgeInference, jobs: Sequence[EnrichJob]) -> None:
         inference.begin_drain()
@@ -213,11 +180,11 @@ class Drain:
                 return
             if not await survive("edges cannot be inferred", partial(self._infer_one, inference, job)):
                 # The same note would only fail again at every drain; its next version asks anew.
-                await self._parts.memory.submit(FinishJobs(job.rows))
+                await self.memory.submit(FinishJobs(job.rows))
 
     async def _infer_one(self, inference: EdgeInference, job: EnrichJob) -> None:
         if job.node_id is None or await inference.infer(job.node_id):
-            await self._parts.memory.submit(FinishJobs(job.rows))
+            await self.memory.submit(FinishJobs(job.rows))
 
 
 def _is_due(job: EnrichJob) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.blocking import Threads
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Upsert
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
@@ -29,6 +29,7 @@ from lithos.core.text.entities import (
     may_extract,
 )
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.feedback import Learning
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
@@ -36,14 +37,6 @@ log = get_logger("lithos.entities")
 
 #: Changes a note's frontmatter; raises what the writer refuses.
 Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
-
-
-class Ledger(Protocol):
-    """The part of `Learning` that keeps what was found."""
-
-    async def submit(self, command: RecordEntities) -> None: ...
-
-    async def entities_digest(self, node_id: str) -> str | None: ...
 
 
 @frozen
@@ -70,14 +63,13 @@ class EntityExtraction:
         self,
         catalogue: Catalogue,
         texts: NoteTexts,
-        blocking: Blocking,
         limit: int,
-        ledger: Ledger | None = None,
+        ledger: Learning | None = None,
         *,
         patch: Patch | None = None,
         index: Indexer | None = None,
     ) -> None:
-        """`limit`: most entities of a note, 0 is all. A long note takes `blocking` a second or two.
+        """`limit`: most entities of a note, 0 is all.
 
         `index` is told of notes whose entities are others now. Only a dry run has no `ledger` and no `index`.
         """
@@ -85,7 +77,7 @@ class EntityExtraction:
         self._kept = catalogue.entities
         self._texts = texts
         self._patch = patch
-        self._blocking = blocking
+        self._blocking = Threads()
         self._limit = limit
         self._ledger = ledger
         self._index = index
@@ -134,7 +126,11 @@ class EntityExtraction:
         Entities that are as a machine has written them last are not curated, whatever their marker.
         """
         entry, force = self._catalogue.get(note_id), force and self._patch is not None
-        made = None if self._ledger is None else await self._ledger.entities_digest(note_id)
+        made = (
+            None
+            if self._ledger is None
+            else await self._ledger.read(lambda tables: tables.ledgers.entities_digest(note_id))
+        )
         if entry is None or not may_extract(entry.note, force=force or is_machine_made(entry.note, made)):
             return None
         loaded = await self._texts.load(entry)

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import trio
 
-from lithos.actors.blocking import Blocking, slices
-from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import slices
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.commands import R
 from lithos.core.errors import LithosError
 from lithos.core.events import (
     EDGE_UPSERTED,
@@ -29,9 +28,9 @@ from lithos.core.events import (
     Event,
     EventDraft,
 )
-from lithos.core.learning.memory import Enqueue, EnrichTrigger, LearningCommand
+from lithos.core.learning.memory import Enqueue, EnrichTrigger
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.agents import Cursors
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -107,26 +106,6 @@ RETRY: Final = 10.0
 MOST_PENDING: Final = 200_000
 
 
-class Queue(Protocol):
-    """The enrich queue, and which tasks have working memory."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def working_tasks(self) -> Sequence[str]: ...
-
-
-class Feed(Protocol):
-    """Turns events into jobs of the enrich queue."""
-
-    async def run(self) -> None:
-        """Consume events until cancelled."""
-        ...
-
-    async def catch_up(self) -> None:
-        """Return once all events before this call are in the queue."""
-        ...
-
-
 class _Bell:
     """An auto-reset event: set by events, reset by the waiter."""
 
@@ -156,19 +135,15 @@ class JournalFeed:
 
     def __init__(
         self,
-        broadcaster: Broadcaster,
-        store: CoordinationStore,
-        reading: Blocking,
-        cursors: Cursors,
-        catalogue: Catalogue,
-        queue: Queue,
+        actors: Actors,
+        queue: Learning,
         completed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
     ) -> None:
-        self._broadcaster = broadcaster
-        self._store = store
-        self._reading = reading
-        self._cursors = cursors
-        self._catalogue = catalogue
+        self._broadcaster = actors.broadcaster
+        self._store = actors.stores.coordination
+        self._reading = actors.coordination_reading
+        self._cursors = Cursors(actors.coordinator.mailbox, self._store, self._reading)
+        self._catalogue = actors.catalogue
         self._queue = queue
         #: Which of some tasks are completed.
         self._completed = completed
@@ -177,6 +152,7 @@ class JournalFeed:
         self._bell = _Bell()
 
     async def run(self) -> None:
+        """Consume events until cancelled."""
         self._broadcaster.watch(self)
         await _follow(self._bell, self.catch_up)
 
@@ -188,6 +164,7 @@ class JournalFeed:
         """Callback of the broadcaster at shutdown; the task that runs the feed is cancelled elsewhere."""
 
     async def catch_up(self) -> None:
+        """Return once all events before this call are in the queue."""
         async with self._turn:
             while await self._take_page():
                 pass
@@ -249,7 +226,7 @@ class DirectFeed:
     What is not in the queue yet, a second's worth, is lost with the process: nobody wrote it down.
     """
 
-    def __init__(self, catalogue: Catalogue, queue: Queue) -> None:
+    def __init__(self, catalogue: Catalogue, queue: Learning) -> None:
         self._catalogue = catalogue
         self._queue = queue
         self._pending: dict[EnrichTrigger, None] = {}
@@ -265,12 +242,18 @@ class DirectFeed:
         self._bell.ring()
 
     async def run(self) -> None:
+        """Consume events until cancelled."""
         await _follow(self._bell, self.catch_up)
 
     async def catch_up(self) -> None:
+        """Return once all events before this call are in the queue."""
         async with self._turn:
             while self._pending:
                 some = tuple(trigger for trigger, _ in zip(self._pending, range(PAGE), strict=False))
                 await self._queue.submit(Enqueue(some))
                 for trigger in some:
                     del self._pending[trigger]
+
+
+#: Turns events into jobs of the enrich queue.
+Feed: TypeAlias = JournalFeed | DirectFeed

@@ -6,17 +6,16 @@ come (no answer, no budget, the model still loading) simply stays in the queue f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import Final, Protocol
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Final
 
 from attrs import frozen
 
+from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
 from lithos.actors.indexing.semantic import SemanticState, SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import LlmConfig
-from lithos.core.commands import R
+from lithos.catalogue.catalogue import Entry
 from lithos.core.learning.inference import (
     POLICY_VERSION,
     Message,
@@ -26,12 +25,12 @@ from lithos.core.learning.inference import (
     count_most_tokens,
     read_edges,
 )
-from lithos.core.learning.memory import InferredEdge, LearningCommand, RecordInference, SpendTokens
-from lithos.metrics import Metrics
+from lithos.core.learning.memory import InferredEdge, RecordInference, SpendTokens
 from lithos.services.enrich.chat_client import Chat, ChatFailed, Completion
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.graph_search import Nearest
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.inference")
@@ -44,24 +43,6 @@ CHANGED: Final = "changed"
 UNUSABLE: Final = "unusable_answer"
 ALONE: Final = "no_candidates"
 NO_VECTORS: Final = "no_vectors"
-
-
-class Ledger(Protocol):
-    """The part of `Learning` that stores inferred versions and the token budget spent."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool: ...
-
-    async def spent(self, day: str) -> tuple[int, int]: ...
-
-
-class NearestAmong(Protocol):
-    """Nearest-neighbour query; raises `SemanticUnavailable` and `IndexFailed`."""
-
-    async def search_among(
-        self, query: str, serials: Sequence[int], notes: int, threshold: float
-    ) -> list[VectorHit]: ...
 
 
 class _Later(Exception):
@@ -84,31 +65,20 @@ class _Question:
 class EdgeInference:
     """Infers the edges of one note at a time, within the budgets per drain and per day."""
 
-    def __init__(
-        self,
-        settings: LlmConfig,
-        chat: Chat,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-        nearest: NearestAmong,
-        semantic_state: Callable[[], SemanticState],
-        ledger: Ledger,
-        clock: Callable[[], datetime],
-        metrics: Metrics,
-    ) -> None:
-        self._settings = settings
+    def __init__(self, actors: Actors, chat: Chat, texts: NoteTexts, ledger: Learning) -> None:
+        self._settings = actors.config.lcma.llm
         self._chat = chat
-        self._catalogue = catalogue
+        self._catalogue = actors.catalogue
         self._texts = texts
-        self._nearest = nearest
-        self._semantic_state = semantic_state
+        self._nearest = Nearest(actors.catalogue, actors.semantic)
+        self._semantic = actors.semantic
         self._ledger = ledger
-        self._clock = clock
-        self._metrics = metrics
+        self._clock = actors.clock
+        self._metrics = actors.metrics
         self._calls_left = 0
         #: Why no more notes can be judged in this drain.
         self._stopped: str | None = None
-        self._name = settings.model or ""
+        self._name = self._settings.model or ""
 
     def begin_drain(self) -> None:
         """A new drain has its own number of calls, and tries a service again that was out."""
@@ -125,9 +95,11 @@ class EdgeInference:
         settings, entry = self._settings, self._catalogue.get(note_id)
         if entry is None or not (settings.max_calls_per_drain and settings.daily_token_budget):
             return False
-        if self._semantic_state() is SemanticState.DEGRADED:
+        if self._semantic.state is SemanticState.DEGRADED:
             return False  # nothing in this process can find its neighbours any more
-        return not await self._ledger.is_inferred(note_id, entry.note.version, POLICY_VERSION)
+        return not await self._ledger.read(
+            lambda tables: tables.ledgers.is_inferred(note_id, entry.note.version, POLICY_VERSION)
+        )
 
     async def infer(self, note_id: str) -> bool:
         """Infer the edges of a note; False when it is to stay in the queue."""
@@ -219,7 +191,7 @@ class EdgeInference:
         if not self._calls_left:
             self._stopped = CALLS
             raise _Later(CALLS)
-        spent, _ = await self._ledger.spent(day)
+        spent, _ = await self._ledger.read(lambda tables: tables.ledgers.spent(day))
         if spent + most > self._settings.daily_token_budget:
             self._stopped = BUDGET
             log.warning("token budget of the day is spent", day=day, spent=spent, a_call_may_cost=most)

@@ -8,26 +8,20 @@ The notes are the source of truth. A source without a note has no edge.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import trio
 
 from lithos.actors.blocking import slices
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.commands import R
-from lithos.core.learning.memory import LearningCommand, ProjectionOutcome, ProjectProvenance
+from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
+from lithos.services.retrieve.feedback import Learning
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.projection")
 
 #: Notes with their namespaces and resolved sources.
 Desired: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
-
-
-class Submits(Protocol):
-    """Runs a learning command."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
 
 
 class IncompleteScan(Exception):
@@ -37,7 +31,7 @@ class IncompleteScan(Exception):
 class Projection:
     """Reconciles the edges with the catalogue, for some notes or for all."""
 
-    def __init__(self, catalogue: Catalogue, learning: Submits) -> None:
+    def __init__(self, catalogue: Catalogue, learning: Learning) -> None:
         self._catalogue = catalogue
         self._learning = learning
         #: What was worked out first must not overwrite what was worked out later.

@@ -12,9 +12,10 @@ from typing import Final
 
 import trio
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads
+from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.catalogue.catalogue import Entry
 from lithos.core.learning.questions import (
     SHARE_KEPT,
     EmbedQuestions,
@@ -43,23 +44,14 @@ SOME: Final = 200
 class QuestionUpkeep:
     """Background work; what fails is tried again at the next occasion."""
 
-    def __init__(
-        self,
-        memory: QuestionMemory,
-        learning: Learning,
-        semantic: SemanticBackend,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-        orders: ForgetOrders,
-        blocking: Blocking,
-    ) -> None:
+    def __init__(self, actors: Actors, learning: Learning, memory: QuestionMemory, texts: NoteTexts) -> None:
         self.memory = memory
         self._learning = learning
-        self._semantic = semantic
-        self._catalogue = catalogue
+        self._semantic = actors.semantic
+        self._catalogue = actors.catalogue
         self._texts = texts
-        self._orders = orders
-        self._blocking = blocking
+        self._orders = ForgetOrders(actors.config.storage.data_dir / ".lithos")
+        self._blocking = Threads()
 
     async def keep(self) -> None:
         """Load the entries as soon as there is a model, and again when another one has replaced it."""
@@ -96,7 +88,7 @@ class QuestionUpkeep:
                 await self._compare(entry)
 
     async def _compare(self, entry: Entry) -> None:
-        old = await self._learning.question_sketch(entry.note.id)
+        old = await self._learning.read(lambda tables: tables.questions.sketch(entry.note.id))
         if old is None:
             return
 
@@ -112,7 +104,7 @@ class QuestionUpkeep:
 
     async def tidy(self) -> None:
         """Forget what deletions that nobody told of have left, and what is beyond the limit."""
-        noted = await self._learning.questioned_notes()
+        noted = await self._learning.read(lambda tables: tables.questions.notes())
         gone = [note_id for note_id in noted if note_id not in self._catalogue]
         for begin in range(0, len(gone), SOME):
             some = tuple(gone[begin : begin + SOME])

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.actors import Actors
 from lithos.config.sections import LcmaConfig
-from lithos.core.commands import R
 from lithos.core.learning.memory import (
     Decay,
     ForgetLedgers,
@@ -28,25 +27,23 @@ from lithos.core.learning.memory import (
     ForgetPairs,
     ForgetReceipts,
     ForgetWorkingMemory,
-    LearningCommand,
     Pair,
 )
 from lithos.core.tasks.model import Task
-from lithos.services.enrich.drain import Drain, DrainParts
-from lithos.services.enrich.feed import Queue, survive
+from lithos.services.enrich.drain import Drain
+from lithos.services.enrich.feed import survive
 from lithos.services.enrich.projection import IncompleteScan
-from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.learning.receipts import OldReceipt
+from lithos.services.retrieve.feedback import Learning
 from lithos.telemetry import get_logger
 
 
 class TaskStates:
     """Queries of task status in the coordination database; all raise `DatabaseFailed`."""
 
-    def __init__(self, rows: TaskRows, reading: Blocking) -> None:
-        self._rows = rows
+    def __init__(self, actors: Actors) -> None:
+        self._rows = actors.stores.coordination.readable_task_rows()
         #: One thread for the one read connection of the coordination database.
-        self._reading = reading
+        self._reading = actors.coordination_reading
 
     async def completed(self, task_ids: Sequence[str]) -> list[str]:
         """The completed ones of these tasks."""
@@ -88,24 +85,12 @@ GONE_NOTES: Final = 10_000
 PAGE: Final = 1_000
 
 
-class Memory(Protocol):
-    """The part of `Learning` that retention needs."""
-
-    async def submit(self, command: LearningCommand[R]) -> R: ...
-
-    async def receipt_count(self) -> int: ...
-
-    async def oldest_receipts(self, after: int, most: int) -> Sequence[OldReceipt]: ...
-
-    async def noted(self, after: str, most: int) -> Sequence[str]: ...
-
-
 class Retention:
     """Retention of `stats.db`: deletes what is too old or too much, one command after the other."""
 
     def __init__(
         self,
-        memory: Memory,
+        memory: Learning,
         unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]],
         clock: Callable[[], datetime],
         *,
@@ -211,28 +196,27 @@ class Enrichment:
 
     def __init__(
         self,
-        parts: DrainParts,
-        config: LcmaConfig,
-        queue: Queue,
+        drain: Drain,
+        queue: Learning,
         closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
         retention: Retention,
         teach: Callable[[], Awaitable[None]],
     ) -> None:
-        self._parts = parts
+        config = drain.actors.config.lcma
+        self._drain = drain
         self._queue = queue
         self._retention = retention
         #: Applies the pending feedback of completed tasks.
         self._teach = teach
         #: Which of some tasks are closed.
         self._closed = closed
-        self._drain = Drain(parts, config.max_enrich_attempts)
         self._schedule = Schedule.of(config)
         self._idle = timedelta(days=config.wm_eviction_days)
 
     async def run(self) -> None:
         """Run feed, drains and sweeps until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._parts.feed.run)
+            nursery.start_soon(self._drain.feed.run)
             nursery.start_soon(self._keep_time)
 
     async def _keep_time(self) -> None:
@@ -258,7 +242,7 @@ class Enrichment:
 
     async def sweep(self) -> None:
         """Run all periodic maintenance once; a part that fails is logged, and the others still run."""
-        parts = self._parts
+        parts = self._drain
         await survive("working memory is kept until the next sweep", self._forget)
         await survive("salience decays at the next sweep", partial(parts.memory.submit, Decay()))
         await survive("provenance is projected at the next sweep", self._reconcile)
@@ -278,12 +262,12 @@ class Enrichment:
         now = self._retention.now()
         closed = await self._closed(await self._queue.working_tasks())
         failed = await self._drain.run()
-        await self._parts.memory.submit(
+        await self._drain.memory.submit(
             ForgetWorkingMemory(frozenset(closed) - failed, idle_before=now - self._idle)
         )
 
     async def _reconcile(self) -> None:
         try:
-            await self._parts.projection.reconcile()
+            await self._drain.projection.reconcile()
         except IncompleteScan as problem:
             log.warning("provenance not projected", reason=str(problem))

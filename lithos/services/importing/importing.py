@@ -9,24 +9,23 @@ that its notes share the syncs of the disk; writes of others pass between two ba
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking, slices
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads, slices
 from lithos.actors.writing.messages import ImportNote
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
 from lithos.core.importing import Carried, Record, RowBatch
 from lithos.core.learning.edges import UpsertEdge
 from lithos.core.limits import NAME, check_text
-from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.paths import file_name_of, resolve_new_path, slug_of
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import IMPORT_AGENT, check_agent
@@ -45,11 +44,13 @@ from lithos.services.importing.records import (
     Begun,
     Options,
     Outcome,
+    Remembered,
     SourceEdge,
+    Tables,
     excess_of,
+    own_rows,
 )
 from lithos.services.importing.rendering import Rendered, Target, hash_of, read_mark, render
-from lithos.services.importing.tables import Remembered, Tables, own_rows
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
@@ -111,38 +112,21 @@ class _Step:
 class Importing:
     """Imports into one knowledge base; there is one at a time."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        knowledge: Knowledge,
-        edges: Edges,
-        texts: NoteTexts,
-        ledger: ImportLedger,
-        working: Blocking,
-        clock: Callable[[], datetime],
-        *,
-        tables: Tables,
-        notes_folder: Path,
-        ignored: Ignored,
-        content_limit: int,
-        gather: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`working` is a thread of its own; `content_limit` is that of every note, in bytes.
-
-        `gather` is called before each batch that is written: more will follow.
-        """
-        self._catalogue = catalogue
+    def __init__(self, actors: Actors, knowledge: Knowledge, edges: Edges, texts: NoteTexts) -> None:
+        storage, files = actors.config.storage, actors.stores.files
+        self._catalogue = actors.catalogue
         self._knowledge = knowledge
         self._edges = edges
         self._texts = texts
-        self._ledger = ledger
-        self._working = working
-        self._clock = clock
-        self._notes_folder = notes_folder
-        self._ignored = ignored
-        self._content_limit = content_limit
-        self._tables = tables
-        self._gather = gather
+        self._ledger = ImportLedger(storage.data_dir / ".lithos")
+        self._working = Threads()
+        self._clock = actors.clock
+        self._notes_folder = files.root.absolute()
+        self._ignored = files.ignored
+        self._content_limit = storage.max_content_size_bytes
+        self._tables = Tables(actors.coordinator.mailbox, actors.memory.mailbox)
+        #: Called before each batch that is written: more will follow.
+        self._gather = actors.fulltext_indexer.gather
         self._session: _Session | None = None
 
     async def begin(self, options: Options) -> Begun:
@@ -445,7 +429,7 @@ class Importing:
 
     async def _write(self, session: _Session, step: _Step, made: Rendered) -> Outcome:
         note_id = made.document.note.id
-        outcome = await self._knowledge.take_in(
+        outcome = await self._knowledge.write(
             ImportNote(
                 id=note_id,
                 agent=session.options.agent,

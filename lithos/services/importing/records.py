@@ -1,18 +1,167 @@
-"""Records as JSON, for the way from the command that reads a source to the server that writes the notes."""
+"""Records and rows of tables as JSON, from the command that reads a source to the server that writes them.
+
+Rows of tables go to the actors that own the databases, one transaction a batch. What is remembered of a run:
+tasks whose ids something else has here, so that nothing of theirs is attached to it; notes that got another
+id; tasks that are announced as ready at the end.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
+import attrs
+from attrs import define, field, frozen
 
-from lithos.core.importing import Record, RecordEdge
+from lithos.actors.blocking import slices
+from lithos.actors.coordinating.messages import CoordinatorMailbox
+from lithos.actors.remembering.actor import MemoryMailbox
+from lithos.core.importing import (
+    TABLES,
+    TASKS,
+    Carried,
+    CarriedTable,
+    CarryLearned,
+    CarryRows,
+    KeptRow,
+    Record,
+    RecordEdge,
+    Row,
+    RowBatch,
+    SettleTasks,
+)
 from lithos.core.limits import holds_more_values
 from lithos.core.times import format_optional, parse_time
+from lithos.stores.carrying import key_text
+
+#: Seconds for one batch.
+DEADLINE: Final = 120.0
+#: Tasks whose readiness is looked at in one transaction.
+SETTLED_AT_ONCE: Final = 100
+#: Tasks, and notes with another id, that one run remembers.
+MOST_REMEMBERED: Final = 1_000_000
+_TASK_COLUMNS: Final = ("task_id", "from_task_id", "to_task_id")
+_TASK_TAKEN: Final = "its task has an id that something else has here"
+
+
+@define(eq=False)
+class Remembered:
+    """What one run remembers of what it carried."""
+
+    #: Ids of tasks that something else has here.
+    taken: set[str] = field(factory=set)
+    tasks: dict[str, None] = field(factory=dict)
+    #: The new id of each note whose id was taken.
+    renamed: dict[str, str] = field(factory=dict)
+
+    def rename(self, said: str, note_id: str) -> None:
+        """A note that says one id has another here."""
+        if said != note_id and len(self.renamed) < MOST_REMEMBERED:
+            self.renamed[said] = note_id
+
+
+class Tables:
+    """Carries batches of rows over; `agent` is who imports."""
+
+    def __init__(self, coordinator: CoordinatorMailbox, memory: MemoryMailbox) -> None:
+        self._coordinator = coordinator
+        self._memory = memory
+
+    async def carry(self, remembered: Remembered, batch: RowBatch, agent: str, *, dry_run: bool) -> Carried:
+        """What became of the rows. Raises `StorageFailed`."""
+        table, taken = batch.table, remembered.taken
+        places = [number for number, name in enumerate(table.names) if name in _TASK_COLUMNS]
+        rows, kept = _separate(
+            batch, lambda row: _TASK_TAKEN if any(row[place] in taken for place in places) else ""
+        )
+        rows = tuple(rename_notes(table, row, remembered.renamed) for row in rows)
+        if table.database == "coordination.db":
+            carried = await self._coordinator.ask(
+                CarryRows(
+                    agent=agent, table=table.name, rows=rows, source=batch.source,
+                    dry_run=dry_run or batch.is_look,
+                ),
+                within=DEADLINE,
+            )  # fmt: skip
+        else:
+            learned = CarryLearned(agent=agent, table=table.name, rows=rows, dry_run=dry_run)
+            carried = await self._memory.ask(learned, within=DEADLINE)
+        if table.name == TASKS.name:
+            left = {row.key for row in carried.kept if row.is_taken}
+            remembered.taken |= left
+            for row in rows:
+                if row[0] not in left and len(remembered.tasks) < MOST_REMEMBERED:
+                    remembered.tasks[str(row[0])] = None
+        if batch.is_look:
+            return Carried()
+        return attrs.evolve(carried, kept=(*kept, *carried.kept))
+
+    async def settle(self, remembered: Remembered, agent: str) -> None:
+        """Announce the carried tasks that are ready, once all rows are here."""
+        async for some in slices(list(remembered.tasks), SETTLED_AT_ONCE):
+            await self._coordinator.ask(SettleTasks(agent=agent, task_ids=tuple(some)), within=DEADLINE)
+
+
+def _separate(batch: RowBatch, why_not: Callable[[Row], str]) -> tuple[tuple[Row, ...], list[KeptRow]]:
+    """The rows that may be carried, and those for which there is a reason why not."""
+    free, kept = list[Row](), list[KeptRow]()
+    for row in batch.rows:
+        if reason := why_not(row):
+            kept.append(KeptRow(key_text(batch.table.key(row)), reason))
+        else:
+            free.append(row)
+    return tuple(free), kept
+
+
+def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]]:
+    """The rows that may be written in the name of who imports, and those under the name of another agent."""
+    if not options.is_bound or batch.is_look:
+        return batch, []
+    places = batch.table.agent_places
+    own, kept = _separate(batch, lambda row: options.names_another(*(row[place] for place in places)))
+    return attrs.evolve(batch, rows=own), kept
+
+
+def rename_notes(table: CarriedTable, row: Row, renamed: dict[str, str]) -> Row:
+    """A row with the ids that notes have here, also inside of the lists of receipts."""
+    if not renamed:
+        return row
+    values = list(row)
+    for number, column in enumerate(table.columns):
+        value = values[number]
+        if column.is_note and isinstance(value, str):
+            values[number] = renamed.get(value, value)
+        elif column.name == "final_nodes" and isinstance(value, str):
+            for said, note_id in renamed.items():
+                if said in value:
+                    value = value.replace(said, note_id)
+            values[number] = value
+    if table.name == "coactivation" and str(values[0]) > str(values[1]):
+        values[0], values[1] = values[1], values[0]  # the lesser id is first
+    return tuple(values)
+
+
+def batch_to_json(batch: RowBatch) -> dict[str, object]:
+    """A batch as it goes over HTTP."""
+    rows = [list(row) for row in batch.rows]
+    return {"table": batch.table.name, "rows": rows, "source": batch.source, "is_look": batch.is_look}
+
+
+def batch_from_json(given: dict[str, object]) -> RowBatch:
+    """The batch that `batch_to_json` wrote. Raises `KeyError`, `TypeError` and `ValueError` for others."""
+    table, rows = TABLES[str(given["table"])], given["rows"]
+    if not isinstance(rows, list):
+        raise TypeError("rows is no list")
+    for row in rows:
+        if len(row) != len(table.columns) or not all(
+            isinstance(value, str | int | float | None) for value in row
+        ):
+            raise ValueError(f"a row does not fit the table {table.name}")
+    return RowBatch(table, tuple(map(tuple, rows)), str(given["source"]), given["is_look"] is True)
+
 
 #: Values in the properties of one record; a step of an import over HTTP takes twice as many.
 MOST_VALUES: Final = 100_000
@@ -21,33 +170,21 @@ _TEXTS = ("path", "source_url", "note_type", "namespace", "author")
 
 def record_to_json(record: Record) -> dict[str, Any]:
     """The record as JSON; what is None or empty is left out. `text` is UTF-8."""
-    given: dict[str, Any] = {
-        "id": record.id,
-        "hash": record.hash,
-        "position": record.position,
-        "title": record.title,
+    given = attrs.asdict(record, recurse=False) | {
         "content": "" if record.text is not None else record.content,
-        "tags": list(record.tags),
-        "aliases": list(record.aliases),
         "created_at": format_optional(record.created_at),
         "updated_at": format_optional(record.updated_at),
-        "properties": dict(record.properties),
         "edges": [[edge.relation, edge.target] for edge in record.edges],
-        "links": record.links,
         "text": None if record.text is None else record.text.decode(),
-        **{name: getattr(record, name) for name in _TEXTS},
     }
-    return {name: value for name, value in given.items() if value not in (None, [], {}, 0)}
+    return {name: value for name, value in given.items() if value not in (None, (), [], {}, 0)}
 
 
 def record_from_json(given: Mapping[str, Any]) -> Record:
     """The record that `record_to_json` wrote. Raises `KeyError`, `TypeError` and `ValueError` for others."""
     text = given.get("text")
     return Record(
-        id=_text(given["id"]),
-        hash=_text(given["hash"]),
-        position=_text(given["position"]),
-        title=_text(given["title"]),
+        **{name: _text(given[name]) for name in ("id", "hash", "position", "title")},
         content=_text(given.get("content", "")),
         tags=tuple(_text(tag) for tag in given.get("tags", ())),
         aliases=tuple(_text(alias) for alias in given.get("aliases", ())),
@@ -143,23 +280,6 @@ class Outcome:
     path: str | None = None
     reason: str = ""
     notices: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As it goes over HTTP."""
-        return {
-            "position": self.position,
-            "result": self.result,
-            "path": self.path,
-            "reason": self.reason,
-            "notices": list(self.notices),
-        }
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Outcome:
-        """What `to_json` wrote."""
-        return cls(
-            given["position"], given["result"], given["path"], given["reason"], tuple(given["notices"])
-        )
 
 
 CREATED = "created"

@@ -1,24 +1,36 @@
 """One import: reads a source in a thread, sends its records in batches to who writes them, and reports.
 
 It runs in the command; the notes are written in the same process or by the server that owns the directory.
-A source of any size needs the memory of two batches.
+A source of any size needs the memory of two batches. The report counts what became of everything, with
+bounded lists of what a person must know.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 import trio
-from attrs import define, field
+from attrs import asdict, define, field, frozen
 
 from lithos.core.importing import Attachment, Carried, Degraded, Item, Malformed, Record, RowBatch, Source
 from lithos.services.importing.records import (
+    CHANGED_HERE,
+    CREATED,
+    DELETED_HERE,
+    DUPLICATE,
+    EDGE_MISSING,
+    EDGE_RESULTS,
+    FAILED,
     MALFORMED,
+    RESULTS,
+    UNCHANGED,
+    UPDATED,
     Begun,
     Options,
     Outcome,
@@ -26,8 +38,120 @@ from lithos.services.importing.records import (
     excess_of,
     size_of,
 )
-from lithos.services.importing.report import Report
 from lithos.stores.importing.attachments import copy_attachment
+
+#: Rows that are listed of each kind; the rest is counted.
+MOST_LISTED: Final = 100
+#: Characters of a position, path or reason in a row.
+LONGEST: Final = 500
+
+COPIED: Final = "copied"
+EQUAL: Final = "unchanged"
+CONFLICT: Final = "conflict"
+ATTACHMENT_RESULTS: Final = (COPIED, EQUAL, CONFLICT, FAILED)
+#: What is listed besides the results of records.
+NOTICE: Final = "notice"
+ATTACHMENT: Final = "attachment"
+EDGE: Final = "edge"
+ROW: Final = "row"
+#: Of rows of tables, besides created, updated and unchanged: not carried, as the list says why.
+KEPT: Final = "left"
+TABLE_RESULTS: Final = (CREATED, UPDATED, UNCHANGED, KEPT)
+_LISTED: Final = (
+    CREATED, UPDATED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED, NOTICE, ATTACHMENT, EDGE, ROW,
+)  # fmt: skip
+
+
+@frozen
+class Row:
+    """One line of a list: where it stands in the source, its note here, and why."""
+
+    what: str
+    position: str
+    path: str | None = None
+    reason: str = ""
+
+
+@define(eq=False)
+class Report:
+    """What an import did, or in a dry run would do."""
+
+    source: str
+    options: Options
+    results: Counter[str] = field(factory=Counter)
+    attachments: Counter[str] = field(factory=Counter)
+    edges: Counter[str] = field(factory=Counter)
+    #: Links, tags and dates of the notes that were created, updated or are there unchanged.
+    carried: Counter[str] = field(factory=Counter)
+    #: Rows of tables, by what became of them.
+    tables: dict[str, Counter[str]] = field(factory=dict)
+    listed: dict[str, list[Row]] = field(factory=dict)
+    counted: Counter[str] = field(factory=Counter)
+
+    def add(self, outcome: Outcome, record: Record | None = None) -> None:
+        """Count the outcome of a record, and list it."""
+        self.results[outcome.result] += 1
+        if outcome.result != UNCHANGED:
+            self.tell(outcome.result, outcome.position, outcome.reason, outcome.path)
+        for notice in outcome.notices:
+            self.tell(NOTICE, outcome.position, notice, outcome.path)
+        if record is not None and outcome.result in (CREATED, UPDATED, UNCHANGED):
+            self.carried["links"] += record.links
+            self.carried["tags"] += len(record.tags)
+            self.carried["dates"] += (record.created_at is not None) + (record.updated_at is not None)
+
+    def add_rows(self, table: str, carried: Carried) -> None:
+        """Count what became of the rows of a table; those that were not carried are listed."""
+        counts = self.tables.setdefault(table, Counter())
+        counts[CREATED] += carried.created
+        counts[UPDATED] += carried.updated
+        counts[UNCHANGED] += carried.same
+        counts[KEPT] += len(carried.kept)
+        for row in carried.kept:
+            self.tell(ROW, f"{table} {row.key}", row.reason)
+
+    def tell(self, what: str, position: str, reason: str, path: str | None = None) -> None:
+        """List something by what it is; beyond `MOST_LISTED` it is only counted."""
+        self.counted[what] += 1
+        rows = self.listed.setdefault(what, [])
+        if len(rows) < MOST_LISTED:
+            rows.append(Row(what, position[:LONGEST], path and path[:LONGEST], reason[:LONGEST]))
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether something that could be read could not be written."""
+        return bool(self.results[FAILED] or self.attachments[FAILED])
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        options = self.options
+        return {
+            "source": self.source,
+            "kind": options.kind,
+            "into": options.into,
+            "agent": options.agent,
+            "dry_run": options.dry_run,
+            "notes": {result.replace(" ", "_"): self.results[result] for result in RESULTS},
+            "notices": self.counted[NOTICE],
+            "carried": {name: self.carried[name] for name in ("links", "tags", "dates")},
+            "attachments": {result: self.attachments[result] for result in ATTACHMENT_RESULTS},
+            "edges": {result.replace(" ", "_"): self.edges[result] for result in EDGE_RESULTS},
+            "tables": {
+                name: {result: counts[result] for result in TABLE_RESULTS}
+                for name, counts in self.tables.items()
+            },
+            "rows": [
+                asdict(row) | {"what": what.replace(" ", "_"), "reason": row.reason or None}
+                for what in _LISTED
+                for row in self.listed.get(what, ())
+            ],
+            "unlisted": {
+                what.replace(" ", "_"): number - len(self.listed[what])
+                for what, number in self.counted.items()
+                if number > len(self.listed[what])
+            },
+        }
+
 
 #: Records of one batch, and bytes, of which one record may have more.
 BATCH: Final = 64
@@ -144,13 +268,13 @@ class ImportRun:
     async def _take_other(self, begun: Begun, item: Item) -> None:
         """What is no record."""
         if isinstance(item, Malformed):
-            self.report.add_malformed(item.position, item.reason)
+            self.report.add(Outcome(item.position, MALFORMED, reason=item.reason))
         elif isinstance(item, RowBatch):
             carried = await self.writer.carry(begun.session, item)
             if not item.is_look:
                 self.report.add_rows(item.table.name, carried)
         elif isinstance(item, Degraded):
-            self.report.add_notice(item.position, item.reason)
+            self.report.tell(NOTICE, item.position, item.reason)
         elif isinstance(item, Attachment):
             await self._copy(begun, item)
 
@@ -158,7 +282,9 @@ class ImportRun:
         path = f"{self.options.into}/{item.path}" if self.options.into else item.path
         copy = partial(copy_attachment, begun.notes_folder, path, item.file, dry_run=self.options.dry_run)
         result, reason = await trio.to_thread.run_sync(copy)
-        self.report.add_attachment(item.path, result, reason)
+        self.report.attachments[result] += 1
+        if reason:
+            self.report.tell(ATTACHMENT, item.path, reason)
 
     async def _connect(self, begun: Begun, spool: IO[str]) -> None:
         spool.seek(0)
@@ -166,13 +292,10 @@ class ImportRun:
             edges = [SourceEdge(*row[:3]) for row in rows]
             results = await self.writer.connect(begun.session, edges)
             for edge, row, result in zip(edges, rows, results, strict=True):
-                described = f"{edge.relation} leads to {edge.target[:200]!r}, which was not imported"
-                self.report.add_edge(row[3], result, described)
-
-
-def _size_of(item: Item) -> int:
-    """A batch of rows is sent by itself."""
-    return BATCH_BYTES if isinstance(item, RowBatch) else 500
+                self.report.edges[result] += 1
+                if result == EDGE_MISSING:
+                    described = f"{edge.relation} leads to {edge.target[:200]!r}, which was not imported"
+                    self.report.tell(EDGE, row[3], described)
 
 
 def _next_batch(items: Iterator[Item]) -> list[Item]:
@@ -181,7 +304,8 @@ def _next_batch(items: Iterator[Item]) -> list[Item]:
     size = 0
     for item in items:
         batch.append(item)
-        size += size_of(item) if isinstance(item, Record) else _size_of(item)
+        alone = BATCH_BYTES if isinstance(item, RowBatch) else 500  # rows are sent by themselves
+        size += size_of(item) if isinstance(item, Record) else alone
         if len(batch) >= BATCH or size >= BATCH_BYTES:
             break
     return batch

@@ -1,7 +1,7 @@
 """Browsing: notes by folder, tag, name and state, sorted and in pages; the folders with their counts.
 
 Filtering, sorting and counting run in a worker thread over a snapshot of the catalogue's entries, which are
-values. The folders are kept until a note changes.
+values. The folders are kept until a note changes. Other files of the vault (pictures, papers) are shown too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,47 @@ from typing import Any, Final
 import trio
 from attrs import field, frozen
 
-from lithos.actors.blocking import Blocking, slices
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Blocking, Threads, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import InvalidInput
+from lithos.core.notes.links import same_name
 from lithos.core.notes.matching import has_tags
+from lithos.core.notes.model import NoteWarning
 from lithos.core.notes.paths import folder_of
-from lithos.core.notes.trust import NoteWarning
+from lithos.stores.notes.attachments import Attachment, open_attachment
+from lithos.stores.notes.files import NoteFiles
+
+#: Bytes read at once.
+CHUNK = 256 * 1024
+
+
+@frozen
+class VaultFiles:
+    """Opens files by their path in the notes folder, by the containment rule of notes.
+
+    Specified in docs/spec/notes.md §7.
+    """
+
+    _files: NoteFiles
+    _catalogue: Catalogue
+    _blocking: Blocking
+
+    async def open(self, path: str) -> Attachment | None:
+        """An open file, to be closed by the caller; None for what is not there, or not to be shown."""
+        return await self._blocking.run(lambda: open_attachment(self._files, path))
+
+    async def named(self, path: str) -> str | None:
+        """The path of a file with this name in any folder, as wiki-links name files; None without one."""
+        if path not in self._catalogue.files:
+            return None
+        paths = self._catalogue.files.paths()
+        return await self._blocking.run(lambda: same_name(paths, path))
+
+    async def read(self, attachment: Attachment) -> bytes:
+        """The next bytes of an open file; empty at its end."""
+        return await self._blocking.run(lambda: attachment.file.read(CHUNK))
+
 
 #: How a list may be sorted, and whether the greatest comes first.
 SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
@@ -99,13 +133,11 @@ class _Folders:
 class Browsing:
     """Reads the catalogue for lists that people look through."""
 
-    def __init__(
-        self, catalogue: Catalogue, lineage: Lineage, blocking: Blocking, clock: Callable[[], datetime]
-    ) -> None:
-        self._catalogue = catalogue
-        self._lineage = lineage
-        self._blocking = blocking
-        self._clock = clock
+    def __init__(self, actors: Actors) -> None:
+        self._catalogue = actors.catalogue
+        self._lineage = actors.lineage
+        self._blocking = Threads()
+        self._clock = actors.clock
         self._folders = _Folders((-1, -1))
 
     async def find(self, request: BrowseRequest) -> BrowsePage:

@@ -16,7 +16,7 @@ import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.trust import NoteWarning, WarningKind
+from lithos.core.notes.model import NoteWarning, WarningKind
 
 #: Seconds for which a look is good, and how many times as long as it took.
 AGE, AGE_TIMES = 10.0, 20.0

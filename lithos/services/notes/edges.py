@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads
 from lithos.actors.kit import honest_outcome
-from lithos.actors.remembering.actor import MemoryMailbox
 from lithos.actors.writing.messages import PatchNote
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.commands import R
 from lithos.core.errors import LithosError, NoteNotFound, StorageFailed
 from lithos.core.learning.edges import (
@@ -22,7 +20,6 @@ from lithos.core.learning.edges import (
     other_end,
 )
 from lithos.services.notes.knowledge import Knowledge
-from lithos.stores.learning.edges import EdgeStore
 
 EDGE_DEADLINE = 30.0
 
@@ -30,22 +27,14 @@ EDGE_DEADLINE = 30.0
 class Edges:
     """The use cases around typed edges."""
 
-    def __init__(
-        self,
-        mailbox: MemoryMailbox,
-        store: EdgeStore,
-        reading: Blocking,
-        coordinator: Coordinator,
-        knowledge: Knowledge,
-        catalogue: Catalogue,
-    ) -> None:
-        self._mailbox = mailbox
-        self._store = store
+    def __init__(self, actors: Actors, knowledge: Knowledge) -> None:
+        self._mailbox = actors.memory.mailbox
+        self._store = actors.stores.edges
         #: One thread for the one read connection of the edges.
-        self._reading = reading
-        self._coordinator = coordinator
+        self._reading = Threads()
+        self._coordinator = actors.coordinator
         self._knowledge = knowledge
-        self._catalogue = catalogue
+        self._catalogue = actors.catalogue
 
     async def upsert(self, command: UpsertEdge) -> Edge:
         """Create or overwrite a typed edge (upsert); returns once it is durable and its event journalled."""
@@ -79,7 +68,7 @@ class Edges:
         if winner not in self._catalogue:
             return (missing,)
         try:
-            await self._knowledge.patch(PatchNote(id=winner, agent=resolver, supersedes=loser))
+            await self._knowledge.write(PatchNote(id=winner, agent=resolver, supersedes=loser))
         except NoteNotFound:
             return (missing,)
         except LithosError as refusal:

@@ -17,13 +17,14 @@ from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound, HistoryDisabled, InvalidInput, StorageFailed, VersionNotFound
 from lithos.core.history.differences import Diff, unified_diff
-from lithos.core.history.versions import DELETED, VersionReader, VersionRow
+from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import resolve_read_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import format_time
+from lithos.stores.history.reading import HistoryReading
 from lithos.stores.notes.values import FileState
 
 #: Versions of one answer.
@@ -92,7 +93,7 @@ class VersionDiff:
 class NoteHistory:
     """Reads what the history keeps; without a reader every question raises `HistoryDisabled`."""
 
-    def __init__(self, reader: VersionReader | None, blocking: Blocking, catalogue: Catalogue) -> None:
+    def __init__(self, reader: HistoryReading | None, blocking: Blocking, catalogue: Catalogue) -> None:
         self._reader = reader
         self._blocking = blocking
         self._catalogue = catalogue
@@ -282,7 +283,7 @@ class NoteHistory:
         rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1, version))
         return await self.at_version(note_id, rows[0].version) if rows else None
 
-    def _open(self) -> VersionReader:
+    def _open(self) -> HistoryReading:
         if self._reader is None:
             raise HistoryDisabled(
                 "No versions are kept: history.enabled is off. Switch it on and restart the server; versions "
@@ -315,7 +316,7 @@ class NoteHistory:
 
 
 def _filtered(
-    reader: VersionReader, note_id: str, request: HistoryRequest, before: int | None
+    reader: HistoryReading, note_id: str, request: HistoryRequest, before: int | None
 ) -> tuple[list[VersionRow], int]:
     """The versions of a note by an agent or since a time, and how many there are. Blocks."""
     rows, _ = reader.rows(note_id, MOST_FILTERED, before)

@@ -12,10 +12,9 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Inline, slices
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads, slices
 from lithos.actors.kit import honest_outcome
-from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.messages import (
     DeleteNote,
     EditNote,
@@ -24,12 +23,13 @@ from lithos.actors.writing.messages import (
     OutlineNeeded,
     PatchNote,
     RestoreNote,
+    UpdateRequest,
     WriteNote,
     WriteOutcome,
     WriteRequest,
 )
 from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.facets import FacetFilter
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
@@ -44,9 +44,7 @@ from lithos.core.tasks.model import READ, AuditRow
 from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
-from lithos.services.notes.sections import OutlineRow, Sections
-from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts
-from lithos.services.opening import Opening
+from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.stores.notes.lookup import AliasedPath
@@ -161,45 +159,36 @@ class Knowledge:
 
     def __init__(
         self,
-        catalogue: Catalogue,
-        writer: WriterMailbox,
-        coordinator: Coordinator,
+        actors: Actors,
         search: Search,
         texts: NoteTexts,
-        clock: Callable[[], datetime],
+        history: NoteHistory,
         cited_before: CitedBefore,
-        opening: Opening | None = None,
-        merging: Merging | None = None,
-        history: NoteHistory | None = None,
-        outlines: Outlines | None = None,
     ) -> None:
-        """`cited_before` gives the ids of notes that were cited for a question much like the one given.
-
-        Without `merging` no versions are kept to merge with, without `history` none to read; `outlines` are
-        those that the writer knows too.
-        """
-        self._merging = merging or Merging(catalogue, None, Inline())
-        self._history = history or NoteHistory(None, Inline(), catalogue)
-        self._sections = Sections(outlines or Outlines(), keeps_heading=catalogue.style.titles_from_files)
-        self._opening = opening or Opening.finished()
+        """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
+        self._catalogue = actors.catalogue
+        self._merging = Merging(actors.catalogue, actors.stores.history, Threads())
+        self._history = history
+        self._sections = Sections(actors.outlines, keeps_heading=actors.catalogue.style.titles_from_files)
+        self._opening = actors.opening
         self._cited_before = cited_before
-        self._catalogue = catalogue
-        self._writer = writer
-        self._coordinator = coordinator
+        self._writer = actors.writer.mailbox
+        self._coordinator = actors.coordinator
         self._search = search
         self._texts = texts
-        self._clock = clock
+        self._clock = actors.clock
 
-    async def write(self, request: WriteNote) -> WriteOutcome:
-        """Create or update a note; returns once it is durable, accepted by an index and journalled."""
-        self._coordinator.touch(request.agent)
-        return await self._merging.submit(request, self._submit)
+    async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
+        """Write, patch, delete, import or restore a note.
 
-    async def patch(self, request: PatchNote) -> WriteOutcome:
-        """Change frontmatter of a note and leave its body alone; returns as `write` does."""
-        if request.source == TOOL:  # enrichment signs its versions, but is no agent of the list
+        Returns once that is durable, accepted by an index and journalled.
+        """
+        # Enrichment signs its patches, but is no agent of the list.
+        if not isinstance(request, PatchNote) or request.source == TOOL:
             self._coordinator.touch(request.agent)
-        return await self._merging.submit(request, self._submit)
+        if isinstance(request, WriteNote | PatchNote):
+            return await self._merging.submit(request, self._submit)
+        return await self._submit(request)
 
     async def edit(
         self,
@@ -230,11 +219,6 @@ class Knowledge:
         if loaded is not None:
             await self._sections.learn(loaded.source.data)
 
-    async def delete(self, request: DeleteNote) -> WriteOutcome:
-        """Delete a note; returns as `write` does."""
-        self._coordinator.touch(request.agent)
-        return await self._submit(request)
-
     async def linked_from(self, note_id: str, most: int) -> LinkedFrom:
         """The notes that link to a note; `way_back` is told where there are some."""
         while not self._catalogue.graph.settle(1):
@@ -251,16 +235,6 @@ class Knowledge:
     async def way_back(self, note_id: str) -> str:
         """How a note comes back when it is deleted, as far as is known now."""
         return await self._history.way_back(note_id)
-
-    async def take_in(self, request: ImportNote) -> WriteOutcome:
-        """Create or replace a note by an import; returns as `write` does."""
-        self._coordinator.touch(request.agent)
-        return await self._submit(request)
-
-    async def restore(self, request: RestoreNote) -> WriteOutcome:
-        """Write earlier bytes of a note as its next version; returns as `write` does."""
-        self._coordinator.touch(request.agent)
-        return await self._submit(request)
 
     async def read(
         self,
@@ -490,21 +464,8 @@ class Knowledge:
         return max_age_hours is not None and age > max_age_hours * 3600
 
     async def _submit(self, request: WriteRequest) -> WriteOutcome:
-        with honest_outcome("Read the note again before you retry."), trio.fail_after(WRITE_DEADLINE):
-            return await self._write_patiently(request)
-
-    async def _write_patiently(self, request: WriteRequest) -> WriteOutcome:
-        """Retry with backoff while another program is writing the file; other requests are not held up."""
-        deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
-        while True:
-            try:
-                accepted = await self._writer.ask(request, within=WRITE_DEADLINE)
-                return await accepted.reply()
-            except NoteBusy:
-                if trio.current_time() + pause > deadline:
-                    raise
-            await trio.sleep(pause)
-            pause = min(2 * pause, LONGEST_BUSY_PAUSE)
+        with honest_outcome("Read the note again before you retry."):
+            return await ask_patiently(self._writer, request, WRITE_DEADLINE)
 
     async def wait_known(self) -> None:
         """Wait until every note is known, during a first start. Raises `StorageFailed` when that is long."""
@@ -566,6 +527,24 @@ class Knowledge:
             "perhaps as a copy of it. Read that note by its id. To have both, remove the id line of the file "
             "or run lithos validate --fix ids."
         )
+
+
+async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: float) -> WriteOutcome:
+    """The writer's answer, asked for again while another program writes the file; others are not held up.
+
+    `within`: seconds to wait for room in the mailbox; all of it together takes `WRITE_DEADLINE` at most.
+    """
+    deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
+    with trio.fail_after(WRITE_DEADLINE):
+        while True:
+            try:
+                accepted = await writer.ask(request, within=within)
+                return await accepted.reply()
+            except NoteBusy:
+                if trio.current_time() + pause > deadline:
+                    raise
+            await trio.sleep(pause)
+            pause = min(2 * pause, LONGEST_BUSY_PAUSE)
 
 
 async def _links_of(content: str, path: str) -> tuple[WikiLink, ...]:

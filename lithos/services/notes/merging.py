@@ -8,21 +8,21 @@ from typing import Final, TypeVar
 import attrs
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.writing.messages import MERGE, PatchNote, WriteNote, WriteOutcome
+from lithos.actors.writing.messages import MERGE, UpdateRequest, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import VersionConflict
-from lithos.core.history.versions import VersionReader
+from lithos.stores.history.reading import HistoryReading
 
 #: The largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1
 
-R = TypeVar("R", WriteNote, PatchNote)
+R = TypeVar("R", bound=UpdateRequest)
 
 
 class Merging:
     """Gives requests their base, from the history."""
 
-    def __init__(self, catalogue: Catalogue, history: VersionReader | None, reading: Blocking) -> None:
+    def __init__(self, catalogue: Catalogue, history: HistoryReading | None, reading: Blocking) -> None:
         """`history` is None where it is disabled; it is read with `reading`."""
         self._catalogue = catalogue
         self._history = history

@@ -14,22 +14,18 @@ from typing import Final
 import trio
 from attrs import define, evolve, field, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.actors.writing.messages import (
     MoveNote,
-    NoteBusy,
     NothingToRelink,
     RelinkNote,
     WriteOutcome,
-    WriteRequest,
 )
-from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, StorageFailed
-from lithos.services.notes.knowledge import BUSY_PATIENCE, BUSY_PAUSE, LONGEST_BUSY_PAUSE, WRITE_DEADLINE
-from lithos.stores.notes.moves import MoveIntent, Moves
+from lithos.services.notes.knowledge import ask_patiently
+from lithos.stores.notes.moves import MoveIntent
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.moving")
@@ -61,19 +57,12 @@ class _Job:
 class Moving:
     """Moves notes; `run` has to be running."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        writer: WriterMailbox,
-        coordinator: Coordinator,
-        moves: Moves,
-        blocking: Blocking,
-    ) -> None:
-        self._catalogue = catalogue
-        self._writer = writer
-        self._coordinator = coordinator
-        self._moves = moves
-        self._blocking = blocking
+    def __init__(self, actors: Actors) -> None:
+        self._catalogue = actors.catalogue
+        self._writer = actors.writer.mailbox
+        self._coordinator = actors.coordinator
+        self._moves = actors.stores.moves
+        self._blocking = Threads()
         self._send, self._receive = trio.open_memory_channel[_Job](CAPACITY)
         #: Set once all that an earlier process began is finished.
         self.resumed = trio.Event()
@@ -113,7 +102,7 @@ class Moving:
 
     async def _carry_out(self, request: MoveNote) -> MoveOutcome:
         try:
-            outcome = await self._submit(request)
+            outcome = await ask_patiently(self._writer, request, math.inf)
         except (LithosError, trio.TooSlowError):
             await self._finish_unanswered(request.id)
             raise
@@ -187,7 +176,7 @@ class Moving:
 
     async def _relink(self, request: RelinkNote, results: dict[str, Exception | None]) -> None:
         try:
-            await self._submit(request)
+            await ask_patiently(self._writer, request, math.inf)
         except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
             results[request.id] = failure
         else:
@@ -200,17 +189,3 @@ class Moving:
             await self._blocking.run(lambda: self._moves.write(rest))
         else:
             await self._blocking.run(lambda: self._moves.remove(intent.id))
-
-    async def _submit(self, request: WriteRequest) -> WriteOutcome:
-        """Ask the writer, again while another program is writing the file."""
-        deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
-        while True:
-            try:
-                with trio.fail_after(WRITE_DEADLINE):
-                    accepted = await self._writer.ask(request, within=math.inf)
-                    return await accepted.reply()
-            except NoteBusy:
-                if trio.current_time() + pause > deadline:
-                    raise
-            await trio.sleep(pause)
-            pause = min(2 * pause, LONGEST_BUSY_PAUSE)

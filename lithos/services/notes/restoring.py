@@ -153,7 +153,7 @@ class Restoring:
             is_back = entry is None
             version = newest.version + 1
             return _told(WriteOutcome("created" if is_back else "updated", request.id, path, version))
-        return _told(await self._knowledge.restore(made))
+        return _told(await self._knowledge.write(made))
 
     async def _restore_merged(
         self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion
@@ -191,7 +191,7 @@ class Restoring:
         )
         if request.dry_run:
             return _told(WriteOutcome("updated", request.id, entry.path, current + 1), merged_with)
-        return _told(await self._knowledge.restore(made), merged_with)
+        return _told(await self._knowledge.write(made), merged_with)
 
     async def _is_done(
         self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion, path: str
@@ -278,7 +278,7 @@ def _merge(
         if _says(before) == _says(theirs):
             return _Merged(kept.data)
         merged = merge_documents(before, mine, theirs)
-        if merged.document is None:
+        if merged.result is None:
             raise VersionConflict(
                 f"Others changed the same places since version {base.row.version}. Nothing was restored; "
                 "edit the note with its history at hand.",
@@ -286,9 +286,9 @@ def _merge(
                 warnings=[],
                 conflicts=[conflict.to_row() for conflict in merged.conflicts],
             )
-        if _says(merged.document) == _says(theirs):
+        if _says(merged.result) == _says(theirs):
             return _Merged(None)
-        document, heading = merged.document, True
+        document, heading = merged.result, True
         replace = document.content != theirs.content
         if replace:
             document, heading = place_heading(document, style)
@@ -318,7 +318,7 @@ def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str
         )
     except UnreadableNote:
         return False
-    merged = merge_documents(before, mine, theirs).document
+    merged = merge_documents(before, mine, theirs).result
     return merged is not None and _says(merged) == _says(theirs)
 
 

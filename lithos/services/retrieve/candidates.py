@@ -32,7 +32,7 @@ from lithos.core.learning.ranking import (
 )
 from lithos.core.learning.salience import UsageSettings, usage_score
 from lithos.core.notes.matching import has_tags
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NoteWarning
 from lithos.core.text.snippet import Terms
 from lithos.stores.indexes.fulltext_query import Filters
 from lithos.stores.sqlite import DatabaseFailed

@@ -1,8 +1,10 @@
-"""The pipeline of `lcma.ranking: evidence`: hybrid search, and what notes were cited for.
+"""The pipelines of `lcma.ranking`. `evidence`: hybrid search, and what notes were cited for.
 
 Other scouts add candidates and reasons, never score: what the search did not find stands behind what it
 found, unless evidence lifts it. An empty memory is therefore exactly hybrid search. The search stands for the
 scouts `vector` and `lexical`, which do not look a second time.
+
+`weights`: all scouts in two phases, merged, reranked and diversified.
 """
 
 from __future__ import annotations
@@ -21,7 +23,16 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import LithosError
 from lithos.core.learning.questions import CANDIDATE, SUSPECT_SHARE, RememberedQuestion, final_score
-from lithos.core.learning.ranking import Candidate, explain, pool_score
+from lithos.core.learning.ranking import (
+    DIVERSIFIED,
+    Candidate,
+    Ranked,
+    best_of,
+    diversify,
+    explain,
+    name_words,
+    pool_score,
+)
 from lithos.services.retrieve.candidates import Chosen, Ranking, Selection, log
 from lithos.services.retrieve.questions import QuestionMemory, tell_question
 from lithos.services.retrieve.scout_team import MATCHING, NEAR, Team
@@ -31,6 +42,59 @@ from lithos.services.search.search import Search
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.learning.question_matrix import Evidence
 from lithos.stores.sqlite import DatabaseFailed
+
+
+@frozen
+class WeighingPipeline:
+    """Ranks by the weighted scores of the scouts, the note type, salience and usage."""
+
+    _catalogue: Catalogue
+    _dispatcher: Dispatcher
+    _team: Team
+    _ranking: Ranking
+
+    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
+        """The notes of the answer; `context`: how many seeds the second phase starts from."""
+        await self._dispatcher.send(self._team.first, ask, report)
+        first = await self._ranking.merge(report.found)
+        seeds = self._entries(best_of(first, context))
+        if seeds:
+            await self._dispatcher.send(self._team.second, attrs.evolve(ask, seeds=seeds), report)
+        pool = await self._ranking.merge(report.found)
+        standing = await self._ranking.rank(pool, max(ask.limit, DIVERSIFIED), ask.now)
+        chosen = diversify(standing.ranked, self._words)[: ask.limit]
+        chosen = sorted(chosen, key=lambda note: -note.score)  # diversity decides which, the score where
+        await trio.lowlevel.checkpoint()  # what comes next takes as long again
+        reasons = explain(report.found, [note.id for note in chosen])
+        return Selection(
+            notes=[_choose(note, reasons[note.id]) for note in chosen],
+            considered=len(pool),
+            seeds=seeds,
+            chunks=_chunks(self._entries(note.id for note in chosen), report),
+            complete=standing.complete,
+        )
+
+    def _entries(self, note_ids: Iterable[str]) -> tuple[Entry, ...]:
+        return tuple(entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None)
+
+    def _words(self, note_id: str) -> frozenset[str]:
+        entry = self._catalogue.get(note_id)
+        return frozenset() if entry is None else name_words(entry.note.title, entry.path)
+
+
+def _choose(note: Ranked, reasons: tuple[str, ...]) -> Chosen:
+    return Chosen(note.id, note.score, reasons, frozenset(note.scaled), note.traits)
+
+
+def _chunks(entries: Sequence[Entry], report: Report) -> dict[int, int]:
+    """By serial the nearest chunk, to be shown where no passage has enough of the query's words."""
+    serials = {entry.note.id: entry.serial for entry in entries}
+    return {
+        serials[candidate.id]: candidate.chunk
+        for candidate in report.found.get("vector", ())
+        if candidate.id in serials and candidate.chunk is not None
+    }
+
 
 #: What is not asked here: the search does, and coactivation is of `weights` alone.
 _LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}

@@ -13,19 +13,17 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime
 from typing import TypeVar, overload
 
 import attrs
 import cattrs
 import trio
 
+from lithos.actors.actors import Actors
 from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.messages import CoordinatorMailbox
 from lithos.actors.kit import honest_outcome
 from lithos.actors.remembering.actor import MemoryMailbox, WritePairs
 from lithos.actors.writing.messages import PatchNote
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
 from lithos.core.events import ENRICHMENT
 from lithos.core.learning.memory import (
@@ -38,16 +36,14 @@ from lithos.core.learning.memory import (
     ProjectProvenance,
     Receipt,
     SalienceSummary,
-    WorkingNode,
 )
 from lithos.core.learning.questions import RememberedQuestion, digest_question
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.candidates import Gate
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.questions import Unembedded
-from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage, ReceiptSummary
+from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage
 from lithos.stores.learning.stats import StatsStore, StatsTables
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -73,105 +69,59 @@ class Learning:
     async def stats(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
         """The statistics of these notes, where there are any; others have the defaults of `NodeStats`."""
         wanted = list(node_ids)
-        return await self._read(lambda tables: tables.nodes.get(wanted))
+        return await self.read(lambda tables: tables.nodes.get(wanted))
 
     async def summary(self, floor: float) -> SalienceSummary:
         """Summary of the salience of all notes; `floor` is a salience."""
         await self._count_pairs()
-        return await self._read(lambda tables: tables.nodes.summarize(floor))
+        return await self.read(lambda tables: tables.nodes.summarize(floor))
 
     async def coactivated(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
         """Coactivation counts of other notes with the seeds, by note; `namespaces` None means any."""
         await self._count_pairs()
-        return await self._read(lambda tables: tables.nodes.companions(seeds, namespaces))
+        return await self.read(lambda tables: tables.nodes.companions(seeds, namespaces))
 
     async def receipt(self, receipt_id: str) -> Receipt | None:
         """One receipt."""
-        return await self._read(lambda tables: tables.receipts.get(receipt_id))
+        return await self.read(lambda tables: tables.receipts.get(receipt_id))
 
     async def newest_receipt(self, task_id: str, agent_id: str) -> Receipt | None:
         """The latest receipt of an agent's retrievals for a task."""
-        return await self._read(lambda tables: tables.receipts.newest(task_id, agent_id))
-
-    async def receipts_of_task(self, task_id: str, most: int) -> list[ReceiptSummary]:
-        """The latest receipts of a task, newest first."""
-        return await self._read(lambda tables: tables.receipts.of_task(task_id, most))
-
-    async def receipts_of_agent(self, agent_id: str, before: datetime, most: int) -> list[ReceiptSummary]:
-        """The latest receipts of an agent from before a time, newest first."""
-        return await self._read(lambda tables: tables.receipts.of_agent(agent_id, before, most))
-
-    async def noted(self, after: str, most: int) -> Sequence[str]:
-        """One page of the ids of notes with stored statistics or ledger rows, after `after`."""
-        return await self._read(lambda tables: tables.ledgers.noted(after, most))
+        return await self.read(lambda tables: tables.receipts.newest(task_id, agent_id))
 
     async def receipt_count(self) -> int:
         """How many receipts there are."""
-        return await self._read(lambda tables: tables.receipts.count())
+        return await self.read(lambda tables: tables.receipts.count())
+
+    async def noted(self, after: str, most: int) -> Sequence[str]:
+        """One page of the ids of notes with stored statistics or ledger rows, after `after`."""
+        return await self.read(lambda tables: tables.ledgers.noted(after, most))
 
     async def oldest_receipts(self, after: int, most: int) -> list[OldReceipt]:
         """One page of receipts after the place `after`, oldest first."""
-        return await self._read(lambda tables: tables.receipts.oldest(after, most))
+        return await self.read(lambda tables: tables.receipts.oldest(after, most))
+
+    async def unembedded_questions(self, embedder: str, after: int) -> list[Unembedded]:
+        """Some entries behind one that have no vector of this embedder yet."""
+        return await self.read(lambda tables: tables.questions.unembedded(embedder, after))
 
     async def receipts(self, wanted: ReceiptFilter, before: int | None, most: int) -> ReceiptPage:
         """One page of receipts, newest first."""
-        return await self._read(lambda tables: tables.receipts.page(wanted, before, most))
-
-    async def working_memory(self, task_id: str) -> list[WorkingNode]:
-        """The notes that were retrieved for a task, by id."""
-        return await self._read(lambda tables: tables.receipts.working_memory(task_id))
+        return await self.read(lambda tables: tables.receipts.page(wanted, before, most))
 
     async def working_tasks(self) -> list[str]:
         """The tasks that have working memory."""
-        return await self._read(lambda tables: tables.receipts.working_tasks())
-
-    async def spent(self, day: str) -> tuple[int, int]:
-        """Tokens and calls of a language model on a UTC day (`YYYY-MM-DD`)."""
-        return await self._read(lambda tables: tables.ledgers.spent(day))
-
-    async def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool:
-        """Whether a version of a note was judged under this policy already."""
-        return await self._read(
-            lambda tables: tables.ledgers.is_inferred(node_id, doc_version, inference_version)
-        )
-
-    async def entities_digest(self, node_id: str) -> str | None:
-        """The digest of the entities that were extracted last for a note."""
-        return await self._read(lambda tables: tables.ledgers.entities_digest(node_id))
-
-    async def applied_lessons(self) -> list[str]:
-        """The lessons that were applied and not forgotten."""
-        return await self._read(lambda tables: tables.ledgers.lessons())
+        return await self.read(lambda tables: tables.receipts.working_tasks())
 
     async def questions(self, ids: Iterable[int]) -> dict[int, RememberedQuestion]:
         """Entries of the memory of questions, by id."""
-        return await self._read(lambda tables: tables.questions.get(ids))
-
-    async def questions_of(self, node_id: str, most: int) -> list[RememberedQuestion]:
-        """What a note was cited for: the entries that are trusted most."""
-        return await self._read(lambda tables: tables.questions.of_note(node_id, most))
+        return await self.read(lambda tables: tables.questions.get(ids))
 
     async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
         """What the question of a receipt has taught about the notes it returned."""
         notes = [node.id for node in receipt.final_nodes]
         digest = digest_question(receipt.query)
-        return await self._read(lambda tables: tables.questions.of_question(digest, notes))
-
-    async def unembedded_questions(self, embedder: str, after: int) -> list[Unembedded]:
-        """Some entries behind one that have no vector of this embedder yet."""
-        return await self._read(lambda tables: tables.questions.unembedded(embedder, after))
-
-    async def questioned_notes(self) -> list[str]:
-        """The notes that have entries in the memory of questions."""
-        return await self._read(lambda tables: tables.questions.notes())
-
-    async def question_sketch(self, node_id: str) -> bytes | None:
-        """The sketch of a note's text as it was when the note was cited first, or rewritten since."""
-        return await self._read(lambda tables: tables.questions.sketch(node_id))
-
-    async def queue_length(self) -> int:
-        """How many triggers are not processed, those given up included."""
-        return await self._read(lambda tables: tables.queue.length())
+        return await self.read(lambda tables: tables.questions.of_question(digest, notes))
 
     @overload
     async def submit(self, command: Decay) -> int: ...
@@ -198,7 +148,7 @@ class Learning:
         return faded
 
     async def _some_ids(self, after: str) -> list[str]:
-        return await self._read(lambda tables: tables.nodes.ids(after, SLICE))
+        return await self.read(lambda tables: tables.nodes.ids(after, SLICE))
 
     async def _project_all(self, command: ProjectProvenance) -> ProjectionOutcome:
         """Reconcile slices of notes, then remove what is left of all others."""
@@ -222,7 +172,9 @@ class Learning:
         with honest_outcome("Look at the statistics again before you retry."):
             return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
 
-    async def _read(self, query: Callable[[StatsTables], T]) -> T:
+    async def read(self, query: Callable[[StatsTables], T]) -> T:
+        """What a query of the tables finds."""
+
         def look() -> T:
             with self._store.noticing_damage():
                 return query(self._store.reading)  # looked up here: the first write replaces the tables
@@ -233,10 +185,10 @@ class Learning:
 class Lessons:
     """Pending lessons; reads over the read connection of `coordination.db` raise `DatabaseFailed`."""
 
-    def __init__(self, mailbox: CoordinatorMailbox, rows: TaskRows, reading: Blocking) -> None:
-        self._mailbox = mailbox
-        self._rows = rows
-        self._reading = reading
+    def __init__(self, actors: Actors) -> None:
+        self._mailbox = actors.coordinator.mailbox
+        self._rows = actors.stores.coordination.readable_task_rows()
+        self._reading = actors.coordination_reading
 
     def write_down(self, feedback: ApplyFeedback) -> Lesson:
         """Serialize a lesson for storage with the completion of its task."""
@@ -272,16 +224,15 @@ class Feedback:
 
     def __init__(
         self,
+        actors: Actors,
         learning: Learning,
         knowledge: Knowledge,
-        catalogue: Catalogue,
-        lessons: Lessons,
         prepare: Callable[[ApplyFeedback], Awaitable[ApplyFeedback]],
     ) -> None:
         self._learning = learning
         self._knowledge = knowledge
-        self._catalogue = catalogue
-        self.lessons = lessons
+        self._catalogue = actors.catalogue
+        self.lessons = Lessons(actors)
         #: Adds the question that feedback is about; raises `LithosError` and `DatabaseFailed`.
         self._prepare = prepare
 
@@ -335,7 +286,7 @@ class Feedback:
 
         Raises `LithosError` and `DatabaseFailed`.
         """
-        applied = await self._learning.applied_lessons()
+        applied = await self._learning.read(lambda tables: tables.ledgers.lessons())
         due = await self.lessons.due()  # after: what was applied and is not due will not be repeated
         settled = set(applied) - {feedback.id for feedback in due}
         if settled:
@@ -423,7 +374,7 @@ class Feedback:
             source=ENRICHMENT,
         )
         try:
-            await self._knowledge.patch(patch)
+            await self._knowledge.write(patch)
         except LithosError as failure:
             log.error("note not quarantined", note=note_id, task=task_id, reason=failure.message)
         else:

@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 import attrs
 import trio
 
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable, StaticQuestion
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.actors.actors import Actors
+from lithos.actors.indexing.semantic import SemanticUnavailable, StaticQuestion
+from lithos.catalogue.catalogue import Entry
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, Receipt
 from lithos.core.learning.questions import (
     QUESTION_KEPT,
@@ -27,7 +28,7 @@ from lithos.core.learning.questions import (
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
 from lithos.stores.indexes.embedder import EmbedderIdentity
-from lithos.stores.learning.question_matrix import Evidence, QuestionMatrix
+from lithos.stores.learning.question_matrix import Evidence
 
 T = TypeVar("T")
 
@@ -54,18 +55,11 @@ def tell_question(question: RememberedQuestion | None, *, may_read: bool) -> str
 class QuestionMemory:
     """Queries over the memory of questions; database reads raise `DatabaseFailed`, commands `LithosError`."""
 
-    def __init__(
-        self,
-        learning: Learning,
-        matrix: QuestionMatrix,
-        semantic: SemanticBackend,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-    ) -> None:
+    def __init__(self, actors: Actors, learning: Learning, texts: NoteTexts) -> None:
         self._learning = learning
-        self.matrix = matrix
-        self._semantic = semantic
-        self._catalogue = catalogue
+        self.matrix = actors.stores.stats.remembered
+        self._semantic = actors.semantic
+        self._catalogue = actors.catalogue
         self._texts = texts
         self._loading = trio.Lock()
 

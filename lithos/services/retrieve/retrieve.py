@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.indexing.indexer import Visibility
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.actors.actors import Actors
+from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
 from lithos.core.learning.match import Strength
 from lithos.core.learning.memory import (
@@ -30,9 +30,10 @@ from lithos.core.learning.memory import (
 )
 from lithos.core.learning.ranking import Traits
 from lithos.core.text.snippet import Terms
-from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.candidates import Chosen, Gate, Ranking, Selection
+from lithos.services.retrieve.evidence import EvidencePipeline, WeighingPipeline
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.search import Hit
@@ -47,31 +48,7 @@ RECEIPT_DEADLINE: Final = 5.0
 COLD: Final = 0.5
 
 
-class Recorder(Protocol):
-    """Keeps receipts."""
-
-    async def submit(self, command: RecordRetrieval) -> Mapping[str, NodeStats]:
-        """The statistics before, once it is durable. Raises `LithosError`."""
-        ...
-
-
-class Pipeline(Protocol):
-    """Finds candidates and chooses the best."""
-
-    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
-        """The notes of the answer; `context`: from how many of the best its scouts look further."""
-        ...
-
-
-@frozen(kw_only=True)
-class RetrieveSettings:
-    """The settings of the pipeline itself, without those of scouts and ranking."""
-
-    enabled: bool
-    max_results: int
-    temperature: float
-    #: Pairs retrieved together are counted a moment later: nothing ranks by them.
-    defers_pairs: bool = False
+Pipeline: TypeAlias = EvidencePipeline | WeighingPipeline
 
 
 @frozen(kw_only=True)
@@ -93,6 +70,18 @@ class RetrieveRequest:
     among: frozenset[str] | None = None
     with_quarantined: bool = False
     most: int | None = None
+
+    @property
+    def gate(self) -> Gate:
+        """What the asker may see, and wants to."""
+        return Gate(
+            namespaces=None if self.namespaces is None else frozenset(self.namespaces),
+            task_id=self.task_id,
+            agent_id=self.agent_id,
+            filters=self.filters,
+            among=self.among,
+            shows_quarantined=self.with_quarantined,
+        )
 
 
 @define
@@ -138,22 +127,6 @@ class RetrieveAnswer:
     conflicts: tuple[SurfacedConflict, ...] | None
 
 
-@frozen(kw_only=True)
-class RetrieveParts:
-    """The dependencies of the pipeline."""
-
-    catalogue: Catalogue
-    visibility: Visibility
-    dispatcher: Dispatcher
-    team: Team
-    pipeline: Pipeline
-    ranking: Ranking
-    snippets: Snippets
-    recorder: Recorder
-    metrics: Metrics
-    clock: Callable[[], datetime]
-
-
 def _match(matches: Mapping[int, Strength] | None, entry: Entry) -> Strength | None:
     return None if matches is None else matches.get(entry.serial, "weak")
 
@@ -166,9 +139,27 @@ def make_receipt_id() -> str:
 class Retrieve:
     """The retrieval service."""
 
-    def __init__(self, parts: RetrieveParts, settings: RetrieveSettings) -> None:
-        self._parts = parts
-        self._settings = settings
+    def __init__(
+        self,
+        actors: Actors,
+        team: Team,
+        pipeline: Pipeline,
+        ranking: Ranking,
+        snippets: Snippets,
+        recorder: Learning,
+    ) -> None:
+        self._settings = actors.config.lcma
+        self._max_results = actors.config.search.max_results
+        self._catalogue = actors.catalogue
+        self._visibility = actors.visibility
+        self._dispatcher = Dispatcher(actors.catalogue, actors.metrics)
+        self._team = team
+        self._pipeline = pipeline
+        self._ranking = ranking
+        self._snippets = snippets
+        self._recorder = recorder
+        self._metrics = actors.metrics
+        self._clock = actors.clock
 
     @property
     def is_enabled(self) -> bool:
@@ -181,13 +172,13 @@ class Retrieve:
         Every accepted call leaves a receipt, whether it finds something, fails or is given up.
         """
         async with self.accept(request) as drawing:
-            with self._parts.metrics.timed("lcma_retrieve_duration_seconds"):
+            with self._metrics.timed("lcma_retrieve_duration_seconds"):
                 answer = await self._pursue(drawing)
         known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer.receipt, len(answer.results))
         if known is None:
             answer = attrs.evolve(answer, degraded=True)
-            known = await self._parts.ranking.read_stats([row.hit.entry.note.id for row in answer.results])
+            known = await self._ranking.read_stats([row.hit.entry.note.id for row in answer.results])
         now = drawing.receipt.ts
         results = tuple(self._describe(result, known or {}, now) for result in answer.results)
         return attrs.evolve(answer, results=results)
@@ -199,7 +190,7 @@ class Retrieve:
         Within it call `select`, and `keep` for what is shown. Raises `LcmaDisabled`, `InvalidInput`.
         """
         request = self._check(request)
-        drawing = Drawing(request, self._draft_receipt(request, self._parts.clock()), Report())
+        drawing = Drawing(request, self._draft_receipt(request, self._clock()), Report())
         try:
             yield drawing
         except BaseException:
@@ -211,12 +202,12 @@ class Retrieve:
 
     async def select(self, drawing: Drawing) -> Drawn:
         """The notes of an accepted request, best first, all of which pass the gate now."""
-        request, report, parts = drawing.request, drawing.report, self._parts
-        await parts.visibility.reach()
+        request, report = drawing.request, drawing.report
+        await self._visibility.reach()
         ask = await self._ask(request, drawing.receipt.ts)
-        selection = await parts.pipeline.select(ask, request.max_context_nodes or request.limit, report)
+        selection = await self._pipeline.select(ask, request.max_context_nodes or request.limit, report)
         ask = attrs.evolve(ask, seeds=selection.seeds)
-        get = parts.catalogue.get
+        get = self._catalogue.get
         pairs = [(note, get(note.id)) for note in selection.notes]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
         return Drawn(ask, selection, present)
@@ -240,7 +231,7 @@ class Retrieve:
         if result.traits is not None:
             return result
         note = result.hit.entry.note
-        traits = self._parts.ranking.traits(note.note_type, known.get(note.id), now)
+        traits = self._ranking.traits(note.note_type, known.get(note.id), now)
         return attrs.evolve(result, traits=traits)
 
     def _check(self, request: RetrieveRequest) -> RetrieveRequest:
@@ -250,7 +241,7 @@ class Retrieve:
         context = request.max_context_nodes
         if context is not None and context < 1:
             raise InvalidInput(f"max_context_nodes must be at least 1, not {context}.")
-        most = self._settings.max_results if request.most is None else request.most
+        most = self._max_results if request.most is None else request.most
         return attrs.evolve(request, limit=max(1, min(request.limit, most)))
 
     def _draft_receipt(self, request: RetrieveRequest, now: datetime) -> Receipt:
@@ -261,7 +252,7 @@ class Retrieve:
             limit=request.limit,
             namespace_filter=request.namespaces,
             surface_conflicts=request.surface_conflicts,
-            temperature=self._settings.temperature,
+            temperature=self._settings.temperature_default,
             agent_id=request.agent_id,
             task_id=request.task_id,
         )
@@ -289,22 +280,15 @@ class Retrieve:
         )
 
     async def _ask(self, request: RetrieveRequest, now: datetime) -> Ask:
-        gate = Gate(
-            namespaces=None if request.namespaces is None else frozenset(request.namespaces),
-            task_id=request.task_id,
-            agent_id=request.agent_id,
-            filters=request.filters,
-            among=request.among,
-            shows_quarantined=request.with_quarantined,
-        )
-        admitted = await gate.admit(self._parts.catalogue) if gate.is_narrow else None
+        gate = request.gate
+        admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
         return Ask(query=request.query, limit=request.limit, gate=gate, now=now, admitted=admitted)
 
     async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
         if not ask.seeds:
             return ()
-        find = self._parts.team.find_contradictions
-        found = await self._parts.dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
+        find = self._team.find_contradictions
+        found = await self._dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
         return tuple(found or ())
 
     async def _present(self, drawn: Drawn) -> tuple[Result, ...]:
@@ -312,7 +296,7 @@ class Retrieve:
         ask, selection, present = drawn.ask, drawn.selection, drawn.notes
         entries = [entry for _, entry in present]
         terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
-        snippets = await self._parts.snippets.cut(entries, terms, selection.chunks)
+        snippets = await self._snippets.cut(entries, terms, selection.chunks)
         return tuple(
             Result(
                 hit=Hit(entry, note.score, snippet, match=_match(selection.matches, entry)),
@@ -330,16 +314,16 @@ class Retrieve:
         Also when the caller has gone: the receipt tells what was done.
         """
         namespaces = {entry.note.id: entry.namespace for entry in entries}
-        command = RecordRetrieval(receipt, namespaces, self._settings.defers_pairs)
+        command = RecordRetrieval(receipt, namespaces, self._settings.ranking == "evidence")
         try:
             with trio.fail_after(RECEIPT_DEADLINE, shield=True):
-                return await self._parts.recorder.submit(command)
+                return await self._recorder.submit(command)
         except (LithosError, trio.TooSlowError) as failure:
             log.warning("retrieval not recorded", receipt=receipt.id, reason=repr(failure))
             return None
 
     def _count(self, receipt: Receipt, shown: int) -> None:
-        metrics = self._parts.metrics
+        metrics = self._metrics
         metrics.observe("lcma_retrieve_candidates", receipt.candidates_considered)
         metrics.observe("lcma_retrieve_final_nodes", shown)
         if receipt.temperature >= COLD:

@@ -21,8 +21,7 @@ from lithos.core.learning.memory import SurfacedConflict
 from lithos.core.learning.ranking import Candidate
 from lithos.core.notes.paths import host_of, slug_of
 from lithos.core.text.query import plain_words
-from lithos.services.retrieve.scout_relations import RelationScouts
-from lithos.services.retrieve.scouts import CHEAP_SLICE, Ask, Scout
+from lithos.services.retrieve.scouts import CHEAP_SLICE, Ask, RelationScouts, Scout
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext import FulltextIndex
 
@@ -58,10 +57,6 @@ class SearchScouts:
         self._fulltext = fulltext
         self._semantic = semantic
         self._threshold = threshold
-
-    def scouts(self) -> tuple[Scout, ...]:
-        """In table order."""
-        return Scout("vector", self.find_by_meaning), Scout("lexical", self.find_by_words)
 
     async def find_by_meaning(self, ask: Ask) -> Sequence[Candidate]:
         """The nearest `limit` notes that pass, of 3 x `limit` or as many as it takes.
@@ -141,24 +136,8 @@ class NameScouts:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
 
-    def exact_alias(self) -> Scout:
-        """The note the query names: as a wiki-link would, by the beginning of its id, by its slug."""
-        return Scout("exact_alias", self.find_by_name)
-
-    def tags_recency(self) -> Scout:
-        """With tags or a path prefix: the newest notes that have them."""
-        return Scout("tags_recency", self.find_newest, _has_tags_or_path)
-
-    def freshness(self) -> Scout:
-        """When the query asks for fresh knowledge: notes that expire."""
-        return Scout("freshness", self.find_expiring, _asks_for_fresh)
-
-    def source_url(self) -> Scout:
-        """Notes from the web sites that seeds are from."""
-        return Scout("source_url", self.find_of_same_host)
-
     async def find_by_name(self, ask: Ask) -> Sequence[Candidate]:
-        """Score 1.0 each; nothing for a blank query."""
+        """The note the query names as a wiki-link would, by its slug or the beginning of its id: 1.0."""
         name = ask.words.strip()
         if not name:
             return ()
@@ -180,7 +159,7 @@ class NameScouts:
         return found
 
     async def find_newest(self, ask: Ask) -> Sequence[Candidate]:
-        """At most 3 x `limit`, scored 1, 1/2, 1/3 …; among equally new ones the id decides."""
+        """The newest notes with the tags or path, at most 3 x `limit`: 1, 1/2, 1/3 …, among equals by id."""
         admitted = ask.admitted or ()
         newest = nsmallest(
             GENEROSITY * ask.limit,
@@ -193,7 +172,7 @@ class NameScouts:
         ]
 
     async def find_expiring(self, ask: Ask) -> Sequence[Candidate]:
-        """1.0 for stale notes, 0.5 for others with an expiry."""
+        """Notes that expire: 1.0 for stale ones, 0.5 for others."""
         found: list[Candidate] = []
         async for some in slices(self._catalogue.facets.expiring(), CHEAP_SLICE):
             found += [
@@ -205,7 +184,7 @@ class NameScouts:
         return found
 
     async def find_of_same_host(self, ask: Ask) -> Sequence[Candidate]:
-        """1.0 for every note whose source has the host of a seed's source."""
+        """1.0 for every note whose source is on the web site of a seed's source."""
         found: list[Candidate] = []
         for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
             reason = f"comes from {host} as well"
@@ -235,17 +214,18 @@ def make_team(searches: SearchScouts, names: NameScouts, relations: RelationScou
     """All scouts, by phase."""
     return Team(
         first=(
-            *searches.scouts(),
-            names.exact_alias(),
-            names.tags_recency(),
-            names.freshness(),
-            relations.task_context(),
+            Scout("vector", searches.find_by_meaning),
+            Scout("lexical", searches.find_by_words),
+            Scout("exact_alias", names.find_by_name),
+            Scout("tags_recency", names.find_newest, _has_tags_or_path),
+            Scout("freshness", names.find_expiring, _asks_for_fresh),
+            Scout("task_context", relations.find_of_task, lambda ask: ask.gate.task_id is not None),
         ),
         second=(
-            relations.provenance(),
-            relations.graph(),
-            relations.coactivation(),
-            names.source_url(),
+            Scout("provenance", relations.find_sources),
+            Scout("graph", relations.find_neighbours),
+            Scout("coactivation", relations.find_companions),
+            Scout("source_url", names.find_of_same_host),
         ),
         find_contradictions=relations.find_contradictions,
     )

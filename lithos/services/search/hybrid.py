@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Final, Literal
+from typing import Final
 
 from attrs import field, frozen
 
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.config.sections import SearchConfig
 from lithos.core.errors import SearchBackendFailed
 from lithos.core.learning.lead import Covered
 from lithos.core.learning.match import (
@@ -63,20 +63,6 @@ LONGEST_QUERY: Final = 4_000
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
 
 
-@frozen
-class SearchSettings:
-    """Section `search` of the configuration; `cache_confidence` None is that of the tier."""
-
-    threshold: float
-    cache_confidence: float | None
-    max_results: int
-    fusion: Literal["blend", "rrf"]
-    #: None: by the tier that answers.
-    semantic_weight: float | None
-    lead_weight: float
-    sizes: ChunkSizes
-
-
 @frozen(kw_only=True)
 class HybridRanking:
     """A ranking: notes (serial, score) best first, iterable once; `lexical` are the full-text matches.
@@ -109,7 +95,7 @@ class Hybrid:
     """Ranks notes by words and meaning."""
 
     def __init__(
-        self, nearest: Nearest, semantic: SemanticBackend, fulltext: FulltextIndex, settings: SearchSettings
+        self, nearest: Nearest, semantic: SemanticBackend, fulltext: FulltextIndex, settings: SearchConfig
     ) -> None:
         self._nearest = nearest
         self._semantic = semantic

@@ -5,19 +5,17 @@ Also the candidates of a cache lookup with the probability that they answer (sec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 
 import attrs
 from attrs import field, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.actors.actors import Actors
+from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.actors.opening import wait_telling
+from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
 from lithos.core.principals import UNKNOWN_AGENT
@@ -25,7 +23,6 @@ from lithos.core.tasks.model import SEARCH_RESULT, AuditRow
 from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import NoteTexts, Snippets
-from lithos.services.progress import wait_telling
 from lithos.services.search.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
 from lithos.services.search.graph_search import Centrality, GraphSearch, Nearest
 from lithos.services.search.hybrid import (
@@ -35,12 +32,10 @@ from lithos.services.search.hybrid import (
     NOTHING_RANKED,
     Hybrid,
     HybridRanking,
-    SearchSettings,
     backend_failure,
 )
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
-from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_query import Filters
 
 MODES = ("hybrid", "fulltext", "semantic", "graph")
@@ -100,11 +95,10 @@ class SearchAnswer:
 
 @frozen
 class _Ranked:
-    """A ranking: notes by descending score, iterable once; `lexical` are the full-text matches."""
+    """A ranking: notes by descending score, iterable once."""
 
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
-    lexical: Collection[int]
     terms: Terms = Terms()
     failed: tuple[str, ...] = ()
     message: str = ""
@@ -113,36 +107,25 @@ class _Ranked:
 
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
-_NOTHING = _Ranked((), (), frozenset())
+_NOTHING = _Ranked((), ())
 
 
 class Search:
     """The search service: queries the indexes, ranks, cuts snippets; writes nothing but the access log."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-        fulltext: FulltextIndex,
-        semantic: SemanticBackend,
-        visibility: Visibility,
-        coordinator: Coordinator,
-        settings: SearchSettings,
-        clock: Callable[[], datetime],
-        reading: Blocking,
-    ) -> None:
-        self._catalogue = catalogue
-        self._snippets = Snippets(texts, settings.sizes)
-        self._fulltext = fulltext
-        self._semantic = semantic
-        self._nearest = Nearest(catalogue, semantic)
-        self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings)
-        self._graph_search = GraphSearch(catalogue, self._nearest, reading)
+    def __init__(self, actors: Actors, texts: NoteTexts) -> None:
+        self._catalogue = catalogue = actors.catalogue
+        self._snippets = Snippets(texts, actors.sizes)
+        self._semantic = actors.semantic
+        self._nearest = Nearest(catalogue, actors.semantic)
+        self._fulltext = fulltext = actors.stores.fulltext
+        self.hybrid = Hybrid(self._nearest, actors.semantic, fulltext, actors.config.search)
+        self._graph_search = GraphSearch(catalogue, self._nearest, actors.reading)
         self._explainer = Explainer(fulltext, self.hybrid)
-        self._visibility = visibility
-        self._coordinator = coordinator
-        self._settings = settings
-        self._clock = clock
+        self._visibility = actors.visibility
+        self._coordinator = actors.coordinator
+        self._settings = actors.config.search
+        self._clock = actors.clock
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
         """The best matches of one search. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""
@@ -181,7 +164,7 @@ class Search:
         threshold = self._threshold(request.threshold)
         limit = max(1, min(request.limit, self._settings.max_results))
         await self._visibility.reach()
-        ranking = await self._explained_ranking(request, limit, threshold)
+        ranking = await self._rank_pages(request, limit, threshold)
         terms = ranking.terms
         told = self._explainer.tell_hybrid(request.query, request.filters, ranking, wanted)
         if request.mode == "graph":
@@ -207,8 +190,8 @@ class Search:
             told = meaning_alone(told)
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
 
-    async def _explained_ranking(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
-        """The hybrid ranking with legs of the size that `search` gives them."""
+    async def _rank_pages(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
+        """The hybrid ranking of which pages are shown, as far as it goes: other legs score otherwise."""
         if not request.query.strip():
             return NOTHING_RANKED
         last = request.offset + limit
@@ -230,7 +213,7 @@ class Search:
     @property
     def threshold(self) -> float:
         """The configured least similarity of a semantic match."""
-        return self._settings.threshold
+        return self._settings.semantic_threshold
 
     async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
         """Every note that a hybrid search with legs of `wanted` notes finds, best first.
@@ -239,7 +222,7 @@ class Search:
         """
         if not query.strip():
             return NOTHING_RANKED
-        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.threshold)
+        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.semantic_threshold)
 
     async def match_text(self, query: str, filters: Filters) -> tuple[list[Entry], str]:
         """Every note that a full-text query matches, best first; why none can, when it does not parse.
@@ -266,7 +249,9 @@ class Search:
             return []
         await self._visibility.reach()
         await self._wait_for_meaning()
-        ranking = await self.hybrid.rank(query, Filters(tags=tags), CANDIDATES, self._settings.threshold)
+        ranking = await self.hybrid.rank(
+            query, Filters(tags=tags), CANDIDATES, self._settings.semantic_threshold
+        )
         if ranking.failed:
             raise backend_failure(ranking.message)
         confidence = self.hybrid.confidence(ranking)
@@ -279,7 +264,7 @@ class Search:
 
     def _threshold(self, given: float | None) -> float:
         if given is None:
-            return self._settings.threshold
+            return self._settings.semantic_threshold
         if not 0 <= given <= 1:
             raise InvalidInput(f"threshold must be between 0 and 1, not {given}.")
         return given
@@ -287,13 +272,13 @@ class Search:
     def _rank_fulltext(self, request: SearchRequest, limit: int) -> _Ranked:
         node, message = _parse(request.query)
         if node is None:
-            return _Ranked((), (), frozenset(), message=message)
+            return _Ranked((), (), message=message)
         try:
             found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
         except IndexFailed as failure:
             raise backend_failure(str(failure)) from failure
         terms, matches = self.hybrid.judge_words(words_of(node), found)
-        return _Ranked(found, (), dict(found), terms, matches=matches)
+        return _Ranked(found, (), terms, matches=matches)
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         await self._wait_for_meaning()
@@ -306,7 +291,7 @@ class Search:
             except (SemanticUnavailable, IndexFailed) as failure:
                 raise backend_failure(str(failure)) from failure
         scores = list(map(_serial_and_similarity, found))
-        return _Ranked(scores, found, frozenset(), judged.terms, matches=self.strengths(judged))
+        return _Ranked(scores, found, judged.terms, matches=self.strengths(judged))
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
         """The hybrid ranking, which tells how well a note answers, whatever mode found it."""
@@ -326,18 +311,10 @@ class Search:
             raise backend_failure(str(failure)) from failure
 
     async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
-        # Pages of one ranking, as far as it goes: legs of another size have other scores.
-        last = request.offset + limit
-        wanted = limit if last <= LEG_NOTES else last
-        ranking = await self.hybrid.rank(request.query, request.filters, wanted, threshold)
+        ranking = await self._rank_pages(request, limit, threshold)
+        matches = self.strengths(ranking)
         return _Ranked(
-            ranking.scores,
-            ranking.chunks,
-            ranking.lexical,
-            ranking.terms,
-            ranking.failed,
-            ranking.message,
-            self.strengths(ranking),
+            ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches
         )
 
     def strengths(self, ranking: HybridRanking) -> Mapping[int, Strength] | None:
@@ -358,12 +335,11 @@ class Search:
             request.query, seeds, request.graph_depth, request.filters, threshold
         )
         terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
-        found = frozenset(serial for serial, _ in scores)
         matches, chunks = start.matches, start.chunks
         if request.seed_ids and scores:
             judged = await self._judge(request.query, request.filters, threshold)
             matches, chunks = self.strengths(judged), judged.chunks
-        return _Ranked(scores, chunks, found, terms, start.failed, start.message, matches)
+        return _Ranked(scores, chunks, terms, start.failed, start.message, matches)
 
     def _ids(self, scores: Iterable[tuple[int, float]]) -> Iterator[str]:
         """The notes of a ranking that still exist."""

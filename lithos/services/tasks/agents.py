@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 
@@ -16,7 +16,7 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import CoordinatorMailbox, Flush, MoveCursor, RegisterAgent
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
 from lithos.core.tasks.model import Agent
 from lithos.stores.coordination.store import CoordinationStore
@@ -87,13 +87,7 @@ def audit_record(row: tuple[int | str, ...]) -> Mapping[str, Any]:
     return dict(zip(("id", "agent_id", "doc_id", "operation", "timestamp"), row, strict=True))
 
 
-class Titles(Protocol):
-    """Notes by id; the catalogue."""
-
-    def get(self, note_id: str) -> Entry | None: ...
-
-
-def with_titles(entries: Iterable[Mapping[str, Any]], notes: Titles) -> list[Mapping[str, Any]]:
+def with_titles(entries: Iterable[Mapping[str, Any]], notes: Catalogue) -> list[Mapping[str, Any]]:
     """The entries with the `title` of each note; None for a note that is gone."""
     titled: list[Mapping[str, Any]] = []
     for entry in entries:

@@ -6,17 +6,16 @@ shown are read whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.actors import Actors
 from lithos.core.tasks.graph import Blocker, is_satisfied
 from lithos.core.tasks.model import WAITS_ON_GATE, Task
-from lithos.stores.coordination.board_rows import BoardRows, HeldClaim, LightTask
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.coordination.board_rows import HeldClaim, LightTask
 
 READY: Final = "ready"
 BLOCKED: Final = "blocked"
@@ -77,13 +76,11 @@ class Column:
 class Board:
     """Reads columns of the board, each time as of one moment."""
 
-    def __init__(
-        self, tasks: TaskRows, rows: BoardRows, reading: Blocking, clock: Callable[[], datetime]
-    ) -> None:
-        self._tasks = tasks
-        self._rows = rows
-        self._reading = reading
-        self._clock = clock
+    def __init__(self, actors: Actors) -> None:
+        self._tasks = actors.stores.coordination.readable_task_rows()
+        self._rows = actors.stores.coordination.board_rows()
+        self._reading = actors.coordination_reading
+        self._clock = actors.clock
 
     async def columns(
         self, wanted: BoardFilter, limit: int, *, only: str | None = None, offset: int = 0

@@ -11,8 +11,7 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.actors import Actors
 from lithos.actors.coordinating.messages import Flush
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
@@ -23,7 +22,6 @@ from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim
 from lithos.services.retrieve.feedback import Feedback
 from lithos.stores.coordination.impact_rows import Reader, RestingTask
 from lithos.stores.coordination.ready_rows import WaitingCounts
-from lithos.stores.coordination.tasks import TaskRows
 
 T = TypeVar("T")
 
@@ -112,18 +110,12 @@ class Page:
 class Coordination:
     """The use cases around tasks."""
 
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        rows: TaskRows,
-        reading: Blocking,
-        clock: Callable[[], datetime],
-        feedback: Feedback | None = None,
-    ) -> None:
-        self._coordinator = coordinator
+    def __init__(self, actors: Actors, feedback: Feedback | None) -> None:
+        rows = actors.stores.coordination.readable_task_rows()
+        self._coordinator = actors.coordinator
         self._rows = rows
-        self._reading = reading
-        self._clock = clock
+        self._reading = actors.coordination_reading
+        self._clock = actors.clock
         self._waiting = WaitingCounts(rows.ready)
         #: None when nothing is learned.
         self._feedback = feedback

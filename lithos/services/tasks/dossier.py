@@ -5,13 +5,13 @@ Trees of tasks are bounded in depth and in size; a task that stands in one alrea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from attrs import field, frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.actors import Actors
 from lithos.core.errors import TaskNotFound
 from lithos.core.tasks.graph import Blocker, is_satisfied
 from lithos.core.tasks.model import (
@@ -22,7 +22,7 @@ from lithos.core.tasks.model import (
     Finding,
     Task,
 )
-from lithos.stores.coordination.board_rows import BoardRows, HeldClaim, Told
+from lithos.stores.coordination.board_rows import HeldClaim, Told
 from lithos.stores.coordination.tasks import TaskRows
 
 #: Levels of a tree of tasks, and tasks in it.
@@ -82,13 +82,11 @@ class Effects:
 class Dossiers:
     """Reads single tasks."""
 
-    def __init__(
-        self, tasks: TaskRows, rows: BoardRows, reading: Blocking, clock: Callable[[], datetime]
-    ) -> None:
-        self._tasks = tasks
-        self._rows = rows
-        self._reading = reading
-        self._clock = clock
+    def __init__(self, actors: Actors) -> None:
+        self._tasks = actors.stores.coordination.readable_task_rows()
+        self._rows = actors.stores.coordination.board_rows()
+        self._reading = actors.coordination_reading
+        self._clock = actors.clock
 
     async def read(self, task_id: str) -> Dossier:
         """A task with all that belongs to it. Raises `TaskNotFound`."""

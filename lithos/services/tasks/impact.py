@@ -13,11 +13,10 @@ from typing import Final
 import trio
 from attrs import frozen
 
+from lithos.actors.actors import Actors
 from lithos.actors.blocking import SLICE, slices
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.writing.messages import PatchNote
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.lineage import Lineage
+from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound, NoteNotFound
 from lithos.core.limits import cut_name
 from lithos.core.tasks.commands import Dependent, OpenReverification, Reverification
@@ -55,19 +54,12 @@ class Affected:
 class Impact:
     """The use cases of `lithos_impact`; all raise `DocNotFound`."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        lineage: Lineage,
-        knowledge: Knowledge,
-        coordination: Coordination,
-        coordinator: Coordinator,
-    ) -> None:
-        self._catalogue = catalogue
-        self._lineage = lineage
+    def __init__(self, actors: Actors, knowledge: Knowledge, coordination: Coordination) -> None:
+        self._catalogue = actors.catalogue
+        self._lineage = actors.lineage
         self._knowledge = knowledge
         self._coordination = coordination
-        self._coordinator = coordinator
+        self._coordinator = actors.coordinator
 
     async def preview(self, note_id: str) -> Affected:
         """Look, and change nothing."""
@@ -105,7 +97,7 @@ class Impact:
 
     async def _patch(self, request: PatchNote) -> None:
         try:
-            await self._knowledge.patch(request)
+            await self._knowledge.write(request)
         except NoteNotFound:
             raise _no_such_note(request.id) from None
 

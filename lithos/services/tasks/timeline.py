@@ -6,14 +6,14 @@ page ends at the oldest of its rows, so that no entry is missing between two tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.actors.actors import Actors
 from lithos.core.errors import HistoryDisabled
 from lithos.core.history.versions import VersionRow
 from lithos.core.tasks.model import READ
@@ -21,7 +21,7 @@ from lithos.core.times import parse_time
 from lithos.services.notes.history import NoteHistory
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.agents import AccessLog
-from lithos.stores.coordination.board_rows import BoardRows, Told
+from lithos.stores.coordination.board_rows import Told
 from lithos.stores.learning.receipts import ReceiptSummary
 
 READS: Final = "read"
@@ -85,20 +85,14 @@ class Timelines:
     """Reads what agents did."""
 
     def __init__(
-        self,
-        rows: BoardRows,
-        reading: Blocking,
-        access_log: AccessLog,
-        history: NoteHistory,
-        learning: Learning,
-        clock: Callable[[], datetime],
+        self, actors: Actors, access_log: AccessLog, history: NoteHistory, learning: Learning
     ) -> None:
-        self._rows = rows
-        self._reading = reading
+        self._rows = actors.stores.coordination.board_rows()
+        self._reading = actors.coordination_reading
         self._access_log = access_log
         self._history = history
         self._learning = learning
-        self._clock = clock
+        self._clock = actors.clock
 
     async def activity(self, since: datetime) -> Mapping[str, Mapping[str, int]]:
         """How many reads (`read`), found notes (`search_result`) and changes (`write`) by agent."""
@@ -160,7 +154,7 @@ class Timelines:
         return _Source(reads, horizon), _Source(searches, horizon)
 
     async def _receipts(self, agent: str, until: datetime) -> _Source:
-        rows = await self._learning.receipts_of_agent(agent, until, MOST_ROWS)
+        rows = await self._learning.read(lambda tables: tables.receipts.of_agent(agent, until, MOST_ROWS))
         return _Source(
             [TimelineEntry(at=row.ts, kind=SEARCHES, receipt=row, count=row.results) for row in rows],
             rows[-1].ts if len(rows) == MOST_ROWS else None,

@@ -1,14 +1,16 @@
-"""Checks of the data directory: the disk, databases, layout and clock. They change nothing."""
+"""Checks of the data directory: disk, databases, layout, clock, tokens, signs of upstream. Read only."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, fail, name_some, ok, warn
 from lithos.core.times import format_time, from_nanoseconds
 from lithos.stores.migrations import CURRENT
@@ -20,7 +22,141 @@ from lithos.stores.probes import (
     read_layout_version,
     try_folder,
 )
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.stores.tokens import LOCK, TOKENS, TokensUnreadable, read_tokens
+from lithos.stores.upstream.unknown import unknown_columns
+
+#: Files and folders that this server never makes, from the data directory on.
+_SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
+#: What is counted: a database, its tables, and their names for people.
+_COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "coordination.db": {
+        "agents": "agents",
+        "tasks": "tasks",
+        "claims": "claims",
+        "findings": "findings",
+        "task_edges": "task edges",
+        "access_log": "accesses",
+    },
+    "edges.db": {"edges": "edges between notes"},
+    "stats.db": {"node_stats": "notes with salience", "receipts": "receipts"},
+}
+#: Unknown tables and columns that are named.
+_NAMED: Final = 20
+PAGE: Final = "docs/from-upstream.md"
+
+
+def find_upstream(data: Path) -> tuple[str, ...]:
+    """The signs that another Lithos made this directory; none for one of our own. Blocks."""
+    signs = [name for name in _SIGNS if (data / name).exists()]
+    try:
+        lines = (data / "config.yaml").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    keys = {line.strip().partition(":")[0] for line in lines}
+    return (*signs, *(old for old in OLDER_NAMES if old.rpartition(".")[2] in keys))
+
+
+def check_upstream(data: Path, *, is_live: bool, outcomes: str) -> Iterator[Finding]:
+    """What was found, what carries over, and what clients need; nothing where there is no sign. Blocks.
+
+    `outcomes` is `server.write_outcomes`.
+    """
+    signs = find_upstream(data)
+    if not signs:
+        return
+    private = data / ".lithos"
+    if (data / "coordination.db").is_file() and (private / "coordination.db").is_file():
+        yield warn(
+            "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
+            "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
+        )
+    counts, unknown = _look_into(data, is_live=is_live)
+    found = f" Found: {', '.join(counts)}." if counts else ""
+    if unknown:
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        found += f" Not known here, and left as they are: {', '.join(unknown[:_NAMED])}{more}."
+    yield ok(
+        f"Upstream Lithos used this directory ({', '.join(signs)}). It is served as it is: nothing of it is "
+        f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
+        "graph.pickle) are not read and not deleted."
+    )
+    if outcomes == "envelope":
+        yield ok(
+            "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
+            f"to status for them ({PAGE}); see what carries over from upstream there."
+        )
+
+
+def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
+    """The rows that are counted, and the tables and columns that this server does not know."""
+    told: list[str] = []
+    unknown: list[str] = []
+    for name, tables in _COUNTED.items():
+        inside = data / ".lithos" / name
+        path = inside if inside.exists() else data / name
+        try:
+            with snapshot(path, is_live=is_live and path == inside) as connection:
+                if connection is not None:
+                    told += _rows(connection, tables)
+                    unknown += unknown_columns(name, connection)
+        except (CorruptDatabase, DatabaseFailed, OSError):
+            continue  # the check of the databases says so
+    return told, unknown
+
+
+def _rows(connection: Any, tables: Mapping[str, str]) -> Iterator[str]:
+    known = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
+    for table, name in tables.items():
+        if table in known:
+            ((count,),) = connection.execute(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - our names
+            if count:
+                yield f"{count} {name}"
+
+
+def are_asked_for(private: Path) -> bool:
+    """Whether a server here lets nobody in without a token; also where the tokens cannot be read."""
+    try:
+        return read_tokens(private) is not None
+    except TokensUnreadable:
+        return True
+
+
+def check_tokens(private: Path, now: datetime) -> Iterator[Finding]:
+    """Whether they can be read, by nobody else, and which have expired."""
+    try:
+        tokens = read_tokens(private)
+    except TokensUnreadable as trouble:
+        yield fail(
+            f"Named tokens are refused, and nobody else gets in: {private / TOKENS} {trouble.why}.",
+            "Put back a copy of it, or move it away and create the tokens anew (lithos token create).",
+        )
+        return
+    if tokens is None:
+        yield ok("No named tokens are defined.")
+        return
+    for name in (TOKENS, LOCK):
+        mode = stat.S_IMODE((private / name).stat().st_mode) if (private / name).exists() else 0
+        if mode & 0o077:
+            yield warn(
+                f"{private / name} has mode {mode:04o}: others may read or change who gets in.",
+                f"Close it: chmod 600 {private / name}",
+            )
+    expired = [token.name for token in tokens if token.has_expired(now)]
+    if expired:
+        more = f" and {len(expired) - 5} more" if len(expired) > 5 else ""
+        yield warn(
+            f"Expired tokens: {', '.join(expired[:5])}{more}.",
+            "Whoever has them is refused; revoke them (lithos token revoke), and create new ones if needed.",
+        )
+    if not tokens:
+        yield warn(
+            "No named token is left, and the server stays closed to all but its owner's commands.",
+            "Create one (lithos token create), or open it to everyone who can reach it: lithos token off",
+        )
+    admins = sum(token.rights == "admin" for token in tokens)
+    yield ok(f"Named tokens: {len(tokens)}, {admins} of them for administration.")
+
 
 _MIB: Final = 1024 * 1024
 #: Below these a write may fail at any moment.

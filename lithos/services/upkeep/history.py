@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.core.history.retention import MOST_VERSIONS, VersionLimits, before, surplus_versions
+from lithos.core.history.versions import MOST_VERSIONS, VersionLimits, before, surplus_versions
 from lithos.stores.history.store import HistoryFailed, HistoryStore
 from lithos.telemetry import get_logger
 

@@ -10,13 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import trio
-from attrs import frozen
 
+from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.ports import FulltextPort
-from lithos.actors.indexing.semantic import SemanticBackend
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_graph import NoteGraph
 from lithos.core.findings import FAILURE_CODES, GRAPH, INDICES, PROVENANCE, Action, Failure, ScopeResult
 from lithos.services.enrich.projection import IncompleteScan, Projection
@@ -33,15 +30,15 @@ from lithos.stores.indexes.linkgraph import Remembered
 PATIENCE: Final = 5.0
 
 
-@frozen(kw_only=True)
 class LiveCheck:
     """Compares the derived state of a running server with its notes."""
 
-    catalogue: Catalogue
-    visibility: Visibility
-    fulltext: FulltextPort
-    semantic: SemanticBackend
-    projection: Projection
+    def __init__(self, actors: Actors, projection: Projection) -> None:
+        self.catalogue = actors.catalogue
+        self.visibility = actors.visibility
+        self.fulltext = actors.fulltext_port
+        self.semantic = actors.semantic
+        self.projection = projection
 
     async def run(self, scopes: Sequence[str]) -> list[ScopeResult]:
         """A result for each scope, as of a dry run; a failing one does not stop the others."""

@@ -1,4 +1,7 @@
-"""Recalibration: raises salience below the floor, in an unowned data directory (docs/spec/memory.md §2)."""
+"""What commands do to `stats.db`: they raise salience to the floor, list and forget remembered questions.
+
+Specified in docs/spec/memory.md §2 and §8.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,42 @@ from typing import Any
 
 from attrs import frozen
 
+from lithos.core.learning.questions import QuestionFilter, RememberedQuestion
 from lithos.core.learning.salience import lift
+from lithos.stores.learning.questions import QuestionRows
 from lithos.stores.learning.stats import NodeRows, StatsStore
 from lithos.stores.sqlite import snapshot
+
+_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name='question_memory'"
+
+
+def count_questions(path: Path, wanted: QuestionFilter, *, is_live: bool) -> int:
+    """How many entries of `stats.db` these are; changes nothing. Blocks."""
+    with snapshot(path, is_live=is_live) as connection:
+        if connection is None or not connection.execute(_HAS_TABLE).fetchall():
+            return 0  # a file from before
+        return QuestionRows(connection).count(wanted)
+
+
+def list_questions(path: Path, most: int, *, is_live: bool) -> list[RememberedQuestion]:
+    """The newest entries of `stats.db`; changes nothing. Blocks."""
+    with snapshot(path, is_live=is_live) as connection:
+        if connection is None or not connection.execute(_HAS_TABLE).fetchall():
+            return []
+        return QuestionRows(connection).newest(most)
+
+
+def forget_stored_questions(path: Path, wanted: QuestionFilter, now: datetime) -> int:
+    """Drop these entries; how many. The caller owns the data directory. Blocks."""
+    if not path.exists():
+        return 0
+    store = StatsStore.open(path, now)
+    try:
+        with store.transaction():
+            return store.writing.questions.forget(wanted)
+    finally:
+        store.close()
+
 
 #: Tenths from 0 to 1; the last one includes 1.
 BUCKETS = 10

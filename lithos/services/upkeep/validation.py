@@ -29,8 +29,7 @@ from lithos.core.findings import (
     plan_amendments,
 )
 from lithos.core.notes.document import amend_document, given_keys, parse_document
-from lithos.core.notes.file_names import FileNames
-from lithos.core.notes.links import scan_targets
+from lithos.core.notes.links import FileNames, scan_targets
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import Place, VanishRule

@@ -1,4 +1,4 @@
-"""Reading `history.db`: what services ask for (`VersionReader`), and what upkeep does.
+"""Reading `history.db`: what services ask for, and what upkeep does.
 
 Any number of threads read, one at a time, each in a transaction of its own.
 """
@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from lithos.core.history.retention import KeptVersion
-from lithos.core.history.versions import VersionRow
+from lithos.core.history.versions import KeptVersion, VersionRow
 from lithos.core.plan import Place
 from lithos.stores.database import SET_ASIDE, Keeper, Layout, LearningDatabase
 from lithos.stores.history.contents import Contents, DamagedContent
@@ -37,7 +36,7 @@ T = TypeVar("T")
 
 
 class HistoryReading(LearningDatabase):
-    """Implements `core.history.versions.VersionReader`. Every method raises `HistoryFailed`."""
+    """Reads version rows and the bytes they stand for. Every method blocks, and raises `HistoryFailed`."""
 
     layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE, has_references=True)
     log = get_logger("lithos.history")
@@ -50,7 +49,7 @@ class HistoryReading(LearningDatabase):
         with self._reading:
             super()._put_back(keeper)
 
-    # -- reading (VersionReader) ---------------------------------------------------------------
+    # -- reading, for services -------------------------------------------------------------------
 
     def row(self, note_id: str, version: int) -> VersionRow | None:
         """One version, or None when it is unknown or was pruned."""

@@ -15,8 +15,7 @@ from typing import Any, Final, Self
 import apsw
 import attrs
 
-from lithos.core.history.changes import BODY, PATH, have_same_body
-from lithos.core.history.versions import RENAMED
+from lithos.core.history.versions import BODY, PATH, RENAMED, have_same_body
 from lithos.stores.database import SET_ASIDE
 from lithos.stores.history.contents import Contents
 from lithos.stores.history.reading import HistoryReading

@@ -17,68 +17,27 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import attrs
-from attrs import define, field, frozen
+from attrs import define, field
 
 import lithos.tools
 from lithos.tools.contract.arguments import ArgumentReader, ToolSpec
 from lithos.tools.contract.fitting import UNPAGED, Paged
 
 if TYPE_CHECKING:
-    from lithos.catalogue.catalogue import Catalogue
-    from lithos.services.context.context import Context
-    from lithos.services.notes.edges import Edges
-    from lithos.services.notes.history import NoteHistory
-    from lithos.services.notes.knowledge import Knowledge
-    from lithos.services.notes.moving import Moving
-    from lithos.services.notes.relations import Graph
-    from lithos.services.notes.restoring import Restoring
-    from lithos.services.retrieve.feedback import Learning
-    from lithos.services.retrieve.retrieve import Retrieve
-    from lithos.services.search.search import Search
-    from lithos.services.state import ServerState
-    from lithos.services.tasks.agents import Agents
-    from lithos.services.tasks.coordination import Coordination
-    from lithos.services.tasks.impact import Impact
-    from lithos.tools.contract.rows import Warner
+    from lithos.services.services import Services as Services  # noqa: PLC0414
+else:
+    Services = Any  # loads slowly, and a description of tools does without
 
 Profile = Literal["core", "standard", "full"]
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
 Answer = Mapping[str, Any] | None
 C = TypeVar("C", bound=type[Any])
-
-
-@frozen(kw_only=True)
-class Services:
-    """What tools answer with.
-
-    `is_plain`: for clients that know no more, deletions answer `success` alone, reads all links.
-    """
-
-    clock: Callable[[], datetime]
-    catalogue: Catalogue
-    knowledge: Knowledge
-    moving: Moving
-    history: NoteHistory
-    restoring: Restoring
-    search: Search
-    graph: Graph
-    impact: Impact
-    edges: Edges
-    learning: Learning
-    retrieve: Retrieve
-    context: Context
-    agents: Agents
-    coordination: Coordination
-    state: ServerState
-    warner: Warner
-    is_plain: bool = False
 
 
 class Answering(Protocol):

@@ -17,10 +17,9 @@ from attrs import evolve, field, fields, frozen
 from lithos.core.errors import Forbidden, LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
 from lithos.metrics import Metrics
-from lithos.services.opening import Opening
 from lithos.tools.contract.admission import Admission
-from lithos.tools.contract.arguments import ArgumentFault, Locate, ToolSpec, UnknownTool
-from lithos.tools.contract.declaring import PROFILES, Answer, Answering, Profile, Services, Tool, all_tools
+from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
+from lithos.tools.contract.declaring import PROFILES, Answer, Answering, Services, Tool, all_tools
 from lithos.tools.contract.fitting import UNPAGED, fit
 
 #: Every tool takes the calling agent under this name, unless the tool means something else by it.
@@ -176,31 +175,20 @@ def _shorten(message: str) -> str:
 class Tools:
     """All tools of one server, in their fixed order."""
 
-    def __init__(
-        self,
-        using: Services,
-        profile: Profile,
-        *,
-        has_legacy: bool = False,
-        outcome_status: bool = False,
-        max_answer_chars: int = 0,
-        meter: ToolMeter | None = None,
-        opening: Opening | None = None,
-        locate: Locate,
-    ) -> None:
-        """Until `opening` is complete, what is read of notes says so, and writes wait for its first pass.
-
-        `max_answer_chars`: characters of JSON of an answer, 0 for no limit. `locate` finds notes by path.
-        """
-        self._locate = locate
-        self._opening = opening or Opening.finished()
+    def __init__(self, using: Services) -> None:
+        """Until its start is complete, what is read of notes says so, and writes wait for its first pass."""
+        server = using.config.server
+        self._locate = using.knowledge.locate
+        self._opening = using.opening
         self._using = using
-        self._by_name = {tool.name: tool for tool in all_tools() if has_legacy or not tool.is_legacy}
-        shown = PROFILES[: PROFILES.index(profile) + 1]
+        self._by_name = {tool.name: tool for tool in all_tools() if server.legacy_tools or not tool.is_legacy}
+        shown = PROFILES[: PROFILES.index(server.tools) + 1]
         self._listed = tuple((tool, tool.spec()) for tool in self._by_name.values() if tool.profile in shown)
-        self._outcome_status = outcome_status
-        self._max_answer_chars = max_answer_chars
-        self._meter = meter or ToolMeter()
+        self._outcome_status = using.is_plain
+        #: Characters of JSON of an answer, 0 for no limit.
+        self._max_answer_chars = server.answer_limit
+        self._meter = ToolMeter(using.metrics)
+        begin_tools(using.metrics)
         self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:

@@ -14,11 +14,9 @@ from cattrs.gen import make_dict_unstructure_fn, override
 from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
-from lithos.catalogue.lineage import Lineage
 from lithos.core.context.parts import LeftOut
 from lithos.core.history.versions import DELETED, VersionRow
-from lithos.core.notes.model import Note
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import Note, NoteWarning
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.model import Claim, Finding, Grant
 from lithos.core.times import format_time
@@ -26,6 +24,7 @@ from lithos.services.notes.knowledge import LinkedFrom, ReadNote
 from lithos.services.search.search import Hit
 from lithos.services.tasks.coordination import DirectedEdge, TaskView
 from lithos.stores.coordination.impact_rows import RestingTask
+from lithos.tools.contract.declaring import Services
 from lithos.tools.contract.fitting import cut_warning
 
 #: Seconds of looking after which others may run.
@@ -35,29 +34,25 @@ TURN: Final = 0.002
 Veil: TypeAlias = Callable[[NoteWarning], NoteWarning | None]
 
 
-class Warner:
-    """Adds the key `warnings` where there is something to say, as the notes are now."""
+async def warn(
+    using: Services, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None
+) -> None:
+    """Add the warnings of each note to its row, before any that the row has; long lists take turns.
 
-    def __init__(self, lineage: Lineage, clock: Callable[[], datetime]) -> None:
-        self._lineage = lineage
-        self._clock = clock
-
-    async def warn(self, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None) -> None:
-        """Add the warnings of each note to its row, before any that the row has; long lists take turns.
-
-        `shown` are ids of notes with their rows. `veil` hides what the asker may not know of other notes.
-        """
-        await self._lineage.settle()
-        now, began = self._clock(), time.perf_counter()
-        for note_id, row in shown:
-            found = self._lineage.warnings(note_id, now)
-            if found:
-                told = found if veil is None else [each for one in found if (each := veil(one)) is not None]
-                if told:
-                    row["warnings"] = [*map(row_of, told), *row.get("warnings", ())]
-            if time.perf_counter() - began > TURN:
-                await trio.lowlevel.checkpoint()
-                began = time.perf_counter()
+    `shown` are ids of notes with their rows; the key `warnings` comes where there is something to say, as the
+    notes are now. `veil` hides what the asker may not know of other notes.
+    """
+    await using.lineage.settle()
+    now, began = using.clock(), time.perf_counter()
+    for note_id, row in shown:
+        found = using.lineage.warnings(note_id, now)
+        if found:
+            told = found if veil is None else [each for one in found if (each := veil(one)) is not None]
+            if told:
+                row["warnings"] = [*map(row_of, told), *row.get("warnings", ())]
+        if time.perf_counter() - began > TURN:
+            await trio.lowlevel.checkpoint()
+            began = time.perf_counter()
 
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import trio
 
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.core.events import Event, EventDraft
-from tests.fakes import START
+from tests.fakes import START, subscribed
 
 
 def make_events(first: int, last: int) -> list[Event]:
@@ -24,7 +24,7 @@ async def drain(subscription) -> list[int]:
 async def test_a_listener_gets_every_event_in_order_from_now_on():
     broadcaster = Broadcaster(ring=10, queue=10)
     broadcaster.publish(make_events(1, 2))
-    with broadcaster.subscribe() as subscription:
+    with subscribed(broadcaster) as subscription:
         broadcaster.publish(make_events(3, 4))
         broadcaster.publish(make_events(5, 5))
     assert await drain(subscription) == [3, 4, 5]
@@ -42,7 +42,7 @@ def test_the_ring_holds_the_last_n():
 async def test_a_slow_listener_is_cut_off_and_counted_and_others_are_not():
     """behaviours 128, 129: what was queued before can still be read."""
     broadcaster = Broadcaster(ring=10, queue=2)
-    with broadcaster.subscribe() as slow, broadcaster.subscribe() as quick:
+    with subscribed(broadcaster) as slow, subscribed(broadcaster) as quick:
         broadcaster.publish(make_events(1, 2))
         got = [(await quick.events.receive()).seq for _ in range(2)]
         broadcaster.publish(make_events(3, 4))
@@ -56,7 +56,7 @@ async def test_a_slow_listener_is_cut_off_and_counted_and_others_are_not():
 
 async def test_a_batch_larger_than_the_queue_cuts_off_once():
     broadcaster = Broadcaster(ring=10, queue=2)
-    with broadcaster.subscribe() as slow:
+    with subscribed(broadcaster) as slow:
         broadcaster.publish(make_events(1, 9))
         broadcaster.publish(make_events(10, 12))
         assert await drain(slow) == [1, 2]
@@ -65,7 +65,7 @@ async def test_a_batch_larger_than_the_queue_cuts_off_once():
 
 async def test_leaving_frees_the_place_also_after_an_error():
     broadcaster = Broadcaster(ring=1, queue=1)
-    with pytest.raises(KeyError), broadcaster.subscribe():
+    with pytest.raises(KeyError), subscribed(broadcaster):
         raise KeyError
     broadcaster.publish(make_events(1, 5))
     assert broadcaster.drops == 0
@@ -73,7 +73,7 @@ async def test_leaving_frees_the_place_also_after_an_error():
 
 async def test_who_closed_the_queue_has_left_and_is_not_slow():
     broadcaster = Broadcaster(ring=1, queue=1)
-    with broadcaster.subscribe() as subscription:
+    with subscribed(broadcaster) as subscription:
         subscription.events.close()
         broadcaster.publish(make_events(1, 5))
         assert not subscription.overflowed
@@ -82,11 +82,11 @@ async def test_who_closed_the_queue_has_left_and_is_not_slow():
 
 async def test_closing_ends_every_listener_those_to_come_too():
     broadcaster = Broadcaster(ring=1, queue=5)
-    with broadcaster.subscribe() as early:
+    with subscribed(broadcaster) as early:
         broadcaster.publish(make_events(1, 1))
         broadcaster.close()
         assert await drain(early) == [1]
-        with broadcaster.subscribe() as late:
+        with subscribed(broadcaster) as late:
             assert await drain(late) == []
     broadcaster.publish(make_events(2, 2))
     assert broadcaster.drops == 0
@@ -99,7 +99,7 @@ async def test_a_waiting_listener_is_woken_by_an_event_and_by_the_end():
         got.extend(await drain(subscription))
 
     async with trio.open_nursery() as nursery:
-        with broadcaster.subscribe() as subscription:
+        with subscribed(broadcaster) as subscription:
             nursery.start_soon(listen, subscription)
             await trio.testing.wait_all_tasks_blocked()
             broadcaster.publish(make_events(1, 1))

@@ -18,7 +18,7 @@ from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, EventDraft
 from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
 from lithos.stores.coordination.store import CoordinationStore
-from tests.fakes import START, Clock, Gate, ask_together, served
+from tests.fakes import START, Clock, Gate, ask_together, served, subscribed
 
 pytestmark = pytest.mark.autojump
 
@@ -93,7 +93,7 @@ def row(n: int, operation: str = READ) -> AuditRow:
 async def test_seq_strictly_increases_over_all_kinds_of_events(desk):
     """behaviour 186: listeners see the order of the journal."""
     async with desk.served():
-        with desk.broadcaster.subscribe() as subscription:
+        with subscribed(desk.broadcaster) as subscription:
             replies = [
                 await desk.mailbox.ask(make_append(1, 2)),
                 await desk.mailbox.ask(make_registration("a")),
@@ -120,7 +120,7 @@ async def test_an_event_is_journalled_before_anyone_hears_of_it(desk):
     """behaviour 187: nor does the asker get its reply."""
     desk.gate.shut()
     async with desk.served() as nursery:
-        with desk.broadcaster.subscribe() as subscription:
+        with subscribed(desk.broadcaster) as subscription:
             nursery.start_soon(desk.mailbox.ask, make_append(1))
             await wait_all_tasks_blocked()
             with pytest.raises(trio.WouldBlock):
@@ -164,7 +164,7 @@ async def test_disabled_events_are_neither_journalled_nor_delivered(tmp_path):
     """behaviour 129"""
     desk = Desk(tmp_path / "c.db", events_enabled=False)
     async with desk.served():
-        with desk.broadcaster.subscribe() as subscription:
+        with subscribed(desk.broadcaster) as subscription:
             assert await desk.mailbox.ask(make_append(1)) is Journalled.OFF
             assert await desk.mailbox.ask(make_registration("a")) is True
     assert desk.seqs() == []
@@ -293,7 +293,7 @@ async def test_a_full_backlog_keeps_the_newest_accesses(desk, monkeypatch):
 async def test_a_failing_journal_fails_no_operation_and_nothing_overtakes(desk):
     """behaviour 128: the events are retried in their order and journalled once."""
     async with desk.served():
-        with desk.broadcaster.subscribe() as subscription:
+        with subscribed(desk.broadcaster) as subscription:
             before = await desk.mailbox.ask(make_append(0))
             desk.failing = True
             assert await desk.mailbox.ask(make_append(1, 2)) is Journalled.LATER

@@ -34,7 +34,7 @@ async def test_a_change_and_its_event_are_durable_before_the_answer(desk):
             ("namespace", "n"), ("conflict_state", "open"),
         ]  # fmt: skip
         assert desk.edges.outbox() == []
-        assert desk.memory.undelivered == 0
+        assert len(desk.memory._undelivered) == 0
         desk.clock.advance(1)
         assert (await desk.ask(PLAIN)).created_at == START
         assert desk.told() == [(edge.id, "open"), (edge.id, None)]
@@ -123,14 +123,14 @@ async def test_an_unwritable_journal_fails_no_change_and_gets_each_event_once_in
         desk.journal_switch.failure = apsw.FullError("full")
         edges = [await desk.ask(edge_to(name)) for name in "cde"]
         assert desk.told() == []
-        assert len(desk.edges.outbox()) == desk.memory.undelivered == 3
+        assert len(desk.edges.outbox()) == len(desk.memory._undelivered) == 3
         await trio.sleep(10)
         desk.journal_switch.failure = None
         edges.append(await desk.ask(edge_to("f")))
         await trio.sleep(10)
         assert desk.told() == [(edge.id, None) for edge in edges]
         assert desk.edges.outbox() == []
-        assert desk.memory.undelivered == 0
+        assert len(desk.memory._undelivered) == 0
 
 
 async def test_what_the_journal_never_took_is_told_by_the_next_start(desk):
@@ -220,7 +220,7 @@ async def test_a_crash_of_the_actor_while_the_coordinator_keeps_an_event_doubles
         await desk.ask(edge_to("d"))
         await trio.sleep(5)
         assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
-        assert desk.memory.undelivered == 0
+        assert len(desk.memory._undelivered) == 0
 
 
 async def test_an_outbox_that_cannot_be_cleared_is_cleared_later(desk, monkeypatch):

@@ -110,7 +110,7 @@ async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, m
     async with desk.running():
         desk.journal_switch.failure = FULL
         await desk.ask(EDGE)
-        assert desk.memory.undelivered == 1
+        assert len(desk.memory._undelivered) == 1
 
         async def never(*_):
             raise AssertionError("a receipt has waited for the journal")

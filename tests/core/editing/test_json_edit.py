@@ -9,13 +9,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.core.editing.embedded_edit import (
+from lithos.core.editing.json_edit import (
+    CannotEdit,
     find_embedded,
+    find_entry,
     insert_embedded,
+    insert_entry,
+    is_same_but,
     is_same_embedded_but,
     remove_embedded,
+    remove_entry,
 )
-from lithos.core.editing.json_edit import CannotEdit, find_entry, insert_entry, is_same_but, remove_entry
 
 PATH = ("servers", "ours")
 ENTRY = {"command": "/bin/x", "args": ["a", "é"]}

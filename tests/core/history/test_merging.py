@@ -10,8 +10,8 @@ from attrs import evolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.core.history import line_matching
-from lithos.core.history.line_matching import match_lines
+from lithos.core.history import differences
+from lithos.core.history.differences import match_lines
 from lithos.core.history.merging import (
     MOST_CONFLICTS,
     MOST_LINES,
@@ -42,8 +42,8 @@ def lines_of(text: str) -> list[str]:
 
 def merged(base: str, mine: str, theirs: str) -> str:
     found = merge_texts(base, mine, theirs)
-    assert found.text is not None, found.conflicts
-    return found.text
+    assert found.result is not None, found.conflicts
+    return found.result
 
 
 @given(TEXTS, TEXTS)
@@ -59,12 +59,12 @@ def test_a_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
     """behaviour 218"""
     one, other = merge_texts(base, mine, theirs), merge_texts(base, theirs, mine)
     assert one.total == other.total
-    assert (one.text is None) == (other.text is None) == bool(one.total)
+    assert (one.result is None) == (other.result is None) == bool(one.total)
     assert [(c.base, c.mine, c.theirs) for c in one.conflicts] == [
         (c.base, c.theirs, c.mine) for c in other.conflicts
     ]
-    if one.text is not None and other.text is not None:  # the kind of a break may be that of theirs
-        assert lines_of(one.text) == lines_of(other.text)
+    if one.result is not None and other.result is not None:  # the kind of a break may be that of theirs
+        assert lines_of(one.result) == lines_of(other.result)
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -72,12 +72,12 @@ def test_a_merge_is_symmetric(base: str, mine: str, theirs: str) -> None:
 def test_no_new_line_is_lost(base: str, mine: str, theirs: str) -> None:
     """behaviour 218"""
     found = merge_texts(base, mine, theirs)
-    if found.text is None:
+    if found.result is None:
         return
     before = set(lines_of(base))
     added = (set(lines_of(mine)) | set(lines_of(theirs))) - before - {""}
-    assert added <= set(lines_of(found.text))
-    assert set(lines_of(found.text)) <= before | added | {""}, "nothing is made up, no marker either"
+    assert added <= set(lines_of(found.result))
+    assert set(lines_of(found.result)) <= before | added | {""}, "nothing is made up, no marker either"
 
 
 @st.composite
@@ -134,7 +134,7 @@ def test_items_are_merged_as_sets_in_order(base: list[str], mine: list[str], the
 def test_matched_lines_are_equal_and_in_order(first: list[int], second: list[int]) -> None:
     """behaviour 218"""
     i = j = 0
-    for at, to, size in match_lines(first, second).blocks:
+    for at, to, size in match_lines(first, second)[0]:
         assert size > 0
         assert at >= i
         assert to >= j
@@ -163,13 +163,13 @@ def test_matched_lines_are_equal_and_in_order(first: list[int], second: list[int
 )
 def test_texts_are_merged_by_lines(base: str, mine: str, theirs: str, result: str | None) -> None:
     """behaviour 218; None: the changes touch or overlap."""
-    assert merge_texts(base, mine, theirs).text == result
+    assert merge_texts(base, mine, theirs).result == result
 
 
 def test_an_overlap_names_its_line_in_the_current_text() -> None:
     """behaviour 218"""
     found = merge_texts("a\nb\nc\n", "a\nB\nc\n", "new\na\n2\nc\n")
-    assert found.text is None
+    assert found.result is None
     assert [each.to_row() for each in found.conflicts] == [
         {"line": 3, "base": "b\n", "mine": "B\n", "theirs": "2\n"}
     ]
@@ -185,21 +185,21 @@ def test_conflicts_are_bounded_in_number_and_length() -> None:
 
 def test_a_comparison_that_is_too_costly_is_an_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts of two different lines have no anchors, and a quarter of all pairs of lines are equal."""
-    monkeypatch.setattr(line_matching, "MOST_PAIRS", 1_000)
+    monkeypatch.setattr(differences, "MOST_PAIRS", 1_000)
     one = "".join("a\n" if n % 3 else "b\n" for n in range(400))
     other = "".join("b\n" if n % 5 else "a\n" for n in range(400))
     found = merge_texts("x\n" + one + "y\n", "X\n" + one + "y\n", "x\n" + other + "y\n")
     assert not found.is_complete
-    assert found.text is None
+    assert found.result is None
 
 
 def test_texts_of_too_many_lines_are_one_overlap() -> None:
     """Time is bounded: a text of 1,000,000 characters may be as many lines."""
     many = "\n" * (MOST_LINES + 1)
     found = merge_texts(many, f"x{many}", f"{many}y")
-    assert (found.text, found.total, found.is_complete) == (None, 1, False)
+    assert (found.result, found.total, found.is_complete) == (None, 1, False)
     few = "\n" * (MOST_LINES - 1)
-    assert merge_texts(few, f"x{few}", f"{few}y").text == f"x{few}y"
+    assert merge_texts(few, f"x{few}", f"{few}y").result == f"x{few}y"
 
 
 def document(content: str = "text", **fields: Any) -> Document:
@@ -221,7 +221,7 @@ def test_frontmatter_is_merged_by_key() -> None:
         updated_at=NOW,
         extra={"owner": "ann", "size": 2, "gone": True, "list": ["t", "x"], "m": [2]},
     )
-    found = merge_documents(base, mine, theirs).document
+    found = merge_documents(base, mine, theirs).result
     assert found is not None
     assert found.content == "other"
     assert (found.note.title, found.note.status, found.note.tags) == ("Mine", "archived", ("t", "b", "new"))
@@ -235,7 +235,7 @@ def test_a_key_changed_to_two_values_is_an_overlap() -> None:
     mine = document(extra={"a": 2, "c": "x" * 9_000}, expires_at=NOW, title="T")
     theirs = document(extra={"a": True, "b": 1.0, "c": {"k": "v" * 9_000}}, confidence=0.5, title="T")
     found = merge_documents(base, mine, theirs)
-    assert found.document is None
+    assert found.result is None
     rows = {each.to_row()["key"]: each.to_row() for each in found.conflicts}
     assert set(rows) == {"a", "b", "c"}
     assert rows["a"] == {"key": "a", "base": 1, "mine": 2, "theirs": True}
@@ -247,6 +247,6 @@ def test_equal_changes_of_both_sides_count_once() -> None:
     """behaviour 218"""
     changed = document("a\nnew\nb", title="New", tags=("b", "c"), extra={"k": 1})
     found = merge_documents(document("a\nb"), changed, evolve(changed, note=evolve(changed.note, version=4)))
-    assert found.document is not None
-    assert found.document.content == "a\nnew\nb"
-    assert found.document.note.version == 4
+    assert found.result is not None
+    assert found.result.content == "a\nnew\nb"
+    assert found.result.note.version == 4

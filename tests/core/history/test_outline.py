@@ -13,7 +13,6 @@ from lithos.core.history.outline import (
     TOP,
     Outline,
     begins_with_heading,
-    body_of,
     hash_text,
     read_changed,
     read_outline,
@@ -27,7 +26,7 @@ from tests.core.history.bodies import blocks, bodies
 def outline_of(text: str) -> Outline:
     """The outline of a note file."""
     layout = read_layout(text.encode())
-    return read_outline(body_of(layout), title_of(layout))
+    return read_outline(layout.body, title_of(layout))
 
 
 def paths(outline: Outline) -> list[str]:
@@ -125,7 +124,7 @@ def test_paths(body: str, expected: list[str]) -> None:
 def test_where_titles_are_no_headings_every_h1_is_a_section() -> None:
     layout = read_layout(b"# One\n\ntext\n", keeps_heading=True)
     assert title_of(layout) is None
-    assert paths(read_outline(body_of(layout), None)) == ["One"]
+    assert paths(read_outline(layout.body, None)) == ["One"]
 
 
 SEVERAL = "# T\n## Deploy\n### Rollback\n## Test\n### Rollback\n### Café (old)\n"
@@ -235,8 +234,8 @@ def reference_headings(body: str) -> list[tuple[str, int]]:
 def test_every_text_is_in_a_section_with_a_path_of_its_own(body: str) -> None:
     """behaviour 213"""
     layout = read_layout(body.encode())
-    outline = read_outline(body_of(layout), title_of(layout))
-    reference = reference_headings(body_of(layout))
+    outline = read_outline(layout.body, title_of(layout))
+    reference = reference_headings(layout.body)
     assert [each.level for each in outline.blocks.headings] == [level for _, level in reference]
     found = [each.path for each in outline.sections]
     assert len(set(found)) == len(found) == len(reference) + (1 if outline.title is None else 0)

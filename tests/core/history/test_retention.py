@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.history import retention
-from lithos.core.history.retention import KeptVersion, VersionLimits, surplus_versions
+from lithos.core.history import versions
+from lithos.core.history.versions import KeptVersion, VersionLimits, surplus_versions
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -56,7 +56,7 @@ def test_zero_is_without_end() -> None:
 
 
 def test_there_is_a_bound_that_always_holds(monkeypatch) -> None:
-    monkeypatch.setattr(retention, "MOST_VERSIONS", 5)
+    monkeypatch.setattr(versions, "MOST_VERSIONS", 5)
     assert surplus_versions(rows(*[0.5] * 9), NOW, limits(0, 0, 0)) == [5, 4, 3, 2]
 
 

@@ -13,7 +13,6 @@ from lithos.core.errors import InvalidInput, LithosError, SectionNotFound, TextA
 from lithos.core.history.outline import (
     Outline,
     begins_with_heading,
-    body_of,
     hash_text,
     read_outline,
     scan_tasks,
@@ -43,7 +42,7 @@ def edit(note: str, /, **fields: Any) -> Edited:
 
 
 def outline_of(layout: Layout) -> Outline:
-    return read_outline(body_of(layout), title_of(layout))
+    return read_outline(layout.body, title_of(layout))
 
 
 def apply(request: SectionEdit, layout: Layout, outline: Outline) -> Edited:
@@ -199,7 +198,7 @@ def test_the_expected_hash_is_that_of_the_section_alone() -> None:
     longer = edit(NOTE, op="append", section="A1", text="x").body
     with pytest.raises(OtherHash) as refused:
         edit(longer, op="append", section="A", text="y", expected_hash=known)
-    place = refused.value.place
+    place = refused.value
     assert place.path == "A"
     assert place.text == "## A\n\nOne.\n\n### A1\n\nInner.\n\nx"
     assert place.hash == hash_text(place.text)

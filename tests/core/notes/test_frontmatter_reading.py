@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lithos.core.notes.document import derive_id, is_identified, parse_document
+from lithos.core.notes.document import derive_id, given_keys, parse_document
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.yaml_nodes import UnreadableNote
 
@@ -62,9 +62,9 @@ def test_the_derived_id_is_the_documented_one() -> None:
 def test_a_file_is_identified_when_it_names_an_id(head: str, expected: bool) -> None:
     """behaviour 177"""
     data = f"---\n{head}\n---\n".encode()
-    assert is_identified(data) is expected
+    assert ("id" in given_keys(data)) is expected
     assert (parse_document(data, "a.md", MODIFIED).note.id == derive_id("a.md")) is not expected
-    assert not is_identified(b"id: x\n")
+    assert "id" not in given_keys(b"id: x\n")
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_malformed_and_binary_files_are_unreadable_with_a_reason(data: bytes) ->
         parse_document(data, "a.md", MODIFIED)
     assert len(caught.value.reason) > 30
     with pytest.raises(UnreadableNote):
-        is_identified(data)
+        given_keys(data)
 
 
 def test_a_reason_names_the_line_of_the_file() -> None:

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from lithos.core.notes.document import (
     derive_id,
-    is_identified,
+    given_keys,
     parse_document,
     place_heading,
     render_document,
@@ -195,7 +195,7 @@ def test_missing_keys_come_last_in_their_order_except_namespace() -> None:
         "access_scope: shared\nnote_type: observation\nstatus: active\n---\nbody"
     )
     assert update(data, path="in/a.md", version=2, updated_at=LATER) == expected
-    assert is_identified(expected.encode())
+    assert "id" in given_keys(expected.encode())
     assert "namespace: team\n---" in update(full(), namespace="team")
 
 

@@ -111,15 +111,15 @@ def test_an_earlier_rule_wins_over_a_later_one() -> None:
     assert table.resolve("topic") == "1"
     table.add("3", "topic.md", "Three")
     assert table.resolve("topic") == "3"
-    assert not table.is_ambiguous("topic")
+    assert not table.candidates("topic")
 
 
 def test_an_ambiguous_stem_stops_even_when_an_alias_would_match() -> None:
     table = table_of([*NOTES, ("id-7", "e/seven.md", "Same", ["same"])])
     assert table.resolve("same") is None
-    assert table.is_ambiguous("same")
-    assert not table.is_ambiguous("a/same")
-    assert not table.is_ambiguous("missing")
+    assert table.candidates("same")
+    assert not table.candidates("a/same")
+    assert not table.candidates("missing")
     table.remove("id-4")
     assert table.resolve("same") == "id-3"
 

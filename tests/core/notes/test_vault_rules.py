@@ -9,10 +9,9 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes import file_names
+from lithos.core.notes import links
 from lithos.core.notes.document import parse_document, parse_identified, render_document, rewrite_document
-from lithos.core.notes.file_names import FileNames
-from lithos.core.notes.links import scan_links, scan_targets
+from lithos.core.notes.links import FileNames, scan_links, scan_targets
 from lithos.core.notes.matching import has_tags
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import PLAIN, VaultStyle
@@ -88,7 +87,7 @@ def test_names_of_files_count_whatever_their_folder_and_case() -> None:
 
 def test_so_many_files_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that no name with a suffix is called broken."""
-    monkeypatch.setattr(file_names, "MOST", 2)
+    monkeypatch.setattr(links, "MOST_FILES", 2)
     names = FileNames(["a.png", "b.png", "c.png"])
     assert len(names) == 2
     assert "c.png" in names

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.text.chunk import chunk_text
-from lithos.core.text.dates import MOST_DATES, dates_in_words, spell_dates
+from lithos.core.text.chunk import MOST_DATES, chunk_text, dates_in_words, spell_dates
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from lithos.core.text.query import (
     Word,
     parse_query,
     plain_words,
-    query_terms,
+    words_of,
 )
 
 SYNTAX = st.lists(
@@ -123,11 +123,5 @@ def test_plain_words_treat_syntax_as_text() -> None:
     assert plain_words("東京tower") == should(w("東京"), w("tower"))
 
 
-def test_snippet_terms_are_folded_words_and_bigrams() -> None:
-    assert query_terms("Café, cafe 東京都") == ["cafe", "東京都", "東京", "京都"]
-    assert query_terms("") == []
-    assert query_terms(None) == []
-
-
-def test_excluded_words_are_no_snippet_terms() -> None:
-    assert query_terms(parse_query('+Big title:"red Dog" -cat (x NOT y)')) == ["big", "red", "dog", "x"]
+def test_excluded_words_are_no_words_of_a_query() -> None:
+    assert words_of(parse_query('+Big title:"red Dog" -cat (x NOT y)')) == "Big red Dog x"

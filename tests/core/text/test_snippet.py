@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
+from lithos.core.text.markdown import visible_text
 from lithos.core.text.snippet import (
     WINDOW,
     Terms,
@@ -16,7 +17,6 @@ from lithos.core.text.snippet import (
     plain_passage,
     truncate,
 )
-from lithos.core.text.visible import visible_text
 
 
 def passage(content: str, query: str, **idf: float) -> str:

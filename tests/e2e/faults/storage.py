@@ -206,8 +206,8 @@ async def indexes_refuse(folder: Path) -> Outcome:
                         health = (await server.server.state.report())[1]
                         assert health["status"] == "degraded"
                         assert os.strerror(code) in health["components"]["search"]["error"]
-                    await server.server.fulltext_indexer.converged()
-                    await server.server.vector_indexer.converged()
+                    await server.server.actors.fulltext_indexer.converged()
+                    await server.server.actors.vector_indexer.converged()
                     with trio.fail_after(PATIENCE):
                         while (await server.server.state.report())[1]["status"] != "ok":
                             await trio.sleep(0.02)

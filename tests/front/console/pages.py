@@ -154,9 +154,9 @@ def _shortcomings(root: Element) -> list[str]:
     for one in (each for each in root.walk() if not each.prose):
         given = one.attributes
         is_field = one.tag in ("input", "select", "textarea") and given.get("type") != "hidden"
-        if is_field and not (given.get("id") in labelled or "aria-label" in given):
-            if not any(above.tag == "label" for above in one.ancestors()):
-                found.append(f"no label: {one}")
+        is_named = given.get("id") in labelled or "aria-label" in given
+        if is_field and not is_named and not any(above.tag == "label" for above in one.ancestors()):
+            found.append(f"no label: {one}")
         if one.tag in ("a", "button") and not (one.text or given.get("aria-label")):
             found.append(f"no words: {one}")
         if one.tag == "img":

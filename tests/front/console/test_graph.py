@@ -13,8 +13,7 @@ import pytest
 from lithos.actors.blocking import Inline
 from lithos.core.learning.edges import Edge
 from lithos.services.search import neighbourhood
-from lithos.services.search.drawing import COLOURS, HEIGHT, KEPT, WIDTH, Drawings
-from lithos.services.search.neighbourhood import Neighbourhoods
+from lithos.services.search.neighbourhood import COLOURS, HEIGHT, KEPT, WIDTH, Drawings, Neighbourhoods
 from lithos.stores.indexes.graph_layout import lay_out
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import Element

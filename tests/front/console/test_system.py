@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lithos.app.console import _configured
 from lithos.config.catalogue import SETTINGS, Config
 from lithos.config.load import load_config
 from lithos.config.sections import LcmaConfig, LlmConfig, ServerConfig
 from lithos.front.console.charts import HEIGHT, WIDTH, make_chart, round_up, sparkline
 from lithos.front.console.formats import commands
 from lithos.front.console.pages import system
-from lithos.front.console.pages.system import charts, minutes
+from lithos.front.console.pages.system import charts, configured, minutes
 from lithos.services.upkeep.samples import Sample
 from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting
@@ -132,7 +131,7 @@ def test_settings_tell_their_source_and_no_secret(tmp_path: Path) -> None:
         environment={"LITHOS_AUTH_TOKEN": "the-secret", "LITHOS_EVENTS__JOURNAL_SIZE": "1234"},
         overrides={"server.port": 9999},
     )
-    told = {each.key: each for each in _configured(loaded.config, loaded.sources)}
+    told = {each.key: each for each in configured(loaded.config, loaded.sources)}
     assert list(told) == list(SETTINGS)
     assert (told["server.auth_token"].value, told["server.auth_token"].source) == (
         "set",
@@ -161,7 +160,7 @@ async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_in_one_section() -> None:
-    told = list(_configured(Config(server=ServerConfig()), {}))
+    told = list(configured(Config(server=ServerConfig()), {}))
     grouped = system.sections(told)
     assert sum(len(rows) for _, rows in grouped) == len(SETTINGS)
     assert len({name for name, _ in grouped}) == len(grouped)

@@ -16,7 +16,6 @@ import trio
 from attrs import define, evolve
 
 from lithos.app.front import serve_front
-from lithos.config.sections import EventsConfig
 from lithos.core.principals import Rights
 from lithos.stores.tokens import TokenStore
 from tests.front.console.pages import Element, check
@@ -128,12 +127,11 @@ def browser(url: str) -> httpx2.AsyncClient:
 @asynccontextmanager
 async def visiting(data: Path, *, token: str | None = None, **sections: Any) -> AsyncIterator[Visitor]:
     """Run a server on `data` with its console on a free port, visited by one person (not logged in)."""
-    events = sections.get("events", EventsConfig())
     async with serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
         async with trio.open_nursery() as nursery:
             settings = evolve(SETTINGS, console=True, auth_token=token)
-            host, port = await nursery.start(partial(serve_front, settings, lithos.server, events, shutdown))
+            host, port = await nursery.start(partial(serve_front, settings, lithos.server, shutdown))
             url = f"http://{host}:{port}"
             async with browser(url) as client:
                 yield Visitor(lithos, url, client, shutdown)

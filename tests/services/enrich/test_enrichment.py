@@ -7,11 +7,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import attrs
 import pytest
 import trio
 
+from lithos.config.catalogue import Config
 from lithos.config.sections import EventsConfig, LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import (
@@ -50,7 +52,7 @@ async def retrieve(lithos: Lithos, task: str, notes: list[str], times: int = 1) 
     for number in range(times):
         receipt = Receipt(
             id=f"rcpt_{task}_{number}_{len(notes)}",
-            ts=lithos.server.enrichment._parts.clock(),
+            ts=lithos.server.clock(),
             query="q",
             limit=5,
             task_id=task,
@@ -104,7 +106,7 @@ async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_as
         assert await entities(lithos, curated) == ["Mine"]
         assert [kind for kind, _ in lithos.events()].count("note.updated") == int(writes)
         await drain(lithos)
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
         assert (await lithos.read(note))["metadata"]["version"] == 1 + int(writes)
 
 
@@ -125,7 +127,7 @@ async def test_only_creation_and_update_ask_for_extraction(tmp_path: Path) -> No
         await lithos.write("Note", PROSE + " More.", id=note)
         await job.run()
         assert asked == [note, note]
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 class _Entities:
@@ -147,7 +149,7 @@ class _Entities:
 
 
 def _drain_with(lithos: Lithos, entities: Any, attempts: int = 3) -> Drain:
-    return Drain(attrs.evolve(worker(lithos)._parts, entities=entities), attempts)
+    return attrs.evolve(worker(lithos)._drain, entities=entities)
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["refusal", "bug"])
@@ -180,11 +182,11 @@ async def test_a_failure_that_passes_costs_nothing(tmp_path: Path) -> None:
         entities = _Entities(asked, {note})
         job = _drain_with(lithos, entities)
         await job.run()
-        assert await lithos.server.learning.queue_length() == 1
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 1
         entities.failing.clear()
         await job.run()
         assert asked == [note, note]
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 async def test_many_triggers_of_one_note_are_one_job_and_windows_do_not_lose_any(tmp_path: Path) -> None:
@@ -197,7 +199,7 @@ async def test_many_triggers_of_one_note_are_one_job_and_windows_do_not_lose_any
         asked: list[str] = []
         await _drain_with(lithos, _Entities(asked)).run()
         assert sorted(asked) == sorted(notes)
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 # -- consolidation ---------------------------------------------------------------------------------
@@ -332,11 +334,17 @@ async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
         enrich_drain_interval_minutes=5, sweep_startup_delay_minutes=12, sweep_interval_hours=0.5
     )
     memory, clock = FakeMemory(), Clock()
-    parts: Any = _Parts(memory, clock)
     keeping: Any = NoRetention()
-    enrichment = Enrichment(
-        parts, config, memory, lambda _: memory.working_tasks(), keeping, keeping.forget_pairs
+    drain = Drain(
+        actors=MagicMock(clock=clock, config=Config(lcma=config)),
+        feed=NoFeed(),
+        memory=memory,
+        projection=NoProjection(),
+        entities=_Entities([]),
+        questions=_NoQuestions(),
+        inference=None,
     )
+    enrichment = Enrichment(drain, memory, lambda _: memory.working_tasks(), keeping, keeping.forget_pairs)
     began = trio.current_time() / 60
     with trio.move_on_after(60 * 61):
         await enrichment.run()
@@ -344,13 +352,6 @@ async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
     assert [round(minute - began, 3) for minute in memory.hours(Decay)] == [12, 42]
     assert drains == [5, 10, 12, 17, 22, 27, 32, 37, 42, 47, 52, 57]
     assert len(memory.hours(ForgetWorkingMemory)) == 2
-
-
-class _Parts:
-    def __init__(self, memory: FakeMemory, clock: Clock) -> None:
-        self.memory, self.clock, self.feed, self.inference = memory, clock, NoFeed(), None
-        self.projection, self.entities = NoProjection(), _Entities([])
-        self.questions = _NoQuestions()
 
 
 class _NoQuestions:
@@ -377,7 +378,7 @@ async def test_without_events_the_worker_is_fed_directly(tmp_path: Path) -> None
         assert await entities(lithos, one) == ["Ada Lovelace", "Charles Babbage"]
         assert await salience(lithos, one, two) == [0.51, 0.51]
         await drain(lithos)
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
         assert lithos.events() == []
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import trio
@@ -19,7 +20,6 @@ from lithos.core.errors import StorageFailed
 from lithos.core.events import EventDraft
 from lithos.core.learning.memory import Enqueue, EnrichTrigger
 from lithos.services.enrich.feed import CURSOR, JournalFeed, find_triggers
-from lithos.services.tasks.agents import Cursors
 from lithos.stores.coordination.store import CoordinationStore
 from tests.fakes import START, Clock, make_entry, served
 
@@ -112,15 +112,14 @@ class Journal:
         async def completed(task_ids: Any) -> list[str]:
             return [task_id for task_id in task_ids if task_id.startswith("done")]
 
-        return JournalFeed(
-            self.broadcaster,
-            self.store,
-            Inline(),
-            Cursors(self.coordinator.mailbox, self.store, Inline()),
-            self.catalogue,
-            self.queue,
-            completed,
+        actors: Any = MagicMock(
+            broadcaster=self.broadcaster,
+            coordinator=self.coordinator,
+            coordination_reading=Inline(),
+            catalogue=self.catalogue,
         )
+        actors.stores.coordination = self.store
+        return JournalFeed(actors, self.queue, completed)
 
     async def tell(self, *drafts: EventDraft) -> None:
         await self.coordinator.mailbox.ask(AppendEvents(drafts))

@@ -43,7 +43,7 @@ async def test_what_is_found_counts_everywhere_and_changes_no_file(tmp_path: Pat
         entry = lithos.server.catalogue.at_path("raft.md")
         assert entry is not None
         note_id, before = entry.note.id, (await lithos.read(entry.note.id))["metadata"]
-        lithos.server.fulltext_indexer.note_search()
+        lithos.server.actors.fulltext_indexer.note_search()
         assert await lithos.server.entities.refresh(note_id)
         assert await shown(lithos, note_id) == (["Diego Ongaro"], MARKER)
         after = (await lithos.read(note_id))["metadata"]
@@ -142,7 +142,7 @@ async def test_what_is_kept_goes_with_its_note_and_older_rules_are_applied_anew(
         await lithos.call("lithos_delete", id=note_id, agent="tester")
         await lithos.server.enrichment.drain()
         assert kept.get(note_id) is None
-        assert set(await learning._read(lambda tables: tables.ledgers.entities())) == {other}
+        assert set(await learning.read(lambda tables: tables.ledgers.entities())) == {other}
         await learning.submit(ForgetNotes((other,)))
         assert kept.get(other) is None
 

@@ -169,7 +169,7 @@ async def test_an_outage_skips_inference_only_and_it_is_made_up_for_later(
             for note in ids.values():
                 await lithos.call("lithos_delete", id=note, agent="a")
             await drain(lithos)
-            assert await lithos.server.learning.queue_length() == 0
+            assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ async def test_calls_per_drain_are_bounded_and_the_rest_waits_without_using_up_a
             await drain(lithos)
             assert len(chat.questions) == calls
         assert len(set(chat.subjects())) == 6
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 async def test_the_budget_of_a_day_is_never_exceeded_and_a_new_day_has_its_own(tmp_path: Path) -> None:
@@ -238,22 +238,24 @@ async def test_the_budget_of_a_day_is_never_exceeded_and_a_new_day_has_its_own(t
     async with chatting() as chat, inferring(tmp_path, chat, clock, daily_token_budget=8_000) as lithos:
         await write_all(lithos)
         chat.behave = judging()
-        spent = lithos.server.learning.spent
+        read = lithos.server.learning.read
         await lithos.server.learning.submit(SpendTokens(day="2026-03-04", tokens=4_000))
         while not chat.questions:
             await drain(lithos)
-        tokens, _ = await spent("2026-03-04")
+        tokens, _ = await read(lambda tables: tables.ledgers.spent("2026-03-04"))
         assert tokens == 4_000 + 100 * len(chat.questions)  # what the service said, not what was booked
         await lithos.server.learning.submit(SpendTokens(day="2026-03-04", tokens=3_000, calls=0))
         asked = len(chat.questions)
         await lithos.create("Coffee again", TEXTS["Espresso"] + " Again.", path="drinks/")
         await drain(lithos)
         assert len(chat.questions) == asked
-        assert (await spent("2026-03-04"))[0] <= 8_000
+        assert (await read(lambda tables: tables.ledgers.spent("2026-03-04")))[0] <= 8_000
         clock.advance(hours=1)
         await drain(lithos)
         assert "Coffee again" in chat.subjects()[asked:]
-        assert (await spent("2026-03-05"))[1] == len(chat.questions) - asked
+        assert (await read(lambda tables: tables.ledgers.spent("2026-03-05")))[1] == len(
+            chat.questions
+        ) - asked
 
 
 async def test_a_call_without_an_answer_counts_with_all_that_it_may_have_cost(tmp_path: Path) -> None:
@@ -261,7 +263,7 @@ async def test_a_call_without_an_answer_counts_with_all_that_it_may_have_cost(tm
         await write_all(lithos)
         chat.behave = hang
         await drain(lithos)
-        tokens, calls = await lithos.server.learning.spent("2026-03-04")
+        tokens, calls = await lithos.server.learning.read(lambda tables: tables.ledgers.spent("2026-03-04"))
         size = sum(len(message["content"].encode()) for message in chat.questions[0]["messages"])
         assert tokens >= size + 1024
         assert calls == 1
@@ -273,7 +275,10 @@ async def test_an_unreachable_model_costs_nothing(tmp_path: Path) -> None:
         async with inferring(tmp_path, gone) as lithos:
             await write_all(lithos)
             await drain(lithos)
-            assert await lithos.server.learning.spent("2026-03-04") == (0, 1)
+            assert await lithos.server.learning.read(lambda tables: tables.ledgers.spent("2026-03-04")) == (
+                0,
+                1,
+            )
 
 
 async def test_edges_of_other_provenance_and_settled_ones_stand(tmp_path: Path) -> None:
@@ -294,4 +299,4 @@ async def test_without_an_address_nobody_is_asked(tmp_path: Path) -> None:
         ids = await write_all(lithos)
         await drain(lithos)
         assert await edges(lithos, from_id=ids["Espresso"]) == []
-        assert await lithos.server.learning.queue_length() == 0
+        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0

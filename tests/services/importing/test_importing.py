@@ -25,8 +25,7 @@ from lithos.services.importing.records import (
     record_from_json,
     record_to_json,
 )
-from lithos.services.importing.report import Report
-from lithos.services.importing.run import ImportRun
+from lithos.services.importing.run import ImportRun, Report
 from lithos.stores.imported import NAME
 from lithos.stores.importing.kinds import recognise
 from lithos.stores.importing.markdown import MarkdownSource
@@ -65,7 +64,7 @@ def numbers(report: Report) -> dict[str, int]:
 
 
 def reasons(report: Report) -> dict[str, str]:
-    return {row.position: row.reason for row in report.rows() if row.reason}
+    return {row["position"]: row["reason"] for row in report.to_json()["rows"] if row["reason"]}
 
 
 def content_of(lithos: Lithos) -> dict[str, bytes]:
@@ -84,8 +83,9 @@ async def test_the_vault_arrives_with_links_tags_dates_and_attachments(tmp_path:
         assert numbers(report) == {"created": 5, "malformed": 1}
         assert {**report.to_json(), "dry_run": True} == {
             **planned.to_json(),
-            "notices": planned.notices + 1,  # that a frontmatter is broken is seen when it is written
-            "rows": [row.to_json() for row in report.rows()],
+            "notices": planned.to_json()["notices"]
+            + 1,  # that a frontmatter is broken is seen when it is written
+            "rows": report.to_json()["rows"],
         }
         assert report.to_json()["carried"] == {"links": 7, "tags": 3, "dates": 7}
         assert report.to_json()["attachments"]["copied"] == 1
@@ -258,7 +258,7 @@ async def test_a_path_that_is_taken_is_never_overwritten(tmp_path: Path) -> None
         same = [record(each, title="Same", path="folder/x.md") for each in "bc"]
         report = await bring(lithos, Given(record("a"), *same))
         assert numbers(report) == {"created": 3}
-        assert report.notices == 3
+        assert report.counted["notice"] == 3
         names = ["folder/x-2.md", "folder/x-3.md", "folder/x.md", "title-a-2.md", "title-a.md"]
         assert lithos.files() == names
         assert (lithos.knowledge / "folder/x.md").read_bytes() == b"\xff\xfe no note"

@@ -15,10 +15,8 @@ import pytest
 import trio
 
 from lithos.core.importing import TABLES, ImportRefused
-from lithos.services.importing.records import Options
-from lithos.services.importing.report import Report
-from lithos.services.importing.run import ImportRun
-from lithos.services.importing.tables import batch_from_json, batch_to_json
+from lithos.services.importing.records import Options, batch_from_json, batch_to_json
+from lithos.services.importing.run import ImportRun, Report
 from lithos.stores.importing.upstream import UpstreamSource
 from lithos.stores.upstream.reading import read_tables
 from tests import upstream
@@ -93,7 +91,7 @@ async def test_all_of_an_upstream_directory_is_carried_and_a_second_run_changes_
         assert again.results["unchanged"] == 4
         assert lithos.server.coordinator.head == first
         assert {name: (lithos.knowledge / name).read_bytes() for name in lithos.files()} == files
-        notices = {row.position for row in report.rows() if row.what == "notice"}
+        notices = {row.position for row in report.listed["notice"]}
         assert {
             ".chroma",
             ".graph",
@@ -165,7 +163,7 @@ async def test_a_changed_source_updates_only_what_nobody_changed_here(tmp_path: 
         assert counts(report)["tasks"] == {"updated": 4, "left": 1}
         assert counts(report)["access_log"] == {"created": 1, "unchanged": 2}
         assert counts(report)["edges"] == {"updated": 2}
-        (row,) = (row for row in report.rows() if row.what == "row")
+        (row,) = (row for row in report.listed["row"])
         assert row.position == f"tasks {upstream.EPIC}"
         assert "changed here" in row.reason
         titles = {task["id"]: task["title"] for task in (await lithos.call("lithos_task_list"))["tasks"]}
@@ -192,7 +190,7 @@ async def test_what_something_else_has_here_is_left_and_nothing_is_attached_to_i
     async with serving(ours) as lithos:
         for _ in range(2):
             report = await import_from(lithos, source)
-            left = {row.position for row in report.rows() if row.what == "row"}
+            left = {row.position for row in report.listed["row"]}
             assert f"tasks {upstream.OPEN}" in left
             assert f"edges {upstream.EDGE}" not in left  # its ends are other notes here
             assert len([one for one in left if one.startswith("task_edges")]) == 3

@@ -11,7 +11,7 @@ import trio
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.core.events import Event, EventDraft
 from lithos.core.offers import TAGS_URI, Address
-from lithos.services.notes.resource_changes import MOST_URIS, Changes, Follower, TooMuchFollowed
+from lithos.services.notes.resources import MOST_URIS, Changes, Follower, TooMuchFollowed
 from lithos.services.tasks.event_stream import StreamEnded
 from tests.fakes import START
 

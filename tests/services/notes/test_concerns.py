@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 import trio.testing
 
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NoteWarning
 from lithos.services.notes import concerns as concerns_module
 from lithos.services.notes.concerns import AGE, Concerns
 from tests.servers import serving

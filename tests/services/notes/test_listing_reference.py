@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import attrs
 import trio
@@ -55,9 +56,9 @@ def test_a_list_is_that_of_a_look_at_every_note(filled, gone, wanted):
     for number in gone:
         if (entry := catalogue.at_serial(number)) is not None:
             catalogue.remove(entry.note.id)
-    knowledge = Knowledge(
-        catalogue, writer=_ANY, coordinator=_ANY, search=_ANY, texts=_ANY, clock=_ANY, cited_before=_ANY
-    )
+    actors = MagicMock(catalogue=catalogue)
+    actors.opening.wait_known = trio.lowlevel.checkpoint
+    knowledge = Knowledge(actors, search=_ANY, texts=_ANY, history=_ANY, cited_before=_ANY)
     found = trio.run(knowledge.list_notes, wanted)
     expected = [
         entry

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.app.style import style_of
+from lithos.app.vault import style_of
 from lithos.config.sections import IndexConfig, StorageConfig
 from lithos.core.notes import document
 from lithos.services.upkeep.checks_notes import check_notes

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.app.assembly
+import lithos.actors.actors
 from lithos.actors.coordinating.broadcaster import Subscription
 from lithos.actors.watching import listening, watcher
 from lithos.actors.watching.settling import Taking
@@ -72,7 +72,7 @@ async def test_outside_edits_are_searchable_when_their_event_is_told(tmp_path, m
     """behaviours 135, 136 and 137"""
     async with watching(tmp_path, mode) as lithos:
         events = lithos.server.broadcaster.listen()
-        assert lithos.server.watcher.mode == ("poll" if mode == "poll" else "native")
+        assert lithos.server.actors.watcher.mode == ("poll" if mode == "poll" else "native")
         file = put_note(tmp_path, "a.md", note(1, "about zebras"))
         assert await told(events) == ("note.created", "a.md")
         assert await lithos.found("zebras", mode="fulltext") == ["Note 1"]
@@ -113,14 +113,14 @@ async def test_without_watching_nothing_is_noticed(tmp_path):
         put_note(tmp_path, "a.md", note(1))
         _, components = await health(lithos)
         assert components["watcher"] == {"status": "ok", "mode": "off"}
-        assert lithos.server.watcher._pending.due == float("inf")
+        assert lithos.server.actors.watcher._pending.due == float("inf")
 
 
 async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
         events = lithos.server.broadcaster.listen()
-        before = lithos.server.writer.mailbox.stats.handled
+        before = lithos.server.actors.writer.mailbox.stats.handled
         began = time.monotonic_ns()
 
         def touch() -> None:
@@ -130,7 +130,7 @@ async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
         await trio.to_thread.run_sync(touch)
         put_note(tmp_path, "b.md", note(2))
         assert await told(events) == ("note.created", "b.md")
-        assert lithos.server.writer.mailbox.stats.handled - before < 200
+        assert lithos.server.actors.writer.mailbox.stats.handled - before < 200
 
 
 @pytest.mark.parametrize("mode", ["auto", "native"])
@@ -146,7 +146,7 @@ async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp
     async with watching(tmp_path, mode) as lithos:
         events = lithos.server.broadcaster.listen()
         if mode == "auto":
-            await until(lambda: lithos.server.watcher.mode == "poll")
+            await until(lambda: lithos.server.actors.watcher.mode == "poll")
             assert (await health(lithos))[1]["watcher"] == {"status": "ok", "mode": "poll"}
         else:
             await until(lambda: component_status(lithos) == "degraded")
@@ -175,7 +175,7 @@ async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
         os.mkdir(folder)
         number = 0
         with trio.fail_after(PATIENCE):
-            while lithos.server.watcher.mode != "poll":
+            while lithos.server.actors.watcher.mode != "poll":
                 number += 1
                 os.close(os.open(folder + b"/%d" % number, os.O_CREAT | os.O_WRONLY))
                 await trio.sleep(0.02)
@@ -197,7 +197,7 @@ async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
         events = lithos.server.broadcaster.listen()
         put_note(tmp_path, "a.md", note(1))
         assert await told(events) == ("note.created", "a.md")
-        await until(lambda: lithos.server.watcher.mailbox.stats.restarts == 1)
+        await until(lambda: lithos.server.actors.watcher.mailbox.stats.restarts == 1)
         put_note(tmp_path, "b.md", note(2))
         assert await told(events) == ("note.created", "b.md")
 
@@ -208,7 +208,7 @@ async def test_a_folder_that_goes_and_returns_is_watched_again(tmp_path):
     async with watching(tmp_path) as lithos:
         events = lithos.server.broadcaster.listen()
         lithos.knowledge.rename(tmp_path / "away")
-        await until(lambda: lithos.server.guard.vanished == 1)
+        await until(lambda: lithos.server.actors.guard.vanished == 1)
         status, components = await health(lithos)
         assert (status, components["index"]["status"], components["index"]["vanished"]) == (
             503,
@@ -218,7 +218,7 @@ async def test_a_folder_that_goes_and_returns_is_watched_again(tmp_path):
         assert components["watcher"]["status"] == "degraded"
         refusal(await lithos.call("lithos_read", id=UUID.format(1)), "doc_not_found")
         (tmp_path / "away").rename(lithos.knowledge)
-        await until(lambda: lithos.server.guard.vanished == 0)
+        await until(lambda: lithos.server.actors.guard.vanished == 0)
         await lithos.read(UUID.format(1))
         await until(lambda: component_status(lithos) == "ok")
         put_note(tmp_path, "b.md", note(2))
@@ -233,16 +233,16 @@ async def test_an_approval_for_exactly_the_listed_files_ends_the_guard(tmp_path)
     async with watching(tmp_path) as lithos:
         for n in range(20):
             (lithos.knowledge / f"{n}.md").unlink()
-        await until(lambda: lithos.server.guard.vanished == 20)
+        await until(lambda: lithos.server.actors.guard.vanished == 20)
         assert len(lithos.server.catalogue) == 30
         approvals = VanishedFiles(tmp_path / ".lithos")
         approvals.approve([f"{n}.md" for n in range(1, 30)])
         await until(lambda: not approvals.is_approval_waiting())
-        assert (len(lithos.server.catalogue), lithos.server.guard.vanished) == (11, 1)
+        assert (len(lithos.server.catalogue), lithos.server.actors.guard.vanished) == (11, 1)
         assert approvals.kept() == {"0.md"}
         put_note(tmp_path, "0.md", note(0, "about zebras"))
-        await until(lambda: lithos.server.guard.vanished == 0 and not approvals.kept())
-        await lithos.server.fulltext_indexer.converged()
+        await until(lambda: lithos.server.actors.guard.vanished == 0 and not approvals.kept())
+        await lithos.server.actors.fulltext_indexer.converged()
         assert (await health(lithos))[1]["index"]["status"] == "ok"
 
 
@@ -264,14 +264,14 @@ async def test_a_start_on_an_empty_mount_keeps_all_until_the_files_return(tmp_pa
         assert "3.md" in refusal(answer, "doc_not_found")
         for file in (tmp_path / "away").iterdir():
             file.rename(lithos.knowledge / file.name)
-        await until(lambda: lithos.server.guard.vanished == 0)
+        await until(lambda: lithos.server.actors.guard.vanished == 0)
         assert await lithos.found("zebra3", mode="fulltext") == ["Note 3"]
         assert lithos.events() == []
 
 
 async def test_what_vanished_is_given_up_without_a_server(tmp_path, monkeypatch):
     """behaviour 198"""
-    monkeypatch.setattr(lithos.app.assembly, "load_embedder", load_once)
+    monkeypatch.setattr(lithos.actors.actors, "load_embedder", load_once)
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n))
     async with serving(tmp_path):
@@ -285,7 +285,7 @@ async def test_what_vanished_is_given_up_without_a_server(tmp_path, monkeypatch)
     assert await accept_vanished(config, dry_run=False) == GivenUp(listed.paths, is_taken=True)
     async with serving(tmp_path) as server:
         assert [entry.path for entry in server.server.catalogue] == ["moved.md"]
-        assert server.server.guard.vanished == 0
+        assert server.server.actors.guard.vanished == 0
     assert (await accept_vanished(config, dry_run=False)).paths == ()
 
 
@@ -302,7 +302,7 @@ async def test_a_vault_reached_by_a_symlink_is_watched_too(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data/knowledge").symlink_to(tmp_path / "vault")
     async with watching(tmp_path / "data", "auto") as server:
-        assert server.server.watcher.mode == "native"
+        assert server.server.actors.watcher.mode == "native"
         events = server.server.broadcaster.listen()
         (tmp_path / "vault/a.md").write_text(note(1))
         assert await told(events) == ("note.created", "a.md")

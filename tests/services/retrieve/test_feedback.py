@@ -253,7 +253,9 @@ async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_hap
         for _ in range(2):
             await worker(lithos).drain()
         assert await signals(lithos, bad, good) == [(0, 3, 0), (3, 0, 0)]
-        assert await lithos.server.learning.applied_lessons() == [], "the ledgers do not grow for ever"
+        assert await lithos.server.learning.read(lambda tables: tables.ledgers.lessons()) == [], (
+            "the ledgers do not grow for ever"
+        )
 
 
 def due(lithos: Lithos) -> list[Any]:

@@ -359,7 +359,7 @@ async def test_what_is_remembered_follows_the_note(tmp_path: Path) -> None:
         await lithos.call("lithos_delete", id=note, agent="ann")
         await worker(lithos).drain()
         assert len(lithos.server.learning._store.remembered) == 1
-        assert await lithos.server.learning.questioned_notes() == [other]
+        assert await lithos.server.learning.read(lambda tables: tables.questions.notes()) == [other]
 
 
 async def test_a_rewrite_while_no_server_runs_halves_as_well(tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ async def test_a_rewrite_while_no_server_runs_halves_as_well(tmp_path: Path) -> 
         await lithos.server.questions.tidy()
         ((known),) = await cited_for(lithos, note)
         assert known["for"] == 0.5
-        assert await lithos.server.learning.questioned_notes() == [note]
+        assert await lithos.server.learning.read(lambda tables: tables.questions.notes()) == [note]
 
 
 async def test_the_memory_is_bounded(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import attrs
@@ -12,7 +13,8 @@ import trio
 
 from lithos.actors.blocking import Inline
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import NOTE_TYPE_PRIORS, RERANK_WEIGHTS
+from lithos.config.catalogue import Config
+from lithos.config.sections import NOTE_TYPE_PRIORS, RERANK_WEIGHTS, LcmaConfig
 from lithos.core.errors import InvalidInput, LcmaDisabled, StorageFailed
 from lithos.core.learning.memory import NodeStats, RecordRetrieval, SurfacedConflict
 from lithos.core.learning.ranking import Candidate, RerankWeights
@@ -20,16 +22,14 @@ from lithos.core.learning.salience import UsageSettings
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.candidates import Ranking
+from lithos.services.retrieve.evidence import WeighingPipeline
 from lithos.services.retrieve.retrieve import (
     Retrieve,
     RetrieveAnswer,
-    RetrieveParts,
     RetrieveRequest,
-    RetrieveSettings,
 )
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
-from lithos.services.retrieve.weighing import WeighingPipeline
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import Clock, make_entry
 
@@ -103,7 +103,7 @@ class Room:
         self.memory, self.clock, self.metrics = Memory(), Clock(), Metrics()
         self.texts: Any = NoTexts()
         self.contradict: Any = no_contradictions
-        self.settings = RetrieveSettings(enabled=True, max_results=50, temperature=0.5)
+        self.settings = LcmaConfig(ranking="weights")
         self._first, self._second = first, second or {}
 
     async def retrieve(self, **asked: Any) -> RetrieveAnswer:
@@ -113,19 +113,17 @@ class Room:
         dispatcher = Dispatcher(self.catalogue, self.metrics)
         team = Team(_team(self._first), _team(self._second), self.contradict)
         ranking = Ranking(self.catalogue, self.memory, weights, UsageSettings(), Inline())
-        parts = RetrieveParts(
+        actors: Any = SimpleNamespace(
+            config=Config(lcma=self.settings),
             catalogue=self.catalogue,
-            visibility=Current(),  # type: ignore[arg-type]
-            dispatcher=dispatcher,
-            team=team,
-            pipeline=WeighingPipeline(self.catalogue, dispatcher, team, ranking),
-            ranking=ranking,
-            snippets=Snippets(self.texts, None),  # type: ignore[arg-type]
-            recorder=self.memory,
+            visibility=Current(),
             metrics=self.metrics,
             clock=self.clock,
         )
-        return await Retrieve(parts, self.settings).retrieve(RetrieveRequest(**{"query": "q"} | asked))
+        pipeline = WeighingPipeline(self.catalogue, dispatcher, team, ranking)
+        snippets = Snippets(self.texts, None)  # type: ignore[arg-type]
+        retrieve = Retrieve(actors, team, pipeline, ranking, snippets, self.memory)
+        return await retrieve.retrieve(RetrieveRequest(**{"query": "q"} | asked))
 
     def count(self, name: str) -> float:
         lines = self.metrics.render([]).decode().splitlines()
@@ -288,7 +286,7 @@ async def test_what_cannot_be_asked_leaves_no_receipt() -> None:
 async def test_retrievals_and_cold_starts_are_counted() -> None:
     room = Room({"lexical": finding(A, B)})
     await room.retrieve()
-    room.settings = attrs.evolve(room.settings, temperature=0.4)
+    room.settings = attrs.evolve(room.settings, temperature_default=0.4)
     await room.retrieve()
     assert room.count("lcma_cold_start_total") == 1
     assert room.count("lcma_retrieve_duration_seconds_count") == 2

@@ -17,6 +17,7 @@ from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.embedder import EmbedderUnavailable, load_embedder
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.vectors import VectorIndex
+from tests.fakes import subscribed
 from tests.servers import Lithos, refusal, serving
 
 QUERY = "striped zebra"
@@ -94,7 +95,7 @@ async def test_without_both_legs_there_is_no_answer(tmp_path: Path, monkeypatch:
         assert "io error" in answer["message"]
         refusal(await lithos.call("lithos_search", query="alpha", mode="fulltext"), "search_backend_error")
         # A server that stops refuses new writes.
-        lithos.server.writer.mailbox.close()
+        lithos.server.actors.writer.mailbox.close()
         answer = await lithos.call("lithos_write", title="T", content="x", agent="a")
         assert "stopping" in refusal(answer, "internal_error")
 
@@ -105,7 +106,7 @@ async def test_a_write_that_no_index_takes_is_stored_and_announced_later(
     """behaviour 63"""
     monkeypatch.setattr(lithos.actors.indexing.indexer, "REPAIR_DELAY", 0.01)
     async with serving(tmp_path) as lithos_:
-        with lithos_.server.broadcaster.subscribe() as listener:
+        with subscribed(lithos_.server.broadcaster) as listener:
             with failing(FulltextIndex, "apply"), failing(VectorIndex, "apply"):
                 answer = await lithos_.call("lithos_write", title="Zebra", content=TEXT, agent="a")
                 assert "stored" in refusal(answer, "internal_error")
@@ -191,7 +192,7 @@ async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
             assert "the disk is on fire" in answer["message"]
             refusal(await search(lithos_, mode="fulltext"), "search_backend_error")
             refusal(await lithos_.call("lithos_list", content_query="zebra"), "search_backend_error")
-        await lithos_.server.fulltext_indexer.converged()
+        await lithos_.server.actors.fulltext_indexer.converged()
         assert await lithos_.found(QUERY, mode="fulltext") == ["Zebra"]
         kinds = [kind for kind, _ in lithos_.events()]
         assert kinds == [NOTE_CREATED] * 2
@@ -199,5 +200,5 @@ async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
             await lithos_.write("Other", TEXT, id=note)
             assert (await search(lithos_))["failed_backends"] == ["semantic"]
             refusal(await search(lithos_, mode="semantic"), "search_backend_error")
-        await lithos_.server.vector_indexer.converged()
+        await lithos_.server.actors.vector_indexer.converged()
         assert set(await lithos_.found(QUERY)) == {"Zebra", "Other"}

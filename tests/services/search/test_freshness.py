@@ -12,8 +12,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+import lithos.actors.actors
 import lithos.actors.indexing.indexer
-import lithos.app.actors
 from lithos.actors.indexing.ports import VectorPort
 from lithos.stores.indexes.embedder import EmbedderUnavailable
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -53,7 +53,7 @@ async def search(lithos: Lithos, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lithos.app.actors, "FULLTEXT_LINGER", FOREVER)
+    monkeypatch.setattr(lithos.actors.actors, "FULLTEXT_LINGER", FOREVER)
 
 
 async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_many_writes_are_one_commit_which_a_search_brings_about(
 ) -> None:
     """behaviour 194"""
     async with serving(tmp_path) as lithos_:
-        stats = lithos_.server.fulltext_indexer.mailbox.stats
+        stats = lithos_.server.actors.fulltext_indexer.mailbox.stats
         with trio.fail_after(30):
             for number in range(10):
                 await lithos_.create(f"Zebra {number}", TEXT)
@@ -156,14 +156,14 @@ async def test_without_a_model_a_write_waits_for_full_text_and_full_text_for_not
     async with serving(tmp_path, load=no_model) as lithos_:
         with trio.fail_after(30):
             await lithos_.create("Zebra", TEXT)
-        assert lithos_.server.fulltext_indexer.mailbox.stats.batches == 1
+        assert lithos_.server.actors.fulltext_indexer.mailbox.stats.batches == 1
 
 
 async def test_the_end_of_the_server_commits_what_waits(tmp_path: Path, lingering: None) -> None:
     async with serving(tmp_path) as lithos_:
         for number in range(5):
             await lithos_.create(f"Zebra {number}", TEXT)
-        assert lithos_.server.fulltext_indexer.mailbox.stats.batches == 0
+        assert lithos_.server.actors.fulltext_indexer.mailbox.stats.batches == 0
         assert len(list((tmp_path / "knowledge").glob("*.md"))) == 5
     index = FulltextIndex.open_sound(tmp_path / ".tantivy")
     assert index.document_count() == 5

@@ -43,7 +43,7 @@ def data(two_notes: Path, tmp_path: Path) -> Path:
 
 
 def was_rebuilt(lithos: Lithos) -> bool:
-    rebuilt: bool = lithos.server.fulltext_indexer.index.index.was_rebuilt
+    rebuilt: bool = lithos.server.actors.fulltext_indexer.index.index.was_rebuilt
     return rebuilt
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-import lithos.services.tasks.activity as activity_module
+import lithos.services.tasks.event_stream as activity_module
 from lithos.config.sections import EventsConfig
-from lithos.services.tasks.activity import Activity, Wanted
+from lithos.services.tasks.event_stream import Activity, Wanted
 from tests.servers import Lithos, serving
 
 

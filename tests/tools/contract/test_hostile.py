@@ -111,7 +111,7 @@ async def test_absurd_values_never_break_a_tool(lithos: Lithos, values: tuple[An
     await lithos.write("Kept again", "more", id=note)
     stats = await lithos.call("lithos_stats")
     assert stats["documents"] == stats["tantivy_doc_count"] == len(lithos.files())
-    assert lithos.server.writer.mailbox.stats.restarts == 0
+    assert lithos.server.actors.writer.mailbox.stats.restarts == 0
     assert lithos.server.coordinator.mailbox.stats.restarts == 0
 
 

@@ -95,7 +95,7 @@ async def test_gauges_tell_the_state(lithos: Lithos) -> None:
     await lithos.call("lithos_write", title="A", content="alpha [[Nowhere]]", agent="a")
     task = await lithos.call("lithos_task_create", title="T", agent="a")
     await lithos.call("lithos_task_claim", task_id=task["task_id"], aspect="x", agent="a")
-    await lithos.server.visibility.reach()
+    await lithos.server.actors.visibility.reach()
     samples = await scrape(lithos)
     assert at(samples, "documents") == at(samples, "fulltext_documents") == 1
     assert at(samples, "graph_nodes") == 2

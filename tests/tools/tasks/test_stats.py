@@ -51,8 +51,8 @@ async def test_drift_is_told(tmp_path: Path) -> None:
     """behaviour 140"""
     async with serving(tmp_path) as lithos:
         await lithos.create()
-        await lithos.server.visibility.reach()
-        index = lithos.server.fulltext_indexer.index
+        await lithos.server.actors.visibility.reach()
+        index = lithos.server.actors.fulltext_indexer.index
         serials = list(index.stamps())
         index.apply([], serials)
         stats = await lithos.call("lithos_stats")

@@ -1,4 +1,4 @@
-"""The pages of the console, one noun a module, which ask tools and services of `ConsoleParts`.
+"""The pages of the console, one noun a module, which ask tools and the services.
 
 Entered by app/console through each module's `add_routes`; a change is a POST under `console.change`.
 Never here: a database, a file, HTML in Python.

@@ -10,7 +10,7 @@ from quart import Blueprint, Response, redirect
 from quart.wrappers.response import ResponseBody
 
 from lithos.front.console.console import Console, Refused
-from lithos.services.notes.vault_files import VaultFiles
+from lithos.services.notes.browsing import VaultFiles
 from lithos.stores.notes.attachments import Attachment
 
 #: Pictures that browsers show, and that hold no script (SVG does).
@@ -43,7 +43,7 @@ class FilePages:
 
     async def file(self, path: str) -> Any:
         """One file; a name without its folder leads to the file that has it."""
-        files = self._console.parts.files
+        files = self._console.parts.vault_files
         attachment = await files.open(path) if len(path) <= LONGEST_PATH else None
         if attachment is None:
             found = await files.named(path) if len(path) <= LONGEST_PATH else None

@@ -10,8 +10,16 @@ from quart import Blueprint, Response, request
 from lithos.actors.blocking import Threads
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import readable
-from lithos.services.search.drawing import HEIGHT, WIDTH, ColourBy, Drawings, value_of
-from lithos.services.search.neighbourhood import DEEPEST, MOST_NOTES, Neighbourhood
+from lithos.services.search.neighbourhood import (
+    DEEPEST,
+    HEIGHT,
+    MOST_NOTES,
+    WIDTH,
+    ColourBy,
+    Drawings,
+    Neighbourhood,
+    value_of,
+)
 
 #: Rows of each table.
 PAGE: Final = 100

@@ -55,7 +55,7 @@ class LoginPages:
         if principal is None:
             return await self._refuse(target)
         try:
-            chosen = self._choose(form.get("agent", ""), parts.agent)
+            chosen = self._choose(form.get("agent", ""), self._console.own_agent)
         except InvalidInput as refusal:
             return await self._console.show("login.html", 400, next=target, message=refusal.message)
         session = self._console.begin_session(chosen, principal)
@@ -65,17 +65,17 @@ class LoginPages:
 
     async def _refuse(self, target: str) -> Response:
         """The form again: 401, or 429 for an address that sent too many wrong tokens."""
-        parts = self._console.parts
+        console = self._console
         address, *_ = request.scope.get("client") or ("",)
-        seconds = parts.wrong_tokens.note(str(address), trio.current_time())
+        seconds = console.wrong_tokens.note(str(address), trio.current_time())
         if not seconds:
-            parts.rejected("unauthorized")
+            console.rejected("unauthorized")
             message = (
                 "This is no valid token: it is neither server.auth_token nor one of those that lithos token "
                 "list shows, or it was revoked or has expired."
             )
             return await self._console.show("login.html", 401, next=target, message=message)
-        parts.rejected("too_many_wrong_tokens")
+        console.rejected("too_many_wrong_tokens")
         message = "Too many wrong tokens came from your address. Wait for a minute; a right one passes."
         page = await self._console.show("login.html", 429, next=target, message=message)
         page.headers["Retry-After"] = str(ceil(seconds))
@@ -109,7 +109,7 @@ class LoginPages:
     def _choose(self, given: str, otherwise: str) -> str:
         """A name as it is recorded, or `otherwise` where it is blank. Raises `InvalidInput`."""
         name = " ".join(given.split())[:LONGEST_NAME]
-        return name if name == self._console.parts.agent else check_agent(name, "name") or otherwise
+        return name if name == self._console.own_agent else check_agent(name, "name") or otherwise
 
     def _fixed(self) -> str:
         """Why the name of the person's changes cannot be chosen; empty where it can."""

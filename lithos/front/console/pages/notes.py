@@ -9,8 +9,7 @@ from attrs import evolve, frozen
 from quart import Blueprint, Response, request
 
 from lithos.catalogue.catalogue import Entry
-from lithos.core.notes.model import NOTE_TYPES, STATUSES
-from lithos.core.notes.trust import NoteWarning
+from lithos.core.notes.model import NOTE_TYPES, STATUSES, NoteWarning
 from lithos.front.console.console import Console, Refused
 from lithos.services.notes.browsing import SORTS, STATES, BrowsePage, BrowseRequest
 

@@ -19,7 +19,7 @@ from lithos.front.console.charts import sparkline
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with
 from lithos.front.console.summary import Summaries, Summary
-from lithos.services.tasks.activity import JournalPage, Wanted
+from lithos.services.tasks.event_stream import JournalPage, Wanted
 from lithos.stores.sqlite import DatabaseFailed
 
 #: Every type of event, and what the filter calls it.

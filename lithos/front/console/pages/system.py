@@ -11,11 +11,14 @@ from attrs import frozen
 from prometheus_client.core import Metric
 from quart import Blueprint, Response, request
 
+from lithos.config.catalogue import SETTINGS, Config, as_public_dict
+from lithos.core.findings import Finding, ok, warn
 from lithos.front.console.charts import Chart, make_chart
 from lithos.front.console.console import Console
 from lithos.front.console.formats import ago
-from lithos.front.console.parts import ConfiguredSetting
 from lithos.front.console.summary import Summaries, Summary
+from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.services.upkeep.inspection import Inspection, Place
 from lithos.services.upkeep.samples import INTERVAL, Sample
 
 #: Metrics whose gauges the page shows, by the name it uses.
@@ -45,7 +48,7 @@ MOST_TOKENS: Final = 100
 
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page."""
-    app.get("/system")(SystemPage(console, Summaries(console)).system)
+    app.get("/system")(SystemPage(console, Summaries(console), _make_inspection(console)).system)
 
 
 @frozen
@@ -54,21 +57,22 @@ class SystemPage:
 
     _console: Console
     _summaries: Summaries
+    _inspection: Inspection
 
     async def system(self) -> Response:
         """The page; with `run=1` the checks are made now."""
         parts = self._console.parts
         if request.args.get("run") == "1":
-            await parts.inspection.run()
+            await self._inspection.run()
         summary = await self._summaries.latest()
         samples = parts.samples.taken
-        configuration = parts.configuration
+        configuration = list(configured(parts.config, self._console.settings.sources))
         return await self._console.show(
             "system.html",
             summary=summary,
             health=summary.health,
             numbers=summary.numbers,
-            inspected=parts.inspection.last,
+            inspected=self._inspection.last,
             gauges=_gauges(await parts.gauges.families()),
             head=parts.activity.head,
             charts=charts(samples),
@@ -78,7 +82,7 @@ class SystemPage:
             sections=sections(configuration),
             indexes=_indexes(summary),
             most_tokens=MOST_TOKENS,
-            tokens=parts.named_tokens() if self._console.principal.may("admin") else (),
+            tokens=parts.keyring.named if self._console.principal.may("admin") else (),
         )
 
 
@@ -151,6 +155,63 @@ def minutes(samples: Sequence[Sample]) -> Iterator[Minute]:
             max((each.search_p95 for each in group if each.search_p95 is not None), default=None),
             group[-1].memory,
         )
+
+
+def _make_inspection(console: Console) -> Inspection:
+    services, settings = console.parts, console.settings
+    storage = services.config.storage
+    policy = AccessPolicy(settings.host, keyring=services.keyring)
+
+    def configuration() -> list[Finding]:
+        findings = [warn(f"{each}.", "Correct the name, or take it out.") for each in settings.warnings]
+        told = (open_bind_warning(policy), services.keyring.trouble)
+        findings += [warn(each, "") for each in told if each is not None]
+        return [*findings, ok("All values are known and allowed.")]
+
+    return Inspection(
+        Place(storage.data_dir, storage.notes_folder, storage.vault),
+        configuration,
+        services.catalogue,
+        services.live_check,
+        services.clock,
+    )
+
+
+@frozen(kw_only=True)
+class ConfiguredSetting:
+    """One setting as a person may see it: `value` in words, `source` None for a default."""
+
+    key: str
+    value: str
+    source: str | None
+    description: str
+
+
+def configured(config: Config, sources: Mapping[str, str]) -> Iterator[ConfiguredSetting]:
+    """Every setting in the order of the sections; of a secret only whether it is set."""
+    public = as_public_dict(config)
+    for key, setting in SETTINGS.items():
+        value: Any = public
+        for name in key.split("."):
+            value = value[name]
+        yield ConfiguredSetting(
+            key=key,
+            value=_in_words(value) if not setting.secret else ("not set" if value is None else "set"),
+            source=sources.get(key),
+            description=setting.description,
+        )
+
+
+def _in_words(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    return str(value)
 
 
 def sections(settings: Sequence[ConfiguredSetting]) -> list[tuple[str, list[ConfiguredSetting]]]:

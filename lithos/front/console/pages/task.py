@@ -83,7 +83,9 @@ class TaskPages:
         total = len(findings)
         offset = _offset(total)
         newest_first = findings[::-1][offset : offset + FINDINGS]
-        receipts = await self._console.parts.learning.receipts_of_task(task_id, MOST_RECEIPTS)
+        receipts = await self._console.parts.learning.read(
+            lambda tables: tables.receipts.of_task(task_id, MOST_RECEIPTS)
+        )
         named = [one.knowledge_id for one in newest_first if one.knowledge_id is not None]
         done = _completion(found)
         titles = await self._console.parts.timelines.titles([*named, *_cited_by(done)])
@@ -281,7 +283,7 @@ class TaskPages:
             held_by=holder,
         )
         try:
-            await self._console.parts.tasks.run(command)
+            await self._console.parts.coordination.run(command)
         except (StaleFence, ClaimNotFound) as refusal:
             raise Refused(
                 f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "

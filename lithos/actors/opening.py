@@ -7,13 +7,44 @@ complete when full-text search has every note.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, TypeAlias
 
 import trio
 
 from lithos.core.errors import StorageFailed
-from lithos.services.progress import wait_telling
+
+#: The progress callback: progress and total (both in seconds of waiting), and a message.
+Tell: TypeAlias = Callable[[float, float, str], Awaitable[None]]
+
+#: Seconds between two reports.
+INTERVAL: Final = 1.0
+
+_tell: ContextVar[Tell | None] = ContextVar("tell", default=None)
+
+
+@contextmanager
+def progress_told(tell: Tell) -> Iterator[None]:
+    """Calls inside the block report progress to `tell`, which may be slow but must not raise."""
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
+
+
+async def wait_telling(event: trio.Event, within: float, doing: str) -> None:
+    """Wait for the event, at most `within` seconds, and report progress once a second meanwhile."""
+    tell, begin = _tell.get(), trio.current_time()
+    with trio.move_on_at(begin + within):
+        while not event.is_set():
+            if tell is not None:
+                await tell(trio.current_time() - begin, within, doing)
+            with trio.move_on_after(INTERVAL):
+                await event.wait()
+
 
 #: Files to read from which a start is not waited for by those who could be served meanwhile.
 MANY: Final = 300
@@ -46,15 +77,9 @@ class Opening:
         self.failure: str | None = None
         self._is_long = trio.Event()
         self._may_read = threading.Event()
+        #: How long the start took, once it is complete.
+        self.seconds = 0.0
         self._stopped = False
-
-    @classmethod
-    def finished(cls) -> Opening:
-        """Of a server that is open."""
-        opening = cls()
-        opening.known.set()
-        opening.complete.set()
-        return opening
 
     def status(self) -> Mapping[str, int] | None:
         """How many notes of how many can be searched; None when all can."""

@@ -1,32 +1,33 @@
-"""Composition of the actors over open stores: construction, start order, the start scan and its events.
+"""The actors over open stores: construction, start order, start scan and its events; what is open on disk.
 
-Also the watcher, the deletion guard, and the conversion of configuration sections to settings of the core.
+Services take what they use from `Actors`, and from `Stores` through it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from contextlib import ExitStack
+from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 import trio
+from attrs import frozen
 
 from lithos.actors.blocking import BackgroundThread, Blocking, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
-from lithos.actors.indexing.accurate import ACCURATE, AccurateParts, AccurateTier
+from lithos.actors.indexing.accurate import AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.list_keeper import ListKeeper
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
-from lithos.actors.indexing.tiers import QueryEmbedder
 from lithos.actors.kit import Mailbox, supervise
+from lithos.actors.opening import Opening
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
@@ -36,9 +37,7 @@ from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.recording import Recorder
-from lithos.actors.writing.writer import Writer, WriterMailbox
-from lithos.app.stores import SettledClock, Stores
-from lithos.app.style import style_of
+from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
@@ -47,14 +46,26 @@ from lithos.config.catalogue import Config
 from lithos.config.sections import LcmaConfig
 from lithos.core.events import Event
 from lithos.core.learning.salience import LearningSettings, UsageSettings
+from lithos.core.notes.style import VaultStyle
 from lithos.core.plan import Place
 from lithos.core.tasks.model import ClaimTimes
+from lithos.core.times import format_time, settled_time
 from lithos.metrics import Metrics
-from lithos.services.opening import Opening
-from lithos.services.retrieve.feedback import Learning
 from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.database import Database
+from lithos.stores.history.store import HistoryStore
 from lithos.stores.history.values import HistoryFailed
-from lithos.stores.indexes.embedder import Embedder
+from lithos.stores.indexes.embedder import load_embedder
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.transformer import load_transformer
+from lithos.stores.learning.edges import EdgeStore
+from lithos.stores.learning.stats import StatsStore
+from lithos.stores.lock import OwnerLock
+from lithos.stores.manifest import Manifest
+from lithos.stores.notes.displaced import Displaced
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.moves import Moves
 from lithos.stores.notes.vanished import VanishedFiles
 from lithos.telemetry import get_logger
 
@@ -63,48 +74,65 @@ log = get_logger("lithos.start")
 S = TypeVar("S", LearningSettings, UsageSettings)
 
 
-def learning_settings(config: LcmaConfig) -> LearningSettings:
-    """How fast salience moves."""
-    return _pick(LearningSettings, config)
+@frozen
+class Stores:
+    """What is open on disk; closed in reverse order."""
+
+    lock: OwnerLock
+    files: NoteFiles
+    displaced: Displaced
+    coordination: CoordinationStore
+    edges: EdgeStore
+    stats: StatsStore
+    manifest: Manifest
+    fulltext: FulltextIndex
+    #: The journal of moves that are under way.
+    moves: Moves
+    #: None where `history.enabled` is off.
+    history: HistoryStore | None
+    #: How the notes are understood and written.
+    style: VaultStyle
+    #: Closes everything, the last one first, whatever of it fails.
+    closing: ExitStack
+
+    @property
+    def databases(self) -> tuple[Database, ...]:
+        """What is put back when another program takes it away."""
+        kept = (self.coordination, self.edges, self.stats, self.manifest)
+        return kept if self.history is None else (*kept, self.history)
 
 
-def usage_settings(config: LcmaConfig) -> UsageSettings:
-    """What counts as use."""
-    return _pick(UsageSettings, config)
+class SettledClock:
+    """The clock that retention goes by: one wrong reading of the other clock deletes nothing.
+
+    Called on the event loop. It starts from the time that `CoordinationStore` kept of an earlier run.
+    """
+
+    def __init__(self, clock: Callable[[], datetime], last: datetime | None) -> None:
+        self._clock = clock
+        self._last = clock() if last is None else last
+        self._since = trio.current_time()
+        self._is_ahead = False
+
+    def __call__(self) -> datetime:
+        """The time as far as it is believed; it stands still while the clock is behind."""
+        now, at = self._clock(), trio.current_time()
+        settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
+        if settled < now and not self._is_ahead:
+            get_logger("lithos.app").warning(
+                "the clock is far ahead of what was last seen: what is old is kept until that is made up for",
+                clock=format_time(now),
+                last_seen=format_time(self._last),
+            )
+        self._is_ahead = settled < now
+        if settled > self._last:
+            self._last, self._since = settled, at
+        return settled
 
 
-def _pick(kind: type[S], config: LcmaConfig) -> S:
-    """The settings that have the names of the fields."""
+def settings_of(kind: type[S], config: LcmaConfig) -> S:
+    """The settings that have the names of the fields of a class."""
     return kind(**{each.name: getattr(config, each.name) for each in attrs.fields(kind)})
-
-
-def make_guard(config: Config, stores: Stores, catalogue: Catalogue) -> DeletionGuard:
-    """The guard, which the start scan asks first."""
-    vanished = VanishedFiles(config.storage.data_dir / ".lithos")
-    return DeletionGuard(catalogue, stores.files, vanished, Threads(), config.index.max_vanished_fraction)
-
-
-def make_watcher(
-    config: Config,
-    stores: Stores,
-    catalogue: Catalogue,
-    writer: WriterMailbox,
-    guard: DeletionGuard,
-    indexers: Sequence[Indexer],
-    metrics: Metrics,
-) -> Watcher:
-    """The watcher; switched off, it still ends what the guard began."""
-    return Watcher(
-        config.index.watch_mode if config.server.watch_files else "off",
-        config.index.watch_debounce_ms / 1_000,
-        catalogue,
-        stores.files,
-        writer,
-        guard,
-        indexers,
-        Threads(),
-        partial(metrics.count, "file_watcher_events"),
-    )
 
 
 def _recorded(stores: Stores, ids: Collection[str]) -> Mapping[str, Place]:
@@ -138,29 +166,19 @@ FULLTEXT_BATCH = 256
 class Actors:
     """The actors and what they own; the services read from here."""
 
-    def __init__(
-        self,
-        config: Config,
-        stores: Stores,
-        clock: Callable[[], datetime],
-        reading: Threads,
-        load_embedder: Callable[[str], Embedder],
-        load_accurate: Callable[[int], QueryEmbedder],
-    ) -> None:
+    def __init__(self, config: Config, stores: Stores, clock: Callable[[], datetime]) -> None:
         self.config = config
         self.stores = stores
         self.clock = clock
         #: What retention goes by.
         self.settled = SettledClock(clock, stores.coordination.settled())
-        self.reading = reading
-        self._load_embedder = load_embedder
-        self._load_accurate = load_accurate
+        self.reading = Threads(2)
         self.metrics = Metrics()
         #: Set once no client has to wait for a library of the front, or there is none.
         self.front_loaded = trio.Event()
         #: Kept until the start scan.
         self._rows = stores.coordination.note_rows()
-        self.catalogue = Catalogue(NoteRecords(self._rows), style_of(config.storage))
+        self.catalogue = Catalogue(NoteRecords(self._rows), stores.style)
         #: What the notes rest on, and the warnings that follow: one for all, as it remembers what it found.
         self.lineage = Lineage(self.catalogue)
         self.outlines = Outlines()
@@ -171,26 +189,24 @@ class Actors:
         #: One thread for the one read connection of the coordination database.
         self.coordination_reading = Threads()
         self.memory = self._make_memory()
-        self.learning = Learning(self.memory.mailbox, stores.stats, Threads())
         self.sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
         self._embedding = Threads()
         self.semantic = self._make_semantic()
         self.list_keeper = ListKeeper(self.semantic.indexes, BackgroundThread("lithos-lists"))
         self.semantic.port.on_rows = self.list_keeper.look
         self.fulltext_port = FulltextPort(stores.fulltext, self.sizes, self.catalogue.entities)
-        self.fulltext_indexer, self.vector_indexer = self._make_indexers()
-        indexers = (self.fulltext_indexer, self.vector_indexer)
+        self.fulltext_indexer, self.vector_indexer = self._indexers = self._make_indexers()
         self.publisher = Publisher(
-            self.coordinator.mailbox, indexers, stores.manifest, Threads(), self.catalogue.records
+            self.coordinator.mailbox, self._indexers, stores.manifest, Threads(), self.catalogue.records
         )
         # The words of a first index are everybody's first answer: the model takes what they leave.
         self.semantic.port.leaves_a_core = lambda: not self.fulltext_indexer.is_converged
-        self.visibility = Visibility(self.fulltext_indexer, self.vector_indexer)
+        self.visibility = Visibility(*self._indexers)
         self.recorder = Recorder(stores.history, Threads())
         self.keeper = Keeper(
             stores.files, stores.displaced, Threads(), clock, self.settled, self.recorder.look_again
         )
-        self.writer = self._make_writer(indexers)
+        self.writer = self._make_writer()
         self.catching_up = CatchingUp(
             self.recorder,
             self.catalogue,
@@ -200,14 +216,15 @@ class Actors:
             Threads(),
             clock,
         )
-        self.guard = make_guard(config, stores, self.catalogue)
-        self.watcher = make_watcher(
-            config, stores, self.catalogue, self.writer.mailbox, self.guard, indexers, self.metrics
+        vanished = VanishedFiles(config.storage.data_dir / ".lithos")
+        self.guard = DeletionGuard(
+            self.catalogue, stores.files, vanished, Threads(), config.index.max_vanished_fraction
         )
+        self.watcher = self._make_watcher()
 
     def _make_indexers(self) -> tuple[Indexer, Indexer]:
-        files = self.stores.files
-        fulltext = Indexer(
+        files, port = self.stores.files, self.semantic.port
+        return Indexer(
             "fulltext",
             self.fulltext_port,
             self.catalogue,
@@ -218,9 +235,7 @@ class Actors:
             batch=FULLTEXT_BATCH,
             linger=FULLTEXT_LINGER,
             on_behind=self.stores.fulltext.tell_behind,
-        )
-        port = self.semantic.port
-        return fulltext, Indexer(
+        ), Indexer(
             "vectors",
             port,
             self.catalogue,
@@ -230,23 +245,34 @@ class Actors:
             on_behind=port.tell_behind,
         )
 
-    def _make_writer(self, indexers: Sequence[Indexer]) -> Writer:
-        limit = self.config.storage.max_content_size_bytes
-        preparation = Preparation(self.catalogue, limit, self.clock, make_id, self.stores.files.ignored)
-        files, publisher = self.stores.files, self.publisher.mailbox
-        keep = self.keeper.take
-        moves = self.stores.moves
+    def _make_writer(self) -> Writer:
+        stores, limit = self.stores, self.config.storage.max_content_size_bytes
         return Writer(
             self.catalogue,
-            files,
+            stores.files,
             Threads(),
-            indexers,
-            publisher,
-            preparation,
-            keep,
-            moves,
+            self._indexers,
+            self.publisher.mailbox,
+            Preparation(self.catalogue, limit, self.clock, make_id, stores.files.ignored),
+            self.keeper.take,
+            stores.moves,
             self.recorder,
             self.outlines,
+        )
+
+    def _make_watcher(self) -> Watcher:
+        """The watcher; switched off, it still ends what the guard began."""
+        config = self.config
+        return Watcher(
+            config.index.watch_mode if config.server.watch_files else "off",
+            config.index.watch_debounce_ms / 1_000,
+            self.catalogue,
+            self.stores.files,
+            self.writer.mailbox,
+            self.guard,
+            self._indexers,
+            Threads(),
+            partial(self.metrics.count, "file_watcher_events"),
         )
 
     def _make_coordinator(self) -> Coordinator:
@@ -268,43 +294,29 @@ class Actors:
 
     def _make_memory(self) -> Memory:
         stores = self.stores
-        journal, reading = stores.coordination, self.coordination_reading
         return Memory(
             stores.edges,
             stores.stats,
             Threads(),
             self.coordinator,
-            journal,
-            reading,
+            stores.coordination,
+            self.coordination_reading,
             self.clock,
-            settings=learning_settings(self.config.lcma),
+            settings=settings_of(LearningSettings, self.config.lcma),
             on_salience=lambda notes: self.metrics.count("lcma_salience_updates", by=notes),
             relations=self.catalogue.relations,
             entities=self.catalogue.entities,
         )
 
     def _make_semantic(self) -> SemanticBackend:
-        model = self.config.search.embedding_model
-        directory = self.config.storage.data_dir / ".usearch"
-        port = VectorPort(self.sizes)
-        accurate = self._make_accurate(port, directory)
-        return SemanticBackend(port, self._embedding, self._load_embedder, directory, model, accurate)
-
-    def _make_accurate(self, port: VectorPort, directory: Path) -> AccurateTier | None:
-        search = self.config.search
-        if search.tier == "static":
-            return None
-        parts = AccurateParts(
-            port=port,
-            catalogue=self.catalogue,
-            files=self.stores.files,
-            load=partial(self._load_accurate, search.accurate_threads),
-            directory=directory / ACCURATE,
-            sizes=self.sizes,
-            thread=BackgroundThread("lithos-accurate"),
-            reading=Threads(),
+        search, directory = self.config.search, self.config.storage.data_dir / ".usearch"
+        port, accurate = VectorPort(self.sizes), None
+        if search.tier != "static":
+            load = partial(load_transformer, search.accurate_threads)
+            accurate = AccurateTier(port, self.catalogue, self.stores.files, load, directory, search.tier)
+        return SemanticBackend(
+            port, self._embedding, load_embedder, directory, search.embedding_model, accurate
         )
-        return AccurateTier(parts, search.tier)
 
     def recall(self) -> Sequence[Event]:
         """Read the graph's cache, and the events that the manifest lacks; blocks. Call it before `start`."""
@@ -361,15 +373,11 @@ class Actors:
     async def start(self, nursery: trio.Nursery) -> None:
         """Start the actors, downstream first; until `open` nothing but tasks and agents is asked for."""
         publisher, coordinator = self.publisher.mailbox, self.coordinator.mailbox
-        downstream: list[Mailbox[Any]] = [
-            self.fulltext_indexer.mailbox,
-            self.vector_indexer.mailbox,
-            coordinator,
-        ]
+        downstream: list[Mailbox[Any]] = [*(each.mailbox for each in self._indexers), coordinator]
         await nursery.start(partial(supervise, coordinator, self.coordinator.start))
         memory, writer = self.memory.mailbox, self.writer.mailbox
         await nursery.start(partial(supervise, memory, self.memory.start, closes=[writer]))
-        for indexer in (self.fulltext_indexer, self.vector_indexer):
+        for indexer in self._indexers:
             await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
         await nursery.start(partial(supervise, publisher, self.publisher.start, closes=downstream))
         await nursery.start(partial(supervise, writer, self.writer.start, closes=[publisher]))

@@ -1,0 +1,243 @@
+"""All services over one set of actors: what tools, the front and commands ask."""
+
+from __future__ import annotations
+
+from lithos.actors.actors import Actors, settings_of
+from lithos.actors.blocking import Threads
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.history.versions import VersionLimits
+from lithos.core.learning.ranking import RerankWeights
+from lithos.core.learning.salience import UsageSettings
+from lithos.services.context.context import Context
+from lithos.services.enrich.chat_client import ChatClient
+from lithos.services.enrich.drain import Drain
+from lithos.services.enrich.entities import EntityExtraction
+from lithos.services.enrich.feed import DirectFeed, Feed, JournalFeed
+from lithos.services.enrich.inference import EdgeInference
+from lithos.services.enrich.projection import Projection
+from lithos.services.enrich.questions import QuestionUpkeep
+from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
+from lithos.services.importing.importing import Importing
+from lithos.services.keyring import TokenRing
+from lithos.services.notes.browsing import Browsing, VaultFiles
+from lithos.services.notes.concerns import Concerns
+from lithos.services.notes.edges import Edges
+from lithos.services.notes.history import NoteHistory
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.moving import Moving
+from lithos.services.notes.relations import Graph, no_edges
+from lithos.services.notes.resources import Changes, Library, Resources
+from lithos.services.notes.restoring import Restoring
+from lithos.services.notes.texts import NoteTexts, Snippets
+from lithos.services.retrieve.candidates import Ranking
+from lithos.services.retrieve.evidence import EvidencePipeline, WeighingPipeline
+from lithos.services.retrieve.feedback import Feedback, Learning
+from lithos.services.retrieve.questions import QuestionMemory
+from lithos.services.retrieve.retrieve import Pipeline, Retrieve
+from lithos.services.retrieve.scout_team import NameScouts, SearchScouts, make_team
+from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
+from lithos.services.search.neighbourhood import Neighbourhoods
+from lithos.services.search.search import Search
+from lithos.services.state import Gauges, ServerState
+from lithos.services.tasks.agents import AccessLog, Agents, Cursors
+from lithos.services.tasks.board import Board
+from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.dossier import Dossiers
+from lithos.services.tasks.event_stream import Activity, EventStreams
+from lithos.services.tasks.impact import Impact
+from lithos.services.tasks.retention import Upkeep, UpkeepBounds
+from lithos.services.tasks.timeline import Timelines
+from lithos.services.upkeep.history import HistoryUpkeep
+from lithos.services.upkeep.live_check import LiveCheck
+from lithos.services.upkeep.samples import Samples
+
+
+class Services:
+    """The services, and of the actors what is asked without one."""
+
+    def __init__(self, actors: Actors) -> None:
+        self.actors = actors
+        stores, config, clock = actors.stores, actors.config, actors.clock
+        self.config = config
+        self.clock = clock
+        self.catalogue = actors.catalogue
+        #: What notes rest on.
+        self.lineage = actors.lineage
+        self.learning = Learning(actors.memory.mailbox, stores.stats, Threads())
+        self.coordinator = actors.coordinator
+        self.broadcaster = actors.broadcaster
+        self.semantic = actors.semantic
+        #: How far the start is: what clients are served before it is complete says so.
+        self.opening = actors.opening
+        self.metrics = actors.metrics
+        #: For clients that know no more, deletions answer `success` alone, reads all links.
+        self.is_plain = config.server.write_outcomes == "status"
+        #: The tokens that are accepted; the front has it follow their file.
+        self.keyring = TokenRing(config.storage.data_dir / ".lithos", clock, config.server.auth_token)
+        texts = NoteTexts(stores.files, actors.catalogue)
+        self.search = Search(actors, texts)
+        remembered = QuestionMemory(actors, self.learning, texts)
+        self.history = NoteHistory(stores.history, Threads(2), actors.catalogue)
+        self.knowledge = Knowledge(actors, self.search, texts, self.history, remembered.cited_before)
+        self.restoring = Restoring(self.history, self.knowledge, actors.catalogue, texts, Threads())
+        self.moving = Moving(actors)
+        #: Typed edges.
+        self.edges = Edges(actors, self.knowledge)
+        self.graph = Graph(actors.catalogue, self.edges.list_edges if config.lcma.enabled else no_edges)
+        self.browsing = Browsing(actors)
+        self.vault_files = VaultFiles(stores.files, actors.catalogue, Threads(2))
+        self.neighbourhoods = Neighbourhoods(actors.catalogue, self.edges, self.search.centrality)
+        warnings_of, settle = actors.lineage.warnings, actors.lineage.settle
+        self.concerns = Concerns(actors.catalogue, warnings_of, clock, settle=settle)
+
+        feedback = Feedback(actors, self.learning, self.knowledge, remembered.prepare)
+        self._add_tasks(texts, feedback)
+        self._add_learning(texts, remembered, feedback)
+        self._add_upkeep()
+
+    def _add_tasks(self, texts: NoteTexts, feedback: Feedback) -> None:
+        actors, config = self.actors, self.config
+        journal, reading = actors.stores.coordination, actors.coordination_reading
+        self.coordination = Coordination(actors, feedback if config.lcma.enabled else None)
+        self.impact = Impact(actors, self.knowledge, self.coordination)
+        self.agents = Agents(actors.coordinator)
+        self.access_log = AccessLog(actors.coordinator.mailbox, journal, reading)
+        self.cursors = Cursors(actors.coordinator.mailbox, journal, reading)
+        self.streams = EventStreams(actors.broadcaster, journal, reading)
+        self.activity = Activity(actors.broadcaster, journal, reading)
+        self.board = Board(actors)
+        self.dossiers = Dossiers(actors)
+        self.timelines = Timelines(actors, self.access_log, self.history, self.learning)
+        resources = Resources(actors, texts, self.knowledge, self.coordination)
+        self.library = Library(resources, Changes(actors.broadcaster) if config.events.enabled else None)
+        self.importing = Importing(actors, self.knowledge, self.edges, texts)
+
+    def _add_learning(self, texts: NoteTexts, remembered: QuestionMemory, feedback: Feedback) -> None:
+        actors, config = self.actors, self.config
+        self.retrieve = self._make_retrieve(texts, remembered)
+        self.context = Context(actors, self.retrieve, self.search, texts, self.coordination)
+        self.projection = Projection(actors.catalogue, self.learning)
+        self.entities = EntityExtraction(
+            actors.catalogue,
+            texts,
+            config.lcma.entity_max_per_doc,
+            self.learning,
+            patch=self.knowledge.write if config.lcma.write_entities else None,
+            index=actors.fulltext_indexer,
+        )
+        self.questions = QuestionUpkeep(actors, self.learning, remembered, texts)
+        #: None where `lcma.enabled` is false.
+        self.enrichment = self._make_enrichment(texts, feedback) if config.lcma.enabled else None
+
+    def _add_upkeep(self) -> None:
+        actors = self.actors
+        self.live_check = LiveCheck(actors, self.projection)
+        self.upkeep = self._make_upkeep()
+        #: None where `history.enabled` is off.
+        self.history_upkeep = self._make_history_upkeep()
+        self.state = ServerState(actors, lambda: self.keyring.trouble)
+        self.gauges = Gauges(actors, self.state, self.learning)
+        self.samples = Samples(
+            actors.metrics,
+            Threads(),
+            actors.clock,
+            head=lambda: actors.broadcaster.head,
+            subscribers=lambda: int(
+                sum(self.gauges.watched(f"{kind}_active_clients") for kind in ("sse", "ws"))
+            ),
+        )
+
+    def _make_retrieve(self, texts: NoteTexts, remembered: QuestionMemory) -> Retrieve:
+        actors, catalogue, learning = self.actors, self.catalogue, self.learning
+        search, lcma = self.config.search, self.config.lcma
+        team = make_team(
+            SearchScouts(catalogue, actors.stores.fulltext, actors.semantic, search.semantic_threshold),
+            NameScouts(catalogue),
+            RelationScouts(catalogue, self.edges.touching, learning, self.coordination),
+        )
+        weights = RerankWeights(
+            scouts=lcma.rerank_weights,
+            priors=lcma.note_type_priors,
+            note_type=lcma.rerank_note_type_weight,
+            salience=lcma.rerank_salience_weight,
+            usage=lcma.rerank_usage_weight,
+        )
+        ranking = Ranking(catalogue, learning, weights, settings_of(UsageSettings, lcma), actors.reading)
+        dispatcher = Dispatcher(catalogue, actors.metrics)
+        pipeline: Pipeline = (
+            WeighingPipeline(catalogue, dispatcher, team, ranking)
+            if lcma.ranking == "weights"
+            else EvidencePipeline(
+                catalogue, self.search, remembered, dispatcher, team, ranking, actors.lineage
+            )
+        )
+        return Retrieve(actors, team, pipeline, ranking, Snippets(texts, actors.sizes), learning)
+
+    def _make_enrichment(self, texts: NoteTexts, feedback: Feedback) -> Enrichment:
+        """The worker, ready to run."""
+        actors, learning, config = self.actors, self.learning, self.config.lcma
+        tasks = TaskStates(actors)
+        drain = Drain(
+            actors=actors,
+            feed=self._make_feed(tasks),
+            memory=learning,
+            projection=self.projection,
+            entities=self.entities,
+            questions=self.questions,
+            inference=self._make_inference(texts),
+        )
+        retention = Retention(
+            learning,
+            tasks.unsettled,
+            actors.settled,
+            receipts_kept=config.receipts_kept,
+            pair_days=config.coactivation_days,
+            has_note=actors.catalogue.__contains__,
+        )
+        return Enrichment(drain, learning, tasks.closed, retention, feedback.catch_up)
+
+    def _make_feed(self, tasks: TaskStates) -> Feed:
+        if self.config.events.enabled:
+            return JournalFeed(self.actors, self.learning, tasks.completed)
+        feed = DirectFeed(self.catalogue, self.learning)
+        self.coordinator.on_unjournalled = feed.offer
+        return feed
+
+    def _make_inference(self, texts: NoteTexts) -> EdgeInference | None:
+        llm = self.config.lcma.llm
+        if llm.base_url is None or llm.model is None:
+            return None
+        return EdgeInference(self.actors, ChatClient(llm), texts, self.learning)
+
+    def _make_upkeep(self) -> Upkeep:
+        """The configured retention of `coordination.db`, ready to run."""
+        actors, events, catalogue = self.actors, self.config.events, self.catalogue
+        return Upkeep(
+            actors.coordinator,
+            actors.stores.coordination.readable_old_rows(),
+            actors.coordination_reading,
+            actors.settled,
+            UpkeepBounds(
+                audit_days=events.audit_days, audit_rows=events.audit_rows, journal_size=events.journal_size
+            ),
+            has_note=catalogue.__contains__,
+            writers=lambda: _writers(catalogue),
+        )
+
+    def _make_history_upkeep(self) -> HistoryUpkeep | None:
+        """The configured retention of `history.db`, ready to run."""
+        actors, limits = self.actors, self.config.history
+        store = actors.stores.history
+        if store is None:
+            return None
+        retention = VersionLimits(
+            keep_days=limits.keep_days,
+            keep_versions=limits.keep_versions,
+            keep_deleted_days=limits.keep_deleted_days,
+        )
+        return HistoryUpkeep(store, actors.recorder.blocking, Threads(), actors.settled, retention)
+
+
+def _writers(catalogue: Catalogue) -> set[str]:
+    notes = [entry.note for entry in catalogue]
+    return {note.author for note in notes}.union(*(note.contributors for note in notes))
