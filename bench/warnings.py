@@ -35,7 +35,7 @@ from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
-from lithos.tools.contract.warnings import warn
+from lithos.tools.contract.rows import warn
 
 GROUP: Final = 20
 #: One note in so many is quarantined, and one superseded.

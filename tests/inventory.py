@@ -166,8 +166,11 @@ def _is_empty(value: ast.expr | None) -> bool:
 
 
 def _has_factory(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Call) and any(
-        one.arg == "factory" and _name(one.value) in GROWING for one in value.keywords
+    if not isinstance(value, ast.Call):
+        return False
+    factories = [one.value for one in value.keywords if one.arg == "factory"]
+    return any(
+        _grows(one.body) if isinstance(one, ast.Lambda) else _name(one) in GROWING for one in factories
     )
 
 

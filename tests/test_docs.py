@@ -19,7 +19,7 @@ from lithos.core.events import Event, EventDraft
 from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
 from lithos.tools.contract.declaring import all_tools
-from lithos.tools.notes.search import MODES, SearchTool
+from lithos.tools.search import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving
 from tests.test_layers import ROOMS, imports_within, modules
 
@@ -206,7 +206,7 @@ def test_a_walk_goes_down_names_a_file_once_and_follows_what_the_code_joins() ->
 
 
 def test_a_walk_through_a_file_that_nobody_asks_is_seen() -> None:
-    assert unjoined(["tools/tasks/tasks.py", "core/text/snippet.py"]) == ["lithos.core.text.snippet"]
+    assert unjoined(["tools/tasks.py", "core/text/snippet.py"]) == ["lithos.core.text.snippet"]
 
 
 def test_the_walks_of_calls_begin_at_the_port_and_end_on_the_ground() -> None:
@@ -218,7 +218,7 @@ def test_the_walks_of_calls_begin_at_the_port_and_end_on_the_ground() -> None:
 
 def test_a_walk_that_climbs_or_comes_back_is_seen() -> None:
     for files, foul in (
-        (["tools/notes/notes.py", "actors/kit.py", "services/state.py"], "services/state.py"),
+        (["tools/notes.py", "actors/kit.py", "services/state.py"], "services/state.py"),
         (["stores/notes/files.py", "catalogue/scan.py"], "catalogue/scan.py"),
         (["actors/kit.py", "stores/lock.py", "stores/lock.py"], "stores/lock.py"),
     ):

@@ -31,7 +31,7 @@ def check(kind: str, found: Iterable[str], declared: Mapping[str, Bound]) -> Non
     assert not missing, (
         f"These of {kind} do not say what bounds them: {', '.join(missing)}. Bound each in rows and bytes "
         f"(a cap, an age, a capacity, a life that ends), then add it to {kind} in lithos/core/bounds.py: "
-        f'"{missing[0]}": Bound("at most so many, by which setting or constant", "bytes of each or all").'
+        "`<owner>: <name> | at most so many, by which setting or constant | bytes of each or all`."
     )
     stale = sorted(declared.keys() - names)
     assert not stale, (
@@ -102,7 +102,7 @@ def test_an_undeclared_table_is_found_and_the_message_says_how_to_declare_it(tmp
     connection = apsw.Connection(str(tmp_path / "stats.db"))
     connection.execute("CREATE TABLE fresh(id TEXT)")
     connection.close()
-    with pytest.raises(AssertionError, match=r"(?s)stats\.fresh.*lithos/core/bounds\.py.*Bound\("):
+    with pytest.raises(AssertionError, match=r"(?s)stats\.fresh.*lithos/core/bounds\.py.*<name> \| at most"):
         check("TABLES", [*TABLES, *inventory.tables_of(tmp_path / "stats.db")], TABLES)
 
 
@@ -132,6 +132,9 @@ def test_containers_outside_methods_are_found_too() -> None:
         "@lru_cache\ndef parse(text): ...\n": ["parse"],
         "@functools.lru_cache(maxsize=None)\ndef parse(text): ...\n": ["parse"],
         "@define\nclass Actor:\n    seen: set[str] = field(factory=set)\n": ["Actor.seen"],
+        "@define\nclass Actor:\n    last: deque[int] = field(factory=lambda: deque(maxlen=9))\n": [
+            "Actor.last"
+        ],
         "@frozen\nclass Value:\n    seen: set[str] = field(factory=set)\n": [],
         "def f():\n    seen = {}\n": [],
     }

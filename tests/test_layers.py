@@ -284,7 +284,7 @@ def test_every_room_is_on_the_plan() -> None:
 
 
 CHUNK, FILES, WRITER = "lithos.core.text.chunk", "lithos.stores.notes.files", "lithos.actors.writing.writer"
-NOTES, KIT = "lithos.tools.notes.notes", "lithos.actors.kit"
+NOTES, KIT = "lithos.tools.notes", "lithos.actors.kit"
 AGAINST = (
     (CHUNK, "import trio"),
     (CHUNK, "import os.path"),
@@ -305,7 +305,7 @@ AGAINST = (
     (WRITER, "import usearch.index"),
     (WRITER, "from sqlite3 import connect"),
     ("lithos.services.notes.knowledge", "from lithos import tools"),
-    ("lithos.services.notes.knowledge", "importlib.import_module('lithos.tools.notes.notes')"),
+    ("lithos.services.notes.knowledge", "importlib.import_module('lithos.tools.notes')"),
     ("lithos.services.notes.knowledge", "import_module('tantivy')"),
     (NOTES, "from lithos.front.mcp import http"),
     ("lithos.front.mcp.http", "from lithos.app import assembly"),

@@ -20,7 +20,7 @@ from lithos.stores.backup import copy_database
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.notes.values import OutsideKnowledge
-from lithos.tools.contract.rows import claim_row, finding_row, metadata_row, task_record
+from lithos.tools.contract.rows import metadata_row, row_of
 from lithos.tools.memory import edge_row
 
 #: A time before every claim's end.
@@ -83,13 +83,12 @@ def _export_coordination(path: Path, now: datetime) -> Iterator[dict[str, Any]]:
             }
         rows = store.readable_task_rows()
         tasks = list(reversed(rows.tasks()))
-        yield from ({"kind": "task", **task_record(task)} for task in tasks)
+        yield from ({"kind": "task", **row_of(task)} for task in tasks)
         for claims in rows.active_claims(_EVER).values():
-            yield from ({"kind": "claim", "task_id": claim.task_id, **claim_row(claim)} for claim in claims)
+            yield from ({"kind": "claim", "task_id": claim.task_id, **row_of(claim)} for claim in claims)
         for task in tasks:
             yield from (
-                {"kind": "finding", "task_id": task.id, **finding_row(found)}
-                for found in rows.findings(task.id)
+                {"kind": "finding", "task_id": task.id, **row_of(found)} for found in rows.findings(task.id)
             )
             for edge in rows.edges_from(task.id):
                 yield {

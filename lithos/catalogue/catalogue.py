@@ -6,92 +6,29 @@ nothing awaits between two of its changes. The note texts stay in the files.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cached_property
 from operator import attrgetter
 from typing import Final
 
 import attrs
 from attrs import frozen
 
-from lithos.catalogue.entities import KeptEntities
 from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
-from lithos.catalogue.note_records import NoteRecords
-from lithos.catalogue.relations import Relations
+from lithos.catalogue.note_records import KeptEntities, NoteRecords
+from lithos.catalogue.relations import Pairs, Relations
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.links import FileNames
 from lithos.core.notes.model import Note, Standing, not_ahead, with_creation
-from lithos.core.notes.paths import folder_of, host_of, namespace_of, slug_of
+from lithos.core.notes.paths import folder_of, host_of
 from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.plan import Claim
-from lithos.stores.manifest import ManifestRow
+from lithos.stores.manifest import Entry as Entry  # noqa: PLC0414 - who asks for notes has it from here
 from lithos.stores.notes.values import FileState
 
 _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
-
-
-@frozen
-class Entry:
-    """One note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
-
-    `digest` is the hash of the file's bytes, `identified` tells whether the file carries its own
-    id, `links` are the targets of the links in its body. The note's version is the effective one.
-    """
-
-    serial: int
-    path: str
-    note: Note
-    digest: str
-    state: FileState
-    identified: bool
-    links: tuple[str, ...] = ()
-
-    @cached_property
-    def stamp(self) -> int:
-        """63-bit content hash of path and bytes: changes with anything an index holds of the note."""
-        content = hashlib.blake2b(f"{self.path}\0{self.digest}".encode(), digest_size=8)
-        return int.from_bytes(content.digest()) >> 1
-
-    @cached_property
-    def slug(self) -> str:
-        """The slug of its title."""
-        return slug_of(self.note.title, self.note.id)
-
-    @property
-    def claim(self) -> Claim:
-        """Its claim of its id."""
-        return Claim(self.path, self.digest, self.state.mtime_ns)
-
-    @property
-    def may_name_id(self) -> bool:
-        """False where the file is known to name no id; where its frontmatter cannot be read it may."""
-        return self.identified or self.note.frontmatter_error is not None
-
-    @property
-    def stand_in(self) -> str | None:
-        """The assigned id of a file that names none; None where the file carries its own."""
-        return None if self.identified else self.note.id
-
-    @property
-    def standing(self) -> Standing:
-        """Its effective version, and the hash of the bytes that have it."""
-        return Standing(self.note.version, self.digest)
-
-    @cached_property
-    def namespace(self) -> str:
-        """The explicit namespace, or that of its folder."""
-        return namespace_of(self.path, self.note.namespace)
-
-    def to_row(self) -> ManifestRow:
-        """The entry as the manifest keeps it."""
-        return ManifestRow(
-            self.path, self.serial, self.state, self.digest, self.identified, self.note, self.links
-        )
 
 
 @frozen
@@ -101,11 +38,6 @@ class Skipped:
     reason: str
     state: FileState
     note_id: str | None = None
-
-
-def entry_of(row: ManifestRow) -> Entry:
-    """The entry a manifest row describes."""
-    return Entry(row.serial, row.path, row.note, row.digest, row.state, row.identified, row.links)
 
 
 def _in_folder(slug: str, path: str) -> str:
@@ -151,28 +83,6 @@ class UniqueKeys:
             self._claimants[key] = claimants[0]
 
 
-class Sites:
-    """Secondary index: notes by the host of their source URL."""
-
-    def __init__(self) -> None:
-        self._ids_by_host: dict[str, dict[str, None]] = {}
-
-    def at(self, host: str) -> list[str]:
-        """The ids of the notes whose source has this host."""
-        return list(self._ids_by_host.get(host, ()))
-
-    def add(self, url: str, note_id: str) -> None:
-        """Add a note with this source URL."""
-        self._ids_by_host.setdefault(host_of(url), {})[note_id] = None
-
-    def discard(self, url: str, note_id: str) -> None:
-        """Remove a note with this source URL."""
-        ids = self._ids_by_host[host_of(url)]
-        del ids[note_id]
-        if not ids:
-            del self._ids_by_host[host_of(url)]
-
-
 class Catalogue:
     """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
 
@@ -185,12 +95,13 @@ class Catalogue:
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
         #: Ids of notes whose files name none, by content hash, by which a moved file is recognised.
-        self._nameless: dict[str, dict[str, None]] = {}
+        self._nameless = Pairs()
         self.slugs = UniqueKeys()
         #: The slugs with their folders, where titles must be unique only within one.
         self._folder_slugs = UniqueKeys()
         self.urls = UniqueKeys()
-        self.sites = Sites()
+        #: Notes by the host of their source URL.
+        self.sites = Pairs()
         self.tags: Counter[str] = Counter()
         #: The notes by what lists are reduced to, in the order of the listing.
         self.facets = Facets()
@@ -274,7 +185,7 @@ class Catalogue:
 
     def nameless(self, digest: str) -> list[Entry]:
         """The notes with these bytes whose files name no id."""
-        return [self._by_id[note_id] for note_id in self._nameless.get(digest, ())]
+        return [self._by_id[note_id] for note_id in self._nameless.of(digest)]
 
     def slug_owner(self, slug: str, path: str) -> str | None:
         """The id of the note that has a slug where a note at `path` must not have it too."""
@@ -429,8 +340,7 @@ class Catalogue:
         self._by_id[note.id] = entry
         self._by_path[entry.path] = note.id
         self._claim_slug(entry)
-        if note.source_url:
-            self._claim_url(note.source_url, note.id)
+        self._claim_url(note)
         tags = self.tags
         for tag in set(note.all_tags):  # `update` takes three times as long for so few
             tags[tag] += 1
@@ -445,8 +355,7 @@ class Catalogue:
         if self._by_path.get(entry.path) == note.id:
             del self._by_path[entry.path]
         self._release_slug(entry)
-        if note.source_url:
-            self._release_url(note.source_url, note.id)
+        self._release_url(note)
         self._drop_tags(note)
         self.broken.discard(note.id)
         self._own_ids.discard(note.id)
@@ -467,10 +376,8 @@ class Catalogue:
             self._release_slug(old, but=new.slug)
             self._claim_slug(new, but=old.slug)
         if old.note.source_url != new.note.source_url:
-            if old.note.source_url:
-                self._release_url(old.note.source_url, note_id)
-            if new.note.source_url:
-                self._claim_url(new.note.source_url, note_id)
+            self._release_url(old.note)
+            self._claim_url(new.note)
         self._drop_tags(old.note)
         self.tags.update(set(new.note.all_tags))
         self._mark(new.note)
@@ -484,16 +391,12 @@ class Catalogue:
         if entry.identified:
             self.records.place(entry.path, None)
             return
-        self._nameless.setdefault(entry.digest, {})[note_id] = None
+        self._nameless.add(entry.digest, note_id)
         self.records.place(entry.path, None if derive_id(entry.path) == note_id else note_id)
 
     def _release_name(self, entry: Entry) -> None:
-        if entry.identified:
-            return
-        ids = self._nameless[entry.digest]
-        del ids[entry.note.id]
-        if not ids:
-            del self._nameless[entry.digest]
+        if not entry.identified:
+            self._nameless.discard(entry.digest, entry.note.id)
 
     def _claim_slug(self, entry: Entry, but: str | None = None) -> None:
         """Claim the slug of an entry, in all folders unless it is `but`, and in its own."""
@@ -508,13 +411,15 @@ class Catalogue:
         if self.style.titles_per_folder:
             self._folder_slugs.discard(_in_folder(entry.slug, entry.path), entry.note.id)
 
-    def _claim_url(self, url: str, note_id: str) -> None:
-        self.urls.add(url, note_id)
-        self.sites.add(url, note_id)
+    def _claim_url(self, note: Note) -> None:
+        if note.source_url:
+            self.urls.add(note.source_url, note.id)
+            self.sites.add(host_of(note.source_url), note.id)
 
-    def _release_url(self, url: str, note_id: str) -> None:
-        self.urls.discard(url, note_id)
-        self.sites.discard(url, note_id)
+    def _release_url(self, note: Note) -> None:
+        if note.source_url:
+            self.urls.discard(note.source_url, note.id)
+            self.sites.discard(host_of(note.source_url), note.id)
 
     def _mark(self, note: Note) -> None:
         if note.frontmatter_error is None:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import trio
 from attrs import define, frozen
 
 from lithos.core.multiset import Multiset, count, total, with_count
 from lithos.core.notes.links import FileNames, Key, LinkTable, file_alias, names_of, note_keys, target_names
-from lithos.core.notes.model import Note
 from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
+from lithos.stores.manifest import Entry
 
 T = TypeVar("T")
 _FINGERPRINTS = 1 << 64
@@ -28,22 +28,6 @@ _AT_ONCE = 100
 _NAMES_AT_ONCE = 2_000
 #: Links of one step: some five milliseconds.
 _LINKS_AT_ONCE = 300
-
-
-class LinkedNote(Protocol):
-    """What the graph reads of a catalogue entry; `stamp` changes with anything of it."""
-
-    @property
-    def note(self) -> Note: ...
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def links(self) -> Sequence[str]: ...
-
-    @property
-    def stamp(self) -> int: ...
 
 
 @frozen
@@ -145,7 +129,7 @@ class NoteGraph:
         self._moves = 0
         self._was_recalled = False
         self._table = LinkTable()
-        self._notes: dict[str, LinkedNote] = {}
+        self._notes: dict[str, Entry] = {}
         self._targets: dict[str, _Target] = {}
         #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
         self._interested = Interest()
@@ -186,11 +170,11 @@ class NoteGraph:
         self.settle()
         return self._table.resolve(target)
 
-    def keys_of(self, note: LinkedNote) -> frozenset[Key]:
+    def keys_of(self, note: Entry) -> frozenset[Key]:
         """All that a note can be linked by."""
         return self._keys(note)
 
-    def resolve_if_moved(self, target: str, moved: LinkedNote, keys: frozenset[Key]) -> str | None:
+    def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
         """What a target would mean if a note that is here were `moved`, with these keys."""
         return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
 
@@ -210,8 +194,7 @@ class NoteGraph:
     def remembered(self) -> Remembered:
         """Snapshot of the resolved targets, for the cache file."""
         self.settle()
-        targets = {name: target.found for name, target in self._targets.items()}
-        return Remembered(self._fingerprint, targets)
+        return Remembered(self._fingerprint, {name: each.found for name, each in self._targets.items()})
 
     def remember_in_steps(self) -> Iterator[Remembered | None]:
         """The same in steps of a millisecond or two: None, and the snapshot last.
@@ -243,7 +226,7 @@ class NoteGraph:
         """Let the next `load` use a cached snapshot, if its fingerprint fits the notes."""
         self._remembered = remembered
 
-    def load(self, notes: Sequence[LinkedNote]) -> None:
+    def load(self, notes: Sequence[Entry]) -> None:
         """Fill an empty graph lazily: any later query or change completes the load first."""
         self._notes = {note.note.id: note for note in notes}
         self._loading = self._load(notes)
@@ -262,7 +245,7 @@ class NoteGraph:
             pass
         return next(self._loading, self) is self
 
-    def _load(self, notes: Sequence[LinkedNote]) -> Iterator[None]:
+    def _load(self, notes: Sequence[Entry]) -> Iterator[None]:
         """A step between two `yield`s takes a millisecond or two."""
         for part in _parts(notes):
             for note in part:
@@ -288,7 +271,7 @@ class NoteGraph:
             yield
 
     def _written_by(
-        self, notes: Sequence[LinkedNote], known: Mapping[str, str | None]
+        self, notes: Sequence[Entry], known: Mapping[str, str | None]
     ) -> Iterator[tuple[Node, Node]]:
         """Enter the targets that new notes write; the edges this makes."""
         for note in notes:
@@ -306,11 +289,11 @@ class NoteGraph:
                 if not times:
                     yield note_id, _node(name, target)
 
-    def put(self, note: LinkedNote) -> None:
+    def put(self, note: Entry) -> None:
         """Upsert a note, and resolve its links."""
         exhaust(self.put_in_steps(note))
 
-    def put_in_steps(self, note: LinkedNote) -> Iterator[None]:
+    def put_in_steps(self, note: Entry) -> Iterator[None]:
         """The same in steps of some milliseconds; no other change may come between them."""
         self.settle()
         self._moves += 1
@@ -338,7 +321,7 @@ class NoteGraph:
         self._links.discard_lonely(note_id)
         self._account(old, None)
 
-    def _account(self, old: LinkedNote | None, new: LinkedNote | None) -> None:
+    def _account(self, old: Entry | None, new: Entry | None) -> None:
         """Update the fingerprint last: a snapshot taken half way must not seem to fit the notes."""
         change = (new.stamp if new else 0) - (old.stamp if old else 0)
         self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
@@ -350,7 +333,7 @@ class NoteGraph:
             found is None or found in self._notes for found in remembered.targets.values()
         )
 
-    def _place(self, note: LinkedNote) -> Iterator[None]:
+    def _place(self, note: Entry) -> Iterator[None]:
         """Index a note by its names, and resolve again the targets that may mean it."""
         note_id = note.note.id
         old = self._notes.get(note_id)
@@ -393,7 +376,7 @@ class NoteGraph:
     def _target(self, name: str, found: str | None) -> _Target:
         return _Target(found, is_file=found is None and name in self._files)
 
-    def _keys(self, note: LinkedNote) -> frozenset[Key]:
+    def _keys(self, note: Entry) -> frozenset[Key]:
         aliases: Sequence[str] = note.note.aliases
         if self._by_file_name:
             aliases = (*aliases, file_alias(note.path))

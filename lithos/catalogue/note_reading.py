@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Protocol
 
 import attrs
 from attrs import field, frozen
@@ -23,19 +22,6 @@ from lithos.stores.notes.values import FileState, FoundFile, OutsideKnowledge, d
 
 #: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
 LARGEST_FILE = 64 * 1024 * 1024
-
-
-class IndexedFile(Protocol):
-    """What was indexed of a file last: a catalogue entry or a manifest row."""
-
-    @property
-    def digest(self) -> str: ...
-
-    @property
-    def identified(self) -> bool: ...
-
-    @property
-    def note(self) -> Note: ...
 
 
 @frozen
@@ -61,13 +47,16 @@ class Examined:
 def examine(
     files: NoteFiles,
     file: FoundFile,
-    known: IndexedFile | None,
+    known: Entry | None,
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
     *,
     keeps_data: bool = False,
 ) -> Examined:
-    """Read one file, and parse it if it has changed; `stand_in` is its id if it names none. Blocks."""
+    """Read one file, and parse it if it has changed; `stand_in` is its id if it names none. Blocks.
+
+    `known` is what was indexed of the file last.
+    """
     if file.state.size > LARGEST_FILE:
         return unreadable(file, f"it has {file.state.size} bytes, more than {LARGEST_FILE}")
     try:

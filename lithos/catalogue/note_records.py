@@ -9,19 +9,80 @@ intents of the write that gives the file another time.
 The version of a tool's write is in its file, which a person may replace after a crash before the manifest
 or the journal has it. So a write records its intent first (write-ahead), in a commit that overlaps the
 sync of the file; the intent is dropped once the manifest has the version.
+
+What extraction found in notes is kept outside their files, too (`KeptEntities`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+import zlib
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Final
 
+import attrs
 import trio
 
 from lithos.core.notes.document import derive_id
-from lithos.core.notes.model import Standing, effective_version, newest
+from lithos.core.notes.model import Note, Standing, effective_version, newest
+from lithos.core.text.entities import Found
 from lithos.stores.coordination.schema import NoteRows
+
+_JOINT: Final = "\x1f"
+
+
+class KeptEntities:
+    """What was found, by note id (docs/spec/memory.md §4); deleted notes may still have theirs for a while.
+
+    `stats.db` has it. The memory actor, which owns that, enters all of it when it starts, then each change
+    after its commit. What a note's own file says comes first, unless an earlier machine wrote it there.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Found] = {}
+
+    def load(self, found: Mapping[str, Found]) -> None:
+        """Have all that is stored, and nothing else."""
+        self._found = dict(found)
+
+    def put(self, note_id: str, found: Found | None) -> None:
+        """Enter what was found in a note; None: nothing is kept of it."""
+        if found is None:
+            self._found.pop(note_id, None)
+        else:
+            self._found[note_id] = found
+
+    def get(self, note_id: str) -> Found | None:
+        """What was found in a note, whether it counts or not."""
+        return self._found.get(note_id)
+
+    def counting(self, note: Note) -> Found | None:
+        """What was found in a note, where that counts and not what its file says."""
+        found = self._found.get(note.id)
+        return found if found is not None and found.counts_for(note) else None
+
+    def of(self, note: Note) -> tuple[str, ...]:
+        """The entities of a note, as filters and indexes know them."""
+        found = self.counting(note)
+        return note.entities if found is None else found.entities
+
+    def shown(self, note: Note) -> Note:
+        """The note as readers see it, with the entities that count."""
+        found = self.counting(note)
+        if found is None:
+            return note
+        marker = found.extractor if found.entities else note.entities_extractor
+        return attrs.evolve(note, entities=found.entities, entities_extractor=marker)
+
+    def stamped(self, stamp: int, note: Note) -> tuple[int, tuple[str, ...]]:
+        """What an index holds of a note: its file's stamp, changed by what was found; and its entities."""
+        found = self.counting(note)
+        if found is None or found.entities == note.entities:
+            return stamp, note.entities
+        mixed = zlib.crc32(_JOINT.join(found.entities).encode("utf-8", "surrogatepass"))
+        return stamp ^ mixed, found.entities
+
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -35,14 +96,12 @@ class NoteRecords:
         self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
         self._paths = {note_id: path for path, note_id in self._ids.items()}
         self._creations = {key: at for key, at in rows.creations.items() if at is not None}
-        self._unsaved_versions: dict[str, Standing | None] = {}
-        self._unsaved_ids: dict[str, str | None] = {}
-        self._unsaved_creations: dict[str, datetime | None] = {}
+        #: What no commit has taken yet.
+        self._unsaved = NoteRows()
         #: Versions that are about to be written, or written but not in the manifest yet.
         self._intents: dict[str, dict[int, str]] = {}
         for (note_id, number), digest in rows.intents.items():
             self._intents.setdefault(note_id, {})[number] = digest or ""
-        self._unsaved_intents: dict[tuple[str, int], str | None] = {}
         #: Notes whose intents the catalogue may not show yet.
         self._urgent_intents: set[str] = set()
         #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
@@ -78,7 +137,7 @@ class NoteRecords:
     def put_version(self, note_id: str, standing: Standing, *, is_urgent: bool = True) -> None:
         """Record a version; an urgent one must be committed before any reader sees it."""
         if self._versions.get(note_id) != standing:
-            self._versions[note_id] = self._unsaved_versions[note_id] = standing
+            self._versions[note_id] = self._unsaved.versions[note_id] = standing
             if is_urgent:
                 self._urgent.add(note_id)
 
@@ -96,7 +155,7 @@ class NoteRecords:
     def drop_version(self, note_id: str) -> None:
         """Delete the row: the note is gone, or its file itself says the version."""
         if self._versions.pop(note_id, None) is not None:
-            self._unsaved_versions[note_id] = None
+            self._unsaved.versions[note_id] = None
             self._urgent.discard(note_id)
 
     # -- intents -------------------------------------------------------------------------------
@@ -111,7 +170,7 @@ class NoteRecords:
         known = self._intents.setdefault(note_id, {})
         if known.get(standing.version) != standing.digest:
             known[standing.version] = standing.digest
-            self._unsaved_intents[note_id, standing.version] = standing.digest
+            self._unsaved.intents[note_id, standing.version] = standing.digest
             self._urgent_intents.add(note_id)
 
     def withdraw(self, note_id: str, standing: Standing) -> None:
@@ -134,7 +193,7 @@ class NoteRecords:
         known = self._intents.get(note_id, {})
         for version in versions:
             del known[version]
-            self._unsaved_intents[note_id, version] = None
+            self._unsaved.intents[note_id, version] = None
         if not known:
             self._intents.pop(note_id, None)
             self._urgent_intents.discard(note_id)
@@ -181,7 +240,7 @@ class NoteRecords:
             if former is not None:
                 self.place(former, None)
             self._ids[path], self._paths[note_id] = note_id, path
-        self._unsaved_ids[path] = note_id
+        self._unsaved.ids[path] = note_id
 
     def leave(self, path: str, note_id: str) -> None:
         """Delete the id at a path that a note has left."""
@@ -205,12 +264,12 @@ class NoteRecords:
     def put_creation(self, note_id: str, created_at: datetime) -> None:
         """Record the time; the earliest one counts."""
         if created_at < self._creations.get(note_id, _NEVER):
-            self._creations[note_id] = self._unsaved_creations[note_id] = created_at
+            self._creations[note_id] = self._unsaved.creations[note_id] = created_at
 
     def drop_creation(self, note_id: str) -> None:
         """Delete the row: the note is gone."""
         if self._creations.pop(note_id, None) is not None:
-            self._unsaved_creations[note_id] = None
+            self._unsaved.creations[note_id] = None
 
     # -- saving --------------------------------------------------------------------------------
 
@@ -230,7 +289,7 @@ class NoteRecords:
     @property
     def has_unsaved(self) -> bool:
         """Whether there are dirty rows."""
-        return bool(self._unsaved_rows())
+        return bool(self._unsaved)
 
     async def save(self, note_id: str | None = None) -> None:
         """Wait until the versions assigned so far (or this note's) are durable.
@@ -248,25 +307,21 @@ class NoteRecords:
 
     def take_unsaved(self) -> NoteRows:
         """Take the dirty rows for a commit; then call `saved`, or `put_back` when the commit failed."""
-        rows = self._unsaved_rows()
-        self._unsaved_versions, self._unsaved_ids, self._unsaved_intents = {}, {}, {}
-        self._unsaved_creations = {}
+        rows, self._unsaved = self._unsaved, NoteRows()
         return rows
-
-    def _unsaved_rows(self) -> NoteRows:
-        return NoteRows(
-            self._unsaved_versions, self._unsaved_ids, self._unsaved_intents, self._unsaved_creations
-        )
 
     def put_back(self, rows: NoteRows) -> None:
         """Rollback: mark rows as dirty again; newer ones win."""
-        self._unsaved_versions = {**rows.versions, **self._unsaved_versions}
-        self._unsaved_ids = {**rows.ids, **self._unsaved_ids}
-        self._unsaved_intents = {**rows.intents, **self._unsaved_intents}
-        self._unsaved_creations = {**rows.creations, **self._unsaved_creations}
+        newer = self._unsaved
+        self._unsaved = NoteRows(
+            {**rows.versions, **newer.versions},
+            {**rows.ids, **newer.ids},
+            {**rows.intents, **newer.intents},
+            {**rows.creations, **newer.creations},
+        )
 
     def saved(self, rows: NoteRows) -> None:
         """Mark rows as committed."""
-        self._urgent -= rows.versions.keys() - self._unsaved_versions.keys()
-        unsaved = {note_id for note_id, _ in self._unsaved_intents}
+        self._urgent -= rows.versions.keys() - self._unsaved.versions.keys()
+        unsaved = {note_id for note_id, _ in self._unsaved.intents}
         self._urgent_intents -= {note_id for note_id, _ in rows.intents} - unsaved

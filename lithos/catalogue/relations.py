@@ -13,16 +13,17 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 import attrs
+from attrs import define, field
 
 from lithos.core.learning.edges import Edge, is_lineage, is_unresolved
 from lithos.core.notes.model import Note
 
 
+@define
 class Pairs:
-    """Multimap of note ids: the ids entered under each, without those that have none."""
+    """Multimap of note ids: those entered under each, or under another key; none without any."""
 
-    def __init__(self) -> None:
-        self._ids: dict[str, dict[str, None]] = {}
+    _ids: dict[str, dict[str, None]] = field(factory=dict)
 
     def __contains__(self, note_id: str) -> bool:
         return note_id in self._ids

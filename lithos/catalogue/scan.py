@@ -18,7 +18,7 @@ from datetime import datetime
 import attrs
 from attrs import frozen
 
-from lithos.catalogue.catalogue import Catalogue, Entry, Skipped, entry_of
+from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
 from lithos.catalogue.note_reading import draft_change, draft_event, duplicate, examine, make_entry
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.events import (
@@ -35,7 +35,7 @@ from lithos.core.notes.model import Standing, effective_version, newest, with_cr
 from lithos.core.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
 from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import from_nanoseconds
-from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.manifest import Manifest
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state, list_attachments
 from lithos.stores.notes.values import FoundFile, OutsideKnowledge
@@ -44,7 +44,7 @@ from lithos.telemetry import get_logger
 
 def name_entries(
     entries: Mapping[str, Entry],
-    rows: Mapping[str, ManifestRow],
+    rows: Mapping[str, Entry],
     missing: Iterable[str],
     unread: Iterable[str],
     records: NoteRecords,
@@ -80,7 +80,7 @@ def name_entries(
 
 
 def _kept_id(
-    entry: Entry, row: ManifestRow | None, vanished: dict[str, list[str]], records: NoteRecords
+    entry: Entry, row: Entry | None, vanished: dict[str, list[str]], records: NoteRecords
 ) -> str | None:
     """The id that a file without one had before; None for a new file."""
     if row is None or row.digest != entry.digest:
@@ -100,7 +100,7 @@ def _with_id(entry: Entry, note_id: str) -> Entry:
 
 def give_versions(
     entries: dict[str, Entry],
-    rows: Iterable[ManifestRow],
+    rows: Iterable[Entry],
     announced: Mapping[str, Standing],
     records: NoteRecords,
 ) -> None:
@@ -131,7 +131,7 @@ def give_versions(
             records.settle_version(note_id, entry.standing)
 
 
-def _with_creation(entry: Entry, row: ManifestRow | None, records: NoteRecords) -> Entry:
+def _with_creation(entry: Entry, row: Entry | None, records: NoteRecords) -> Entry:
     """The entry with the time of creation that is known, which is recorded where its file has another."""
     note, modified_at = entry.note, from_nanoseconds(entry.state.mtime_ns)
     dated = with_creation(note, modified_at, records.creation(note.id), row.note.created_at if row else None)
@@ -156,7 +156,7 @@ class ScanResult:
     """Events of changes made while no server ran, and the pending updates of the manifest."""
 
     events: tuple[EventDraft, ...]
-    rows: tuple[ManifestRow, ...]
+    rows: tuple[Entry, ...]
     removed: tuple[str, ...]
     found: int
     examined: int
@@ -219,7 +219,7 @@ def scan_folder(
         del found[path], examined[path]
     absent = (*plan.missing, *sorted(lost & rows.keys()))
     hidden = {path: seen for path in absent if (seen := _examine_hidden(files, path))}
-    read = {path: entry_of(rows[path]) for path in found if path not in examined}
+    read = {path: rows[path] for path in found if path not in examined}
     read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
     unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
     named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
@@ -231,7 +231,7 @@ def scan_folder(
         if path not in hidden and rows[path].note.id not in entries and not files.ignored.covers(path)
     ]
     vanished = _choose_kept(missing, rows, entries, rule)
-    entries |= {row.note.id: entry_of(row) for row in vanished}
+    entries |= {row.note.id: row for row in vanished}
     given = {each: told[each].standing for each in _ids_of(announced) if each in told}
     give_versions(entries, rows.values(), given, records)
     catalogue.load(entries.values())
@@ -247,26 +247,22 @@ def scan_folder(
         log.warning("file not indexed", path=path, reason=skipped.reason)
     _warn_of_claims(catalogue)
     kept = tuple(row.note.id for row in vanished)
-    return ScanResult(
-        events, tuple(entry.to_row() for entry in changed), removed, len(found), len(examined), kept
-    )
+    return ScanResult(events, tuple(changed), removed, len(found), len(examined), kept)
 
 
 def _choose_kept(
-    missing: Sequence[ManifestRow],
-    rows: Mapping[str, ManifestRow],
+    missing: Sequence[Entry],
+    rows: Mapping[str, Entry],
     entries: Mapping[str, Entry],
     rule: VanishRule,
-) -> list[ManifestRow]:
+) -> list[Entry]:
     """The vanished notes to keep. One without id in its file whose bytes are at a new path is not lost."""
     arrived = {entry.digest for entry in entries.values() if entry.path not in rows}
     lost = {row.path: row for row in missing if row.identified or row.digest not in arrived}
     return [lost[path] for path in sorted(plan_vanished(lost, len(rows), rule))]
 
 
-def _look(
-    files: NoteFiles, file: FoundFile, row: ManifestRow | None, catalogue: Catalogue
-) -> Entry | Skipped:
+def _look(files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue) -> Entry | Skipped:
     """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`."""
     is_whole = row is None or row.note.frontmatter_error is None
     stand_in = catalogue.records.id_at(file.path)
@@ -275,7 +271,7 @@ def _look(
         return Skipped(seen.reason, seen.state)
     if row is not None and row.digest == seen.digest:
         note = attrs.evolve(seen.document.note, id=row.note.id, version=row.note.version)
-        return entry_of(attrs.evolve(row, state=seen.state, note=note))
+        return attrs.evolve(row, state=seen.state, note=note)
     return make_entry(seen, serial=0)
 
 
@@ -297,7 +293,7 @@ def _is_gone(files: NoteFiles, path: str) -> bool:
 
 def _elect(
     paths: Iterable[str],
-    rows: Mapping[str, ManifestRow],
+    rows: Mapping[str, Entry],
     examined: Mapping[str, Entry | Skipped],
     catalogue: Catalogue,
     told: Mapping[str, _Told],
@@ -316,7 +312,7 @@ def _elect(
             catalogue.skip(path, seen)
             if row is None:
                 continue
-            seen = entry_of(row)
+            seen = row
         assert seen is not None
         first = entries.setdefault(seen.note.id, seen)
         if first is not seen:
@@ -336,7 +332,7 @@ def _elect(
 
 def _places(
     claimants: Mapping[str, Sequence[Entry]],
-    rows: Mapping[str, ManifestRow],
+    rows: Mapping[str, Entry],
     told: Mapping[str, _Told],
     recorded: PlacesOf,
 ) -> dict[str, list[Place]]:
@@ -377,14 +373,14 @@ def _settle_claims(
             entries[free] = _with_id(entry, free)
 
 
-def _differs(entry: Entry, row: ManifestRow | None) -> bool:
+def _differs(entry: Entry, row: Entry | None) -> bool:
     """Whether the manifest row is stale; most notes are unchanged and pass the fast path."""
     if row is not None and entry.note is row.note and entry.state is row.state:
         return entry.serial != row.serial
-    return row != entry.to_row()
+    return row != entry
 
 
-def _recall(rows: Iterable[ManifestRow], announced: Iterable[Event]) -> dict[str, _Told]:
+def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Told]:
     """What subscribers know of each note: the manifest's state with the events announced after it applied."""
     told = {row.note.id: _Told(row.path, row.digest, row.note.all_tags, row.note.version) for row in rows}
     for event in announced:

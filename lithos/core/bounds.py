@@ -24,421 +24,244 @@ class Bound:
     size: str
 
 
+#: Bounds of many, by the words that stand for them below; `ids` is a size.
+_SHARED: Final = {
+    "fixed": Bound("fixed when the server starts", "fixed"),
+    "a call": Bound("a call's, ends with it", "what the call was given or found"),
+    "a connection": Bound("one per open connection or request", "some kilobytes each"),
+    "a note": Bound("one per note", "what `core.limits` keeps of a file"),
+    "a note id": Bound("one per note", "some 300 bytes each"),
+    "a file": Bound("one per note file", "some 300 bytes each"),
+}
 _IDS: Final = "some 300 bytes each"
-_PER_NOTE: Final = Bound("one per note", "what `core.limits` keeps of a file")
-_PER_NOTE_ID: Final = Bound("one per note", _IDS)
-_USERS: Final = Bound("a user's: tasks and findings are kept", "`tools.contract.bounds` for every text")
-_GONE: Final = Bound("one per note, and `services.enrich.worker.GONE_NOTES`", _IDS)
-_ENTITIES: Final = Bound(
-    "one per note, and `services.enrich.worker.GONE_NOTES`",
-    "`lcma.entity_max_per_doc` names of `core.text.entity_text.LONGEST`",
-)
-_LEDGER: Final = Bound("tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes", _IDS)
-_IMPORTED: Final = Bound("one per row that an import carried over", _IDS)
-_PER_EDGE: Final = Bound("one per edge of a lineage, and per unresolved contradiction", _IDS)
-_FIXED: Final = Bound("fixed when the server starts", "fixed")
-_CALL: Final = Bound("a call's, ends with it", "what the call was given or found")
-_CONNECTIONS: Final = Bound("one per open connection or request", "some kilobytes each")
-_TOKENS: Final = Bound(
-    "`stores.tokens.MOST_TOKENS`", "names of `stores.tokens.LONGEST_AGENT` and a hash each"
-)
-_MAILBOX: Final = Bound("the capacity that each actor gives", "the messages, whose askers wait")
-_ROWS_TO_SETTLE: Final = Bound("changes within `actors.writing.recording.TIDY_AFTER`", "a number each")
-_IMPORT: Final = Bound(
-    "one per conversation of an export, ends with the import", "12 bytes each, some 100 in a set"
-)
-_LIBRARY: Final = Bound("one per note file", _IDS)
 
-#: `<database>.<table>`.
-TABLES: Final[Mapping[str, Bound]] = {
-    "coordination.access_log": Bound(
-        "`events.audit_rows`, `events.audit_days`; those that upstream stored stay", "some 200 bytes each"
-    ),
-    "coordination.agents": Bound(
-        "`services.tasks.retention.AGENTS`, idle ones a year, more only with something to their name",
-        "`services.tasks.retention.AGENT_BYTES`",
-    ),
-    "coordination.citations": Bound("a user's: at most 1,000 per completed task, which is kept", _IDS),
-    "coordination.claims": Bound(
-        "`actors.coordinating.task_claims.ASPECTS` per open task; 30 days after their end", "names"
-    ),
-    "coordination.claim_ends": Bound("one per claim, goes with it", "an id and an aspect twice"),
-    "coordination.counters": _FIXED,
-    "coordination.cursors": Bound("`services.tasks.retention.CURSORS`, idle ones a year", "a name each"),
-    "coordination.events": Bound("`events.journal_size`", "2,560 times `events.journal_size`"),
-    "coordination.findings": _USERS,
-    "coordination.imported_rows": _IMPORTED,
-    "coordination.lessons": Bound(
-        "`stores.coordination.tasks.KEPT`, dropped when learned", "2 lists of ids each"
-    ),
-    "coordination.meta": _FIXED,
-    "coordination.note_creations": _PER_NOTE_ID,
-    "coordination.note_ids": _PER_NOTE_ID,
-    "coordination.note_intents": Bound("versions a note got since the manifest was written", _IDS),
-    "coordination.note_versions": _PER_NOTE_ID,
-    "coordination.read_counts": Bound("one per note, and `services.tasks.retention.GONE_NOTES`", _IDS),
-    "coordination.ready_tasks": Bound("one per task that is ready", _IDS),
-    "coordination.task_edges": _USERS,
-    "coordination.tasks": _USERS,
-    "coordination.unreadable_times": Bound("times of an older file that were none, once", "a value each"),
-    "coordination.timers": Bound("one per open timer gate", _IDS),
-    "edges.applied_lessons": Bound("one per lesson that waits", _IDS),
-    "edges.consolidation_ops": _LEDGER,
-    "edges.edges": Bound("a user's, or one per pair of notes cited together", "64 kB of evidence each"),
-    "edges.imported_rows": _IMPORTED,
-    "edges.outbox": Bound("edges whose event is not journalled yet", "the event"),
-    "history.contents": Bound(
-        "at most one per version, and 49 that others are differences to", "`storage.max_content_size_bytes`"
-    ),
-    "history.meta": _FIXED,
-    "history.notes": Bound("one per note, gone ones `history.keep_deleted_days`", _IDS),
-    "history.versions": Bound(
-        "`history.keep_versions`, `history.keep_days`, `core.history.versions.MOST_VERSIONS` per note",
-        "what `core.limits` keeps of a path and a title",
-    ),
-    "leads.leads": Bound("one per note", "`core.learning.lead.MOST_STEMS` numbers"),
-    "manifest.files": _PER_NOTE,
-    "manifest.meta": _FIXED,
-    "manifest.reading": _FIXED,
-    "stats.applied_lessons": Bound("one per lesson that waits", _IDS),
-    "stats.coactivation": Bound("pairs retrieved together within `lcma.coactivation_days`", _IDS),
-    "stats.consolidation_edge_ops": _LEDGER,
-    "stats.consolidation_salience_ops": _LEDGER,
-    "stats.edge_inference_log": Bound(
-        "`stores.learning.queue.JUDGED` per note, gone ones as statistics", _IDS
-    ),
-    "stats.enrich_queue": Bound("changes of `lcma.wm_eviction_days`; given up ones a year", _IDS),
-    "stats.extracted_entities": _ENTITIES,
-    "stats.imported_rows": _IMPORTED,
-    "stats.llm_budget": Bound("one per day of a year", _IDS),
-    "stats.node_stats": _GONE,
-    "stats.question_memory": Bound(
-        "`lcma.questions_kept`, dropped with their note",
-        "`core.learning.questions.QUESTION_KEPT` and a vector each",
-    ),
-    "stats.question_texts": Bound(
-        "one per note with remembered questions",
-        "4 bytes times `core.learning.questions.SKETCHED`",
-    ),
-    "stats.receipts": Bound(
-        "`lcma.receipts_kept`, and those of open tasks", "`core.learning.memory.QUERY_KEPT` and 2 kB each"
-    ),
-    "stats.task_consolidation_log": _LEDGER,
-    "stats.working_memory": Bound("notes retrieved for open tasks within `lcma.wm_eviction_days`", _IDS),
-}
 
-#: `<module>.<class>.<attribute>` of each container that a method may fill, `<module>.<name>` outside classes.
-CONTAINERS: Final[Mapping[str, Bound]] = {
-    "actors.coordinating.broadcaster.Broadcaster._subscriptions": Bound(
-        "`events.max_sse_clients` and `events.max_ws_clients`", "their queues"
-    ),
-    "actors.coordinating.broadcaster.Broadcaster._watchers": _FIXED,
-    "actors.coordinating.broadcaster.Broadcaster.recent": Bound(
-        "`events.event_buffer_size`", "`actors.coordinating.broadcaster.RING_BYTES`"
-    ),
-    "actors.coordinating.broadcaster.Subscription._send": Bound(
-        "`events.subscriber_queue_size`", "shared events"
-    ),
-    "actors.coordinating.broadcaster.Subscription.events": Bound(
-        "`events.subscriber_queue_size`", "shared events"
-    ),
-    "catalogue.catalogue.Catalogue._by_id": _PER_NOTE,
-    "stores.importing.conversations._Reading._ids": _IMPORT,
-    "stores.importing.conversations._Reading._slugs": _IMPORT,
-    "catalogue.catalogue.Catalogue._by_path": _PER_NOTE_ID,
-    "catalogue.catalogue.Catalogue._by_serial": _PER_NOTE_ID,
-    "catalogue.catalogue.Catalogue._nameless": _PER_NOTE_ID,
-    "catalogue.entities.KeptEntities._found": _ENTITIES,
-    "catalogue.lineage.Lineage._causes": _PER_NOTE_ID,
-    "catalogue.lineage.Lineage._doubtful": _PER_NOTE_ID,
-    "catalogue.relations.Pairs._ids": Bound("what notes say: `core.limits.ITEMS` each", _IDS),
-    "catalogue.relations.Relations.leaves": Bound("`catalogue.relations.MOST_LEAVES`", "an id each"),
-    "catalogue.relations.Relations.quarantined": _PER_NOTE_ID,
-    "catalogue.relations.TypedEdges._dependents": _PER_EDGE,
-    "catalogue.relations.TypedEdges._edges": _PER_EDGE,
-    "catalogue.relations.TypedEdges._opposed": _PER_EDGE,
-    "catalogue.relations.TypedEdges._sources": _PER_EDGE,
-    "catalogue.catalogue.Catalogue._own_ids": _PER_NOTE_ID,
-    "catalogue.catalogue.Catalogue.broken": _PER_NOTE_ID,
-    "catalogue.catalogue.Catalogue.skipped": _LIBRARY,
-    "catalogue.catalogue.Catalogue.doubles": _LIBRARY,
-    "catalogue.catalogue.Catalogue.tags": _PER_NOTE,
-    "catalogue.catalogue.UniqueKeys._claimants": _PER_NOTE_ID,
-    "catalogue.catalogue.Sites._ids_by_host": _PER_NOTE_ID,
-    "services.importing.run.Report.tables": _FIXED,
-    "services.importing.records.Remembered.renamed": Bound(
-        "`services.importing.records.MOST_REMEMBERED`, until the import ends", "2 ids each"
-    ),
-    "services.importing.records.Remembered.taken": Bound(
-        "tasks of the source whose ids are taken here, until the import ends", _IDS
-    ),
-    "services.importing.records.Remembered.tasks": Bound(
-        "`services.importing.records.MOST_REMEMBERED`, until the import ends", _IDS
-    ),
-    "stores.carrying.RowMerger._uniques": _CALL,
-    "stores.carrying.RowMerger.created": _CALL,
-    "stores.carrying.RowMerger.updated": _CALL,
-    "actors.coordinating.coordinator.Coordinator._audit": Bound(
-        "`actors.coordinating.coordinator.AUDIT_BACKLOG`", _IDS
-    ),
-    "actors.coordinating.coordinator.Coordinator._reads": Bound(
-        "one per note, and `services.tasks.retention.GONE_NOTES`", _IDS
-    ),
-    "actors.coordinating.coordinator.Coordinator._touched": Bound(
-        "agents seen within half a second", "names"
-    ),
-    "actors.coordinating.coordinator.Coordinator._unwritten": Bound(
-        "notes written while the journal cannot be, which `/health` tells", "the events"
-    ),
-    "actors.coordinating.coordinator.Coordinator.agents": Bound(
-        "as the table `agents`, looked at early when much is registered",
-        "`services.tasks.retention.AGENT_BYTES`",
-    ),
-    "actors.coordinating.task_choice.Marks._places": Bound(
-        "`actors.coordinating.task_choice.KINDS`", "the aspect and the filter of a call each"
-    ),
-    "catalogue.note_graph.NoteGraph._notes": _PER_NOTE,
-    "catalogue.note_graph.NoteGraph._targets": Bound("one per link target", _IDS),
-    "catalogue.note_graph.Interest._waiting": Bound("one per link target", _IDS),
-    "actors.watching.guard.DeletionGuard._dropped": Bound(
-        "removals within `actors.watching.guard.WINDOW`", "two numbers each"
-    ),
-    "actors.watching.guard.DeletionGuard._kept": _PER_NOTE_ID,
-    "catalogue.relinking._Planning._meant": _CALL,
-    "catalogue.relinking._Planning._pages": _CALL,
-    "catalogue.relinking._Planning._sources": _CALL,
-    "services.importing.importing._Session.notes": Bound(
-        "one per imported note of the kind; one session at a time", _IDS
-    ),
-    "services.importing.importing._Session.own_ids": Bound("one per note that the import makes", "a number"),
-    "services.importing.importing._Session.paths": Bound("one per note that the import makes", "a number"),
-    "services.importing.importing._Session.seen": Bound(
-        "`services.importing.importing.MOST_SEEN`", "a number"
-    ),
-    "services.importing.importing._Session.titles": Bound("`services.importing.importing.MOST_TITLES`", _IDS),
-    "services.importing.run.Report.attachments": _FIXED,
-    "services.importing.run.Report.carried": _FIXED,
-    "services.importing.run.Report.counted": _FIXED,
-    "services.importing.run.Report.edges": _FIXED,
-    "services.importing.run.Report.listed": Bound(
-        "`services.importing.run.MOST_LISTED` of each kind", "`services.importing.run.LONGEST` a text"
-    ),
-    "services.importing.run.Report.results": _FIXED,
-    "services.notes.moving.Moving._receive": Bound("`services.notes.moving.CAPACITY`", "a request each"),
-    "services.notes.moving.Moving._send": Bound("`services.notes.moving.CAPACITY`", "a request each"),
-    "actors.writing.editing.Outlines._kept": Bound(
-        "`actors.writing.editing.KEPT`",
-        "`actors.writing.editing.KEPT_CHARACTERS` of bodies in all, or one body",
-    ),
-    "actors.writing.keeper.Keeper._waiting": Bound(
-        "`actors.writing.keeper.CAPACITY`", "paths; the files are on the disk"
-    ),
-    "actors.kit.Mailbox._send": Bound(
-        "the capacity that each actor gives", "the messages, whose askers wait"
-    ),
-    "actors.kit.Mailbox.inbox": Bound(
-        "the capacity that each actor gives", "the messages, whose askers wait"
-    ),
-    "actors.remembering.actor.Memory._pairs": Bound(
-        "`actors.remembering.actor.PAIRS_WAITING` and those of one batch", _IDS
-    ),
-    "actors.remembering.actor.Memory._undelivered": Bound("rows of the outbox", "the events"),
-    "catalogue.note_records.NoteRecords._creations": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._ids": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._intents": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._paths": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._undecided": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._unsaved_creations": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._unsaved_ids": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._unsaved_intents": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._unsaved_versions": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._urgent": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._urgent_intents": _PER_NOTE_ID,
-    "catalogue.note_records.NoteRecords._versions": _PER_NOTE_ID,
-    "actors.writing.outside_changes.Taken.again": _CALL,
-    "actors.writing.outside_changes.Taken.changes": _CALL,
-    "actors.writing.outside_changes.Taken.displaced": _CALL,
-    "actors.writing.outside_changes.Taken.present": _CALL,
-    "actors.writing.outside_changes.Taken.versions": _CALL,
-    "actors.writing.recording.Recorder._confirmed": _ROWS_TO_SETTLE,
-    "actors.writing.recording.Recorder._refused": _ROWS_TO_SETTLE,
-    "actors.writing.publisher.Publisher._unjournalled": _PER_NOTE,
-    "actors.writing.publisher.Publisher._unrecorded": _PER_NOTE,
-    "actors.writing.publisher.Publisher._withheld": _PER_NOTE,
-    "actors.indexing.coverage.Coverage._lacking": _PER_NOTE_ID,
-    "actors.indexing.coverage.Coverage._stamps": _PER_NOTE_ID,
-    "actors.indexing.coverage.Coverage._todo": _PER_NOTE_ID,
-    "actors.indexing.ports.VectorQueries._waiting": Bound("searches under way", "their vectors"),
-    "actors.watching.pending.Pending._compare": _LIBRARY,
-    "actors.watching.pending.Pending._missing": _LIBRARY,
-    "actors.watching.pending.Pending._touched": _LIBRARY,
-    "actors.watching.survey._Search.found": _CALL,
-    "actors.watching.survey._Search.nameless": _CALL,
-    "actors.watching.survey._Search.read": _CALL,
-    "actors.watching.settling.Taking._doubtful": _LIBRARY,
-    "actors.watching.settling.Taking._empty": _LIBRARY,
-    "actors.watching.watcher.Watcher._failures": Bound("`actors.watching.watcher.FAILURES`", "a number each"),
-    "actors.watching.watcher.Watcher._troubles": Bound("one per kind of trouble", "a sentence each"),
-    "app.allocator._glibc": _FIXED,
-    "app.evaluation.asking._Asking._known": Bound(
-        "`core.evaluation.questions.MOST_QUESTIONS` times twice `core.evaluation.questions.MOST_NAMES`",
-        "the file, `core.evaluation.questions.LARGEST_FILE`",
-    ),
-    "app.evaluation.asking._Asking.degraded": _FIXED,
-    "front.bridge.bridge.Bridge._calls": _CONNECTIONS,
-    "front.bridge.bridge.Bridge._outgoing": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
-    "front.bridge.bridge.Bridge._sender": Bound("`front.bridge.bridge.WRITTEN_AHEAD`", "answers"),
-    "front.bridge.link.OwnerLink._waiting": _CONNECTIONS,
-    "front.console.formats.make_environment": _FIXED,
-    "front.console.pages.overview.Happenings._kept": Bound(
-        "`front.console.pages.overview.MOST_KEPT`", "a sentence of HTML, cut texts in it"
-    ),
-    "front.console.pages.tasks.BoardPages._drafts": Bound(
-        "`front.console.pages.tasks.MOST_DRAFTS`", "`front.console.pages.tasks.LONGEST_DRAFT` a field"
-    ),
-    "front.console.pages.agents.UndoPages._reports": Bound(
-        "`front.console.pages.agents.MOST_REPORTS`", "`front.console.pages.agents.MOST_NOTES` notes' results"
-    ),
-    "front.console.sessions.Session._notices": Bound("`front.console.sessions.MOST_NOTICES`", "sentences"),
-    "front.console.sessions.Session.submissions": Bound(
-        "`front.console.sessions.MOST_SUBMISSIONS`", "a key and a location"
-    ),
-    "front.console.sessions.Sessions._by_id": Bound("`front.console.sessions.MOST_SESSIONS`", "sessions"),
-    "front.console.sessions.Sessions._ended": Bound(
-        "`front.console.sessions.MOST_SESSIONS`", "a sentence each"
-    ),
-    "front.server.connections.Connections._open": _CONNECTIONS,
-    "front.server.exchanges.Exchanges._open": _CONNECTIONS,
-    "front.server.admissions.Admissions._open": _CONNECTIONS,
-    "front.server.admissions.WrongTokens._by_address": Bound(
-        "`front.server.admissions.MOST_ADDRESSES`", "an address and three numbers each"
-    ),
-    "services.keyring.TokenRing._by_digest": _TOKENS,
-    "services.keyring.TokenRing._by_principal": _TOKENS,
-    "front.mcp.session.SdkTransports._openers": _CONNECTIONS,
-    "front.mcp.session._Unanswered._ids": _CONNECTIONS,
-    "front.mcp.session._Unanswered._listening": _CONNECTIONS,
-    "metrics.Metrics._begun": Bound("fixed: the tools, kinds, modes and mailboxes", "fixed"),
-    "metrics.Metrics._counters": Bound("fixed instruments with bounded labels", "fixed"),
-    "metrics.Metrics._histograms": Bound("fixed instruments with bounded labels", "fixed"),
-    "metrics._Gauges.samples": _CALL,
-    "services.notes.undo.UndoRun._tried": _CALL,
-    "services.notes.undo.UndoRun._settled": _CALL,
-    "services.notes.undo.UndoRun._began": _CALL,
-    "services.tasks.board._Tree._seen": _CALL,
-    "services.notes.resources.Changes._followers": Bound(
-        "sessions, `front.mcp.resources.MOST_LISTENERS`", "theirs"
-    ),
-    "services.notes.resources.Follower._due": Bound(
-        "`services.notes.resources.MOST_URIS`", "`services.notes.resources.LONGEST_URI` each"
-    ),
-    "services.notes.resources.Follower._followed": Bound(
-        "`services.notes.resources.MOST_URIS`", "`services.notes.resources.LONGEST_URI` each"
-    ),
-    "services.notes.resources.Follower._told": Bound(
-        "`services.notes.resources.MOST_URIS`", "`services.notes.resources.LONGEST_URI` each"
-    ),
-    "services.tasks.agents.Cursors._moving": Bound("`events.max_ws_clients`", "a name each"),
-    "services.enrich.feed.DirectFeed._pending": Bound("`services.enrich.feed.MOST_PENDING`", _IDS),
-    "services.tasks.event_stream.EventStream._pending": Bound(
-        "`services.tasks.event_stream.PAGE`", "`stores.coordination.store.PAGE_BYTES` and one event"
-    ),
-    "services.state.Gauges._statuses": Bound("one for each component of `/health`", "some bytes each"),
-    "services.state.Gauges._watched": _FIXED,
-    "services.search.neighbourhood.Drawings._kept": Bound(
-        "`services.search.neighbourhood.KEPT`", "places of `services.search.neighbourhood.MOST_NOTES` each"
-    ),
-    "services.search.graph_search.Centrality._places": _PER_NOTE_ID,
-    "services.search.graph_search.Centrality._scores": _PER_NOTE_ID,
-    "services.retrieve.evidence._Looked.scores": _CALL,
-    "services.retrieve.scouts.Report.failed": _CALL,
-    "services.retrieve.scouts.Report.fired": _CALL,
-    "services.retrieve.scouts.Report.found": _CALL,
-    "catalogue.facets.Facets._late": _PER_NOTE_ID,
-    "catalogue.facets.Facets._late_serials": _PER_NOTE_ID,
-    "catalogue.titles.Titles._blocks": _PER_NOTE,
-    "services.context.splits.Splits._kept": Bound(
-        "what fits", "`services.context.splits.SPLIT_BYTES`, `services.context.splits.LONGEST_SPLIT` each"
-    ),
-    "stores.notes.recall.Recall._notes": Bound(
-        "what fits", "`stores.notes.recall.RECALLED_BYTES`, `stores.notes.recall.LONGEST_RECALLED` each"
-    ),
-    "services.notes.texts._KeptContents._contents": Bound(
-        "what fits", "`services.notes.texts.KEPT_BYTES` and `services.notes.texts.KEPT_VISIBLE_BYTES`"
-    ),
-    "services.upkeep.samples.Samples._kept": Bound("`services.upkeep.samples.KEPT`", "some numbers each"),
-    "stores.coordination.ready_rows.WaitingCounts._known": Bound(
-        "`stores.coordination.ready_rows.FILTERS_KEPT`", "the filter of a call each"
-    ),
-    "stores.indexes.chunk_rows.ChunkRows._free": Bound("gaps between chunks in the index", "a number each"),
-    "stores.learning.question_matrix.QuestionMatrix._free": Bound("`lcma.questions_kept`", "a number each"),
-    "stores.learning.question_matrix.QuestionMatrix._notes": Bound(
-        "notes with questions since the last load", _IDS
-    ),
-    "stores.learning.question_matrix.QuestionMatrix._numbers": Bound(
-        "notes with questions since the last load", _IDS
-    ),
-    "stores.learning.question_matrix.QuestionMatrix._row_of": Bound("`lcma.questions_kept`", "a number each"),
-    "stores.learning.questions.QuestionRows.touched": Bound(
-        "entries changed by one batch, taken after each", "a number each"
-    ),
-    "stores.database.Database._former": Bound(
-        "connections that somebody holds to a file that was taken away; at most five are put back", "fixed"
-    ),
-    "stores.notes.files.NoteFiles._kept": Bound("one per change of a batch, taken after each", "paths"),
-    "stores.indexes.fulltext.FulltextIndex._lacking": _PER_NOTE_ID,
-    "stores.indexes.tokenizer._Runs._old": Bound(
-        "`stores.indexes.tokenizer.KEPT_RUNS`, `stores.indexes.embedder._KEPT_RUNS` of the embedder",
-        "`stores.indexes.tokenizer.LONGEST_KEPT` and a number, or so many tokens, each",
-    ),
-    "stores.indexes.tokenizer._Runs._young": Bound(
-        "`stores.indexes.tokenizer.KEPT_RUNS`, `stores.indexes.embedder._KEPT_RUNS` of the embedder",
-        "`stores.indexes.tokenizer.LONGEST_KEPT` and a number, or so many tokens, each",
-    ),
-    "stores.indexes.leads.Leads._kept": Bound("what fits", "`stores.indexes.leads.KEPT_BYTES`"),
-    "stores.indexes.linkgraph.LinkGraph._ends": Bound("one per link between notes", _IDS),
-    "stores.owner_record._held": Bound("data directories of this process", "a path each"),
-    "stores.indexes.linkgraph.LinkGraph._starts": Bound("one per link between notes", _IDS),
-    "stores.lock.OwnerLock._holds": Bound("the folders and the database of one data directory", "fixed"),
-    "stores.lock.OwnerLock._later": Bound("one per hold on a folder or database", "fixed"),
-    "stores.lock._ours": Bound("data directories of this process", "a path each"),
-    "stores.notes.replacing.Replacing._remote": Bound("`stores.notes.replacing._MOST_REMOTE`", "a path each"),
-    "stores.notes.tree._Walk.linked": _CALL,
-    "stores.notes.tree._Walk.seen": _CALL,
-    "stores.indexes.transformer.Transformer._queries": Bound(
-        "`stores.indexes.transformer.QUERIES_KEPT`", "1.5 kB, and a query up to 4 kB each"
-    ),
-    "stores.indexes.vectors.VectorIndex._notes": _PER_NOTE_ID,
-    "stores.indexes.vectors.VectorIndex._rows": Bound("one per chunk", "numbers"),
-    "tools.contract.admission.Admission._changing": _CONNECTIONS,
-    "tools.contract.admission.Admission._reading": _CONNECTIONS,
-    "tools.contract.admission.Admission._waiting": _CONNECTIONS,
-    "tools.contract.arguments.ArgumentReader._paths": _FIXED,
-    "tools.contract.arguments.ArgumentReader._readers": _FIXED,
-    "tools.contract.arguments._common_names": _FIXED,
-    "tools.contract.arguments._kinds_of": _FIXED,
-    "tools.contract.arguments.reader_of": _FIXED,
-    "tools.contract.arguments.schema_of": _FIXED,
-    "tools.contract.declaring._DECLARED": _FIXED,
-    "tools.contract.declaring.all_tools": _FIXED,
-    "tools.contract.fitting._Shortener.paths": Bound("20 of one answer", "200 characters each"),
-    "tools.contract.registry.Tools._by_name": _FIXED,
-}
+def _read(table: str) -> dict[str, Bound]:
+    """The bounds of a table: lines of `<owner>: <names> | <rows> | <size>`, or a word of `_SHARED` for both.
+
+    A constant of the owner's own module begins with a dot. An indented line goes on with the one above.
+    """
+    found: dict[str, Bound] = {}
+    for line in table.strip().replace("\n    ", " ").splitlines():
+        named, rows, *size = line.split(" | ")
+        owner, _, names = named.partition(": ")
+        module = ".".join(part for part in owner.split(".") if part.islower())
+        said = [rows, *(_IDS if each == "ids" else each for each in size)]
+        own = [each.replace("`.", f"`{module}.") for each in said]
+        found.update(
+            dict.fromkeys((f"{owner}.{name}" for name in names.split()), _SHARED.get(rows) or Bound(*own))
+        )
+    return found
+
+
+#: `<database>: <tables>`.
+TABLES: Final[Mapping[str, Bound]] = _read("""
+coordination: access_log | `events.audit_rows`, `events.audit_days`; those that upstream stored stay | some
+    200 bytes each
+coordination: agents | `services.tasks.retention.AGENTS`, idle ones a year, more only with something to their
+    name | `services.tasks.retention.AGENT_BYTES`
+coordination: citations | a user's: at most 1,000 per completed task, which is kept | ids
+coordination: claim_ends | one per claim, goes with it | an id and an aspect twice
+coordination: claims | `actors.coordinating.task_claims.ASPECTS` per open task; 30 days after their end |
+    names
+coordination: counters meta | fixed
+coordination: cursors | `services.tasks.retention.CURSORS`, idle ones a year | a name each
+coordination: events | `events.journal_size` | 2,560 times `events.journal_size`
+coordination: findings task_edges tasks | a user's: tasks and findings are kept | `tools.contract.bounds` for
+    every text
+coordination: imported_rows | one per row that an import carried over | ids
+coordination: lessons | `stores.coordination.tasks.KEPT`, dropped when learned | 2 lists of ids each
+coordination: note_creations note_ids note_versions | a note id
+coordination: note_intents | versions a note got since the manifest was written | ids
+coordination: read_counts | one per note, and `services.tasks.retention.GONE_NOTES` | ids
+coordination: ready_tasks | one per task that is ready | ids
+coordination: timers | one per open timer gate | ids
+coordination: unreadable_times | times of an older file that were none, once | a value each
+edges: applied_lessons | one per lesson that waits | ids
+edges: consolidation_ops | tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes | ids
+edges: edges | a user's, or one per pair of notes cited together | 64 kB of evidence each
+edges: imported_rows | one per row that an import carried over | ids
+edges: outbox | edges whose event is not journalled yet | the event
+history: contents | at most one per version, and 49 that others are differences to |
+    `storage.max_content_size_bytes`
+history: meta | fixed
+history: notes | one per note, gone ones `history.keep_deleted_days` | ids
+history: versions | `history.keep_versions`, `history.keep_days`, `core.history.versions.MOST_VERSIONS` per
+    note | what `core.limits` keeps of a path and a title
+leads: leads | one per note | `core.learning.lead.MOST_STEMS` numbers
+manifest: files | a note
+manifest: meta reading | fixed
+stats: applied_lessons | one per lesson that waits | ids
+stats: coactivation | pairs retrieved together within `lcma.coactivation_days` | ids
+stats: consolidation_edge_ops consolidation_salience_ops task_consolidation_log | tasks of
+    `services.enrich.worker.LEDGERS`, their pairs of retrieved notes | ids
+stats: edge_inference_log | `stores.learning.queue.JUDGED` per note, gone ones as statistics | ids
+stats: enrich_queue | changes of `lcma.wm_eviction_days`; given up ones a year | ids
+stats: extracted_entities | one per note, and `services.enrich.worker.GONE_NOTES` | `lcma.entity_max_per_doc`
+    names of `core.text.entity_text.LONGEST`
+stats: imported_rows | one per row that an import carried over | ids
+stats: llm_budget | one per day of a year | ids
+stats: node_stats | one per note, and `services.enrich.worker.GONE_NOTES` | ids
+stats: question_memory | `lcma.questions_kept`, dropped with their note |
+    `core.learning.questions.QUESTION_KEPT` and a vector each
+stats: question_texts | one per note with remembered questions | 4 bytes times
+    `core.learning.questions.SKETCHED`
+stats: receipts | `lcma.receipts_kept`, and those of open tasks | `core.learning.memory.QUERY_KEPT` and 2 kB
+    each
+stats: working_memory | notes retrieved for open tasks within `lcma.wm_eviction_days` | ids
+""")
+
+#: `<module>.<class>: <attributes>` of each container that a method may fill, `<module>: <names>` of others.
+CONTAINERS: Final[Mapping[str, Bound]] = _read("""
+actors.coordinating.broadcaster.Broadcaster: _subscriptions | `events.max_sse_clients` and
+    `events.max_ws_clients` | their queues
+actors.coordinating.broadcaster.Broadcaster: _watchers | fixed
+actors.coordinating.broadcaster.Broadcaster: recent | `events.event_buffer_size` | `.RING_BYTES`
+actors.coordinating.broadcaster.Subscription: _send events | `events.subscriber_queue_size` | shared events
+actors.coordinating.coordinator.Coordinator: _audit | `.AUDIT_BACKLOG` | ids
+actors.coordinating.coordinator.Coordinator: _reads | one per note, and `services.tasks.retention.GONE_NOTES`
+    | ids
+actors.coordinating.coordinator.Coordinator: _touched | agents seen within half a second | names
+actors.coordinating.coordinator.Coordinator: _unwritten | notes written while the journal cannot be, which
+    `/health` tells | the events
+actors.coordinating.coordinator.Coordinator: agents | as the table `agents`, looked at early when much is
+    registered | `services.tasks.retention.AGENT_BYTES`
+actors.coordinating.task_choice.Marks: _places | `.KINDS` | the aspect and the filter of a call each
+actors.indexing.coverage.Coverage: _lacking _stamps _todo | a note id
+actors.indexing.ports.VectorQueries: _waiting | searches under way | their vectors
+actors.kit.Mailbox: _send inbox | the capacity that each actor gives | the messages, whose askers wait
+actors.remembering.actor.Memory: _pairs | `.PAIRS_WAITING` and those of one batch | ids
+actors.remembering.actor.Memory: _undelivered | rows of the outbox | the events
+actors.watching.guard.DeletionGuard: _dropped | removals within `.WINDOW` | two numbers each
+actors.watching.guard.DeletionGuard: _kept | a note id
+actors.watching.pending.Pending: _compare _missing _touched | a file
+actors.watching.settling.Taking: _doubtful _empty | a file
+actors.watching.survey._Search: found nameless read | a call
+actors.watching.watcher.Watcher: _failures | `.FAILURES` | a number each
+actors.watching.watcher.Watcher: _troubles | one per kind of trouble | a sentence each
+actors.writing.editing.Outlines: _kept | `.KEPT` | `.KEPT_CHARACTERS` of bodies in all, or one body
+actors.writing.keeper.Keeper: _waiting | `.CAPACITY` | paths; the files are on the disk
+actors.writing.outside_changes.Taken: again changes displaced present versions | a call
+actors.writing.publisher.Publisher: _unjournalled _unrecorded _withheld | a note
+actors.writing.recording.Recorder: _confirmed _refused | changes within `.TIDY_AFTER` | a number each
+app.allocator: _glibc | fixed
+app.evaluation.asking._Asking: _known | `core.evaluation.questions.MOST_QUESTIONS` times twice
+    `core.evaluation.questions.MOST_NAMES` | the file, `core.evaluation.questions.LARGEST_FILE`
+app.evaluation.asking._Asking: degraded | fixed
+catalogue.catalogue.Catalogue: _by_id tags | a note
+catalogue.catalogue.Catalogue: _by_path _by_serial _own_ids broken | a note id
+catalogue.catalogue.Catalogue: doubles skipped | a file
+catalogue.catalogue.UniqueKeys: _claimants | a note id
+catalogue.facets.Facets: _late _late_serials | a note id
+catalogue.facets.Titles: _blocks | a note
+catalogue.lineage.Lineage: _causes _doubtful | a note id
+catalogue.note_graph.Interest: _waiting | one per link target | ids
+catalogue.note_graph.NoteGraph: _notes | a note
+catalogue.note_graph.NoteGraph: _targets | one per link target | ids
+catalogue.note_records.KeptEntities: _found | one per note, and `services.enrich.worker.GONE_NOTES` |
+    `lcma.entity_max_per_doc` names of `core.text.entity_text.LONGEST`
+catalogue.note_records.NoteRecords: _creations _ids _intents _paths _undecided _urgent _urgent_intents
+    _versions | a note id
+catalogue.relations.Pairs: _ids | what notes say: `core.limits.ITEMS` each | ids
+catalogue.relations.Relations: leaves | `.MOST_LEAVES` | an id each
+catalogue.relations.Relations: quarantined | a note id
+catalogue.relations.TypedEdges: _dependents _edges _opposed _sources | one per edge of a lineage, and per
+    unresolved contradiction | ids
+catalogue.relinking._Planning: _meant _pages _sources | a call
+front.bridge.bridge.Bridge: _calls | a connection
+front.bridge.bridge.Bridge: _outgoing _sender | `.WRITTEN_AHEAD` | answers
+front.bridge.link.OwnerLink: _waiting | a connection
+front.console.formats: make_environment | fixed
+front.console.pages.overview.Happenings: _kept | `.MOST_KEPT` | a sentence of HTML, cut texts in it
+front.console.pages.tasks.BoardPages: _drafts | `.MOST_DRAFTS` | `.LONGEST_DRAFT` a field
+front.console.pages.agents.UndoPages: _reports | `.MOST_REPORTS` | `.MOST_NOTES` notes' results
+front.console.sessions.Session: _notices | `.MOST_NOTICES` | sentences
+front.console.sessions.Session: submissions | `.MOST_SUBMISSIONS` | a key and a location
+front.console.sessions.Sessions: _by_id | `.MOST_SESSIONS` | sessions
+front.console.sessions.Sessions: _ended | `.MOST_SESSIONS` | a sentence each
+front.mcp.session.SdkTransports: _openers | a connection
+front.mcp.session._Unanswered: _ids _listening | a connection
+front.server.admissions.Admissions: _open | a connection
+front.server.admissions.WrongTokens: _by_address | `.MOST_ADDRESSES` | an address and three numbers each
+front.server.connections.Connections: _open | a connection
+front.server.exchanges.Exchanges: _open | a connection
+metrics.Metrics: _begun | fixed: the tools, kinds, modes and mailboxes | fixed
+metrics.Metrics: _counters _histograms | fixed instruments with bounded labels | fixed
+metrics._Gauges: samples | a call
+services.context.splits.Splits: _kept | what fits | `.SPLIT_BYTES`, `.LONGEST_SPLIT` each
+services.enrich.feed.DirectFeed: _pending | `.MOST_PENDING` | ids
+services.importing.importing._Session: notes | one per imported note of the kind; one session at a time | ids
+services.importing.importing._Session: own_ids paths | one per note that the import makes | a number
+services.importing.importing._Session: seen | `.MOST_SEEN` | a number
+services.importing.importing._Session: titles | `.MOST_TITLES` | ids
+services.importing.records.Remembered: renamed | `.MOST_REMEMBERED`, until the import ends | 2 ids each
+services.importing.records.Remembered: taken | tasks of the source whose ids are taken here, until the import
+    ends | ids
+services.importing.records.Remembered: tasks | `.MOST_REMEMBERED`, until the import ends | ids
+services.importing.run.Report: attachments carried counted edges results tables | fixed
+services.importing.run.Report: listed | `.MOST_LISTED` of each kind | `.LONGEST` a text
+services.keyring.TokenRing: _by_digest _by_principal | `stores.tokens.MOST_TOKENS` | names of
+    `stores.tokens.LONGEST_AGENT` and a hash each
+services.notes.moving.Moving: _receive _send | `.CAPACITY` | a request each
+services.notes.resources.Changes: _followers | sessions, `front.mcp.resources.MOST_LISTENERS` | theirs
+services.notes.resources.Follower: _due _followed _told | `.MOST_URIS` | `.LONGEST_URI` each
+services.notes.texts._KeptContents: _contents | what fits | `.KEPT_BYTES` and `.KEPT_VISIBLE_BYTES`
+services.notes.undo.UndoRun: _began _settled _tried | a call
+services.retrieve.evidence._Looked: scores | a call
+services.retrieve.scouts.Report: failed fired found | a call
+services.search.graph_search.Centrality: _places _scores | a note id
+services.search.neighbourhood.Drawings: _kept | `.KEPT` | places of `.MOST_NOTES` each
+services.state.Gauges: _statuses | one for each component of `/health` | some bytes each
+services.state.Gauges: _watched | fixed
+services.tasks.agents.Cursors: _moving | `events.max_ws_clients` | a name each
+services.tasks.board._Tree: _seen | a call
+services.tasks.event_stream.EventStream: _pending | `.PAGE` | `stores.coordination.store.PAGE_BYTES` and one
+    event
+services.upkeep.samples.Samples: _kept | `.KEPT` | some numbers each
+stores.carrying.RowMerger: _uniques created updated | a call
+stores.coordination.ready_rows.WaitingCounts: _known | `.FILTERS_KEPT` | the filter of a call each
+stores.database.Database: _former | connections that somebody holds to a file that was taken away; at most
+    five are put back | fixed
+stores.importing.conversations._Reading: _ids _slugs | one per conversation of an export, ends with the import
+    | 12 bytes each, some 100 in a set
+stores.indexes.chunk_rows.ChunkRows: _free | gaps between chunks in the index | a number each
+stores.indexes.fulltext.FulltextIndex: _lacking | a note id
+stores.indexes.leads.Leads: _kept | what fits | `.KEPT_BYTES`
+stores.indexes.linkgraph.LinkGraph: _ends _starts | one per link between notes | ids
+stores.indexes.tokenizer._Runs: _old _young | `.KEPT_RUNS`, `stores.indexes.embedder._KEPT_RUNS` of the
+    embedder | `.LONGEST_KEPT` and a number, or so many tokens, each
+stores.indexes.transformer.Transformer: _queries | `.QUERIES_KEPT` | 1.5 kB, and a query up to 4 kB each
+stores.indexes.vectors.VectorIndex: _notes | a note id
+stores.indexes.vectors.VectorIndex: _rows | one per chunk | numbers
+stores.learning.question_matrix.QuestionMatrix: _free _row_of | `lcma.questions_kept` | a number each
+stores.learning.question_matrix.QuestionMatrix: _notes _numbers | notes with questions since the last load |
+    ids
+stores.learning.questions.QuestionRows: touched | entries changed by one batch, taken after each | a number
+    each
+stores.lock: _ours | data directories of this process | a path each
+stores.lock.OwnerLock: _holds | the folders and the database of one data directory | fixed
+stores.lock.OwnerLock: _later | one per hold on a folder or database | fixed
+stores.notes.files.NoteFiles: _kept | one per change of a batch, taken after each | paths
+stores.notes.recall.Recall: _notes | what fits | `.RECALLED_BYTES`, `.LONGEST_RECALLED` each
+stores.notes.replacing.Replacing: _remote | `._MOST_REMOTE` | a path each
+stores.notes.tree._Walk: linked seen | a call
+stores.owner_record: _held | data directories of this process | a path each
+tools.contract.admission.Admission: _changing _reading _waiting | a connection
+tools.contract.arguments: _common_names | fixed
+tools.contract.arguments.ArgumentReader: _paths _readers | fixed
+tools.contract.declaring: _DECLARED all_tools | fixed
+tools.contract.fitting._Shortener: paths | 20 of one answer | 200 characters each
+tools.contract.registry.Tools: _by_name | fixed
+""")
 
 _HEAD: Final = Bound("one per request", "`front.server.limits.HEAD_BYTES` for the whole head")
 
+_IN_HEAD: Final = (
+    "after", "agent_id", "doc_id", "limit", "of a page", "scope",
+    "session_id", "since", "tags", "titles", "types",
+)  # fmt: skip
 #: Query parameters of the HTTP port. The head of a request holds them all; only `subscriber` is stored.
 QUERY_PARAMETERS: Final[Mapping[str, Bound]] = {
-    "after": _HEAD,
-    "agent_id": _HEAD,
-    "doc_id": _HEAD,
-    "limit": _HEAD,
-    "of a page": _HEAD,
-    "scope": _HEAD,
-    "session_id": _HEAD,
-    "since": _HEAD,
+    **dict.fromkeys(_IN_HEAD, _HEAD),
     "subscriber": Bound("one per request", "`front.events.ws.NAME_LENGTH` characters"),
-    "tags": _HEAD,
-    "titles": _HEAD,
-    "types": _HEAD,
 }

@@ -41,19 +41,14 @@ def plan_index(wanted: Mapping[int, int], held: Mapping[int, int]) -> IndexPlan:
 class FilePlan:
     """What a scan has to do, by path: `examine` new and changed files, `missing` ones have vanished."""
 
-    unchanged: tuple[str, ...]
     examine: tuple[str, ...]
     missing: tuple[str, ...]
 
 
 def plan_files(known: Mapping[str, object], found: Mapping[str, object]) -> FilePlan:
     """Compare file states (size and mtime) by path: the manifest's with the folder's."""
-    unchanged: list[str] = []
-    examine: list[str] = []
-    for path, state in found.items():
-        (unchanged if known.get(path) == state else examine).append(path)
-    missing = tuple(path for path in known if path not in found)
-    return FilePlan(tuple(unchanged), tuple(examine), missing)
+    examine = tuple(path for path, state in found.items() if known.get(path) != state)
+    return FilePlan(examine, tuple(path for path in known if path not in found))
 
 
 def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | None:

@@ -8,7 +8,7 @@ here, so that no caller can give it (`check_agent`).
 
 from __future__ import annotations
 
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 from unicodedata import category, normalize
 
 from attrs import field, frozen
@@ -95,24 +95,3 @@ def check_agent(name: str, what: str = "agent") -> str:
             "own, the same in every call, such as claude-code@laptop."
         )
     return name
-
-
-class Keyring(Protocol):
-    """The tokens that are valid now: `server.auth_token`, the named ones, the owner's own."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no token is defined, and everybody the owner; not where a token file is unreadable."""
-        ...
-
-    def find(self, secret: bytes) -> Principal | None:
-        """The principal of a token, compared in constant time over all; None for a wrong or expired one."""
-        ...
-
-    def is_valid(self, principal: Principal) -> bool:
-        """Whether the token of this principal is still there, unexpired, with the same rights and agent."""
-        ...
-
-    async def wait_changed(self) -> None:
-        """Wait until a principal may have become invalid: a token was revoked, changed, or has expired."""
-        ...

@@ -48,7 +48,10 @@ class _Key:
 
 
 class TokenRing:
-    """A `Keyring`; before `run` has read the file it knows the configured and the owner's token only."""
+    """The tokens that are valid now: `server.auth_token`, the named ones, the owner's own.
+
+    Before `run` has read the file it knows the configured and the owner's token only.
+    """
 
     def __init__(
         self,
@@ -232,7 +235,7 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 
 class OneToken:
-    """A `Keyring` of `server.auth_token` alone, or of nothing."""
+    """The token `server.auth_token` alone, or nothing, as a `TokenRing`."""
 
     def __init__(self, auth_token: str | None) -> None:
         self._key = None if auth_token is None else _key(AUTH_TOKEN, auth_token)
@@ -255,3 +258,7 @@ class OneToken:
     async def wait_changed(self) -> None:
         """Wait for ever: it never changes."""
         await trio.sleep_forever()
+
+
+#: What tells the front whose token it has been given.
+Keyring = TokenRing | OneToken

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.core.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
-from lithos.core.carrying import AGENTS as CARRIED_AGENTS
+from lithos.core.importing import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
+from lithos.core.importing import AGENTS as CARRIED_AGENTS
 from lithos.core.tasks.model import READ, Agent
 from lithos.stores.sqlite import load_object
 from lithos.stores.table import TIME, Stored, Table

@@ -7,10 +7,12 @@ full scan. Commits are not synced: after a power failure the start scan repairs 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import marshal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from sys import intern
@@ -19,7 +21,9 @@ from typing import Any, Final
 import apsw
 from attrs import fields, frozen
 
-from lithos.core.notes.model import Note
+from lithos.core.notes.model import Note, Standing
+from lithos.core.notes.paths import namespace_of, slug_of
+from lithos.core.plan import Claim
 from lithos.core.times import format_time, parse_time
 from lithos.stores.database import Connections, Database, Layout
 from lithos.stores.notes.values import FileState
@@ -45,17 +49,56 @@ _DEFAULTS = {attribute.name: attribute.default for attribute in fields(Note)}
 
 
 @frozen
-class ManifestRow:
-    """One indexed file. `serial` is the note's number in the indexes, in order of first indexing;
-    `digest` is the hash of the file's bytes; `links` are the link targets in its body."""
+class Entry:
+    """One note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
 
-    path: str
+    `digest` is the hash of the file's bytes, `identified` tells whether the file carries its own
+    id, `links` are the targets of the links in its body. The note's version is the effective one.
+    """
+
     serial: int
-    state: FileState
-    digest: str
-    identified: bool
+    path: str
     note: Note
-    links: tuple[str, ...]
+    digest: str
+    state: FileState
+    identified: bool
+    links: tuple[str, ...] = ()
+
+    @cached_property
+    def stamp(self) -> int:
+        """63-bit content hash of path and bytes: changes with anything an index holds of the note."""
+        content = hashlib.blake2b(f"{self.path}\0{self.digest}".encode(), digest_size=8)
+        return int.from_bytes(content.digest()) >> 1
+
+    @cached_property
+    def slug(self) -> str:
+        """The slug of its title."""
+        return slug_of(self.note.title, self.note.id)
+
+    @property
+    def claim(self) -> Claim:
+        """Its claim of its id."""
+        return Claim(self.path, self.digest, self.state.mtime_ns)
+
+    @property
+    def may_name_id(self) -> bool:
+        """False where the file is known to name no id; where its frontmatter cannot be read it may."""
+        return self.identified or self.note.frontmatter_error is not None
+
+    @property
+    def stand_in(self) -> str | None:
+        """The assigned id of a file that names none; None where the file carries its own."""
+        return None if self.identified else self.note.id
+
+    @property
+    def standing(self) -> Standing:
+        """Its effective version, and the hash of the bytes that have it."""
+        return Standing(self.note.version, self.digest)
+
+    @cached_property
+    def namespace(self) -> str:
+        """The explicit namespace, or that of its folder."""
+        return namespace_of(self.path, self.note.namespace)
 
 
 def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
@@ -98,12 +141,12 @@ class Manifest(Database):
         empty.execute(_SCHEMA)
         return cls(Path(), (empty, empty))
 
-    def load(self) -> list[ManifestRow]:
+    def load(self) -> list[Entry]:
         """Every row, in path order. What many notes have in common is one object."""
         cursor = self._writer.execute(
             "SELECT path,serial,size,mtime_ns,digest,identified,note,links FROM files ORDER BY path"
         )
-        loaded: list[ManifestRow] = []
+        loaded: list[Entry] = []
         shared: dict[str, str] = {}  # one text for a title and all links that are written like it
         extras: dict[bytes, dict[str, Any]] = {}
         while rows := list(islice(cursor, _AT_ONCE)):
@@ -117,11 +160,11 @@ class Manifest(Database):
                     note["extra"] = _share(note["extra"], extras)
                 written = tuple([shared.setdefault(each, each) for each in targets]) if targets else ()
                 state = FileState(size, mtime)
-                row = ManifestRow(path, serial, state, digest, bool(known), _make_note(note), written)
+                row = Entry(serial, path, _make_note(note), digest, state, bool(known), written)
                 loaded.append(row)
         return loaded
 
-    def store(self, rows: Iterable[ManifestRow], removed: Iterable[str] = (), seq: int | None = None) -> None:
+    def store(self, rows: Iterable[Entry], removed: Iterable[str] = (), seq: int | None = None) -> None:
         """Remember rows, forget paths, and note the journal position up to which this is true."""
         with self.transaction():
             self._writer.executemany("DELETE FROM files WHERE path=?", [(path,) for path in removed])
@@ -169,7 +212,7 @@ def _set(connection: apsw.Connection, name: str, value: int) -> None:
     connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))
 
 
-def _dump(row: ManifestRow) -> Sequence[Any]:
+def _dump(row: Entry) -> Sequence[Any]:
     return (
         row.path, row.serial, row.note.id, row.state.size, row.state.mtime_ns, row.digest,
         int(row.identified), _dump_note(row.note), json.dumps(row.links) if row.links else "",

@@ -15,21 +15,19 @@ from lithos.core.learning.edges import (
     EdgeFilter,
     ResolveConflict,
     UpsertEdge,
-    check_resolution,
 )
-from lithos.core.learning.memory import NodeStats, SurfacedConflict
+from lithos.core.learning.memory import NodeStats
 from lithos.core.learning.questions import RememberedQuestion
-from lithos.core.times import format_optional, format_time
+from lithos.core.times import format_optional
 from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, RetrieveRequest
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.tools.contract.arguments import argument, as_command
+from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import search_row, sliced_rows
-from lithos.tools.contract.warnings import Veil, warn
+from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows, warn
 
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
@@ -76,8 +74,7 @@ class EdgeListTool:
     namespace: str | None = argument("Only this namespace.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        wanted = EdgeFilter(from_id=self.from_id, to_id=self.to_id, type=self.type, namespace=self.namespace)
-        rows = await sliced_rows(await using.edges.list_edges(wanted), edge_row)
+        rows = await sliced_rows(await using.edges.list_edges(as_command(EdgeFilter, self)), edge_row)
         return {"edges": rows, "results": rows}
 
 
@@ -91,7 +88,7 @@ class ConflictResolveTool:
     winner_id: str | None = argument("The note that stays valid.", None, bound=LOOKUP, note="there")
 
     async def answer(self, using: Services) -> Answer:
-        check_resolution(self.resolution)
+        check_choice("resolution", self.resolution, RESOLUTIONS)
         edge, warnings = await using.edges.resolve(
             as_command(ResolveConflict, self, resolver=self.resolver.strip())
         )
@@ -101,21 +98,7 @@ class ConflictResolveTool:
 
 def edge_row(edge: Edge) -> dict[str, Any]:
     """An edge on the wire."""
-    return {
-        "edge_id": edge.id,
-        "id": edge.id,
-        "from_id": edge.from_id,
-        "to_id": edge.to_id,
-        "type": edge.type,
-        "weight": edge.weight,
-        "namespace": edge.namespace,
-        "created_at": format_time(edge.created_at),
-        "updated_at": format_time(edge.updated_at),
-        "provenance_actor": edge.provenance_actor,
-        "provenance_type": edge.provenance_type,
-        "evidence": edge.evidence,
-        "conflict_state": edge.conflict_state,
-    }
+    return {"edge_id": edge.id, **row_of(edge)}
 
 
 @tool("lithos_node_stats", "standard", "RI", place=25)
@@ -135,29 +118,12 @@ class NodeStatsTool:
             lambda tables: tables.questions.of_note(self.node_id, MOST_QUESTIONS)
         )
         if not questions:
-            return stats_row(stats)
+            return row_of(stats)
         entry = using.catalogue.get(self.node_id)
         is_private = entry is None or entry.note.access_scope == PRIVATE
-        return stats_row(stats) | {
+        return row_of(stats) | {
             "cited_for": [question_row(each, is_private=is_private) for each in questions]
         }
-
-
-def stats_row(stats: NodeStats) -> dict[str, Any]:
-    """Node statistics on the wire."""
-    return {
-        "node_id": stats.node_id,
-        "salience": stats.salience,
-        "retrieval_count": stats.retrieval_count,
-        "cited_count": stats.cited_count,
-        "last_retrieved_at": format_optional(stats.last_retrieved_at),
-        "last_used_at": format_optional(stats.last_used_at),
-        "ignored_count": stats.ignored_count,
-        "misleading_count": stats.misleading_count,
-        "decay_rate": stats.decay_rate,
-        "spaced_rep_strength": stats.spaced_rep_strength,
-        "last_decay_applied_at": format_optional(stats.last_decay_applied_at),
-    }
 
 
 def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str, Any]:
@@ -191,21 +157,20 @@ class RetrieveTool:
     task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
     surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
     max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
-    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
-        answer = await using.retrieve.retrieve(
-            as_command(
-                RetrieveRequest,
-                self,
-                limit=max(1, self.limit) + self.offset,
-                namespaces=self.namespace_filter or None,
-                max_context_nodes=self.max_context_nodes or None,
-                filters=Filters(tags=self.tags or (), path_prefix=self.path_prefix or None),
-            )
+        request = as_command(
+            RetrieveRequest,
+            self,
+            limit=max(1, self.limit) + self.offset,
+            namespaces=self.namespace_filter or None,
+            max_context_nodes=self.max_context_nodes or None,
+            filters=as_command(Filters, self),
         )
+        answer = await using.retrieve.retrieve(request)
         now = using.clock()
         rows = [retrieve_row(each, now) for each in answer.results[self.offset :]]
         await warn(using, ((row["id"], row) for row in rows), self._veil(using.catalogue))
@@ -218,7 +183,7 @@ class RetrieveTool:
             "failed_scouts": list(answer.failed_scouts),
         }
         if answer.conflicts is not None:
-            result["conflicts"] = [conflict_row(each) for each in answer.conflicts]
+            result["conflicts"] = [row_of(each) for each in answer.conflicts]
         return result
 
     def _veil(self, catalogue: Catalogue) -> Veil:
@@ -237,14 +202,4 @@ def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:
         "scouts": list(result.scouts),
         "salience": traits.salience,
         "usage_score": traits.usage,
-    }
-
-
-def conflict_row(conflict: SurfacedConflict) -> dict[str, Any]:
-    """One contradiction."""
-    return {
-        "edge_id": conflict.edge_id,
-        "from_id": conflict.from_id,
-        "to_id": conflict.to_id,
-        "conflict_state": conflict.conflict_state,
     }

@@ -169,5 +169,5 @@ class House:
         return (
             states == {path: entry.state for path, entry in entries.items()}
             and all(index.held == self.catalogue.stamps() for index in self.indexes)
-            and self.manifest.load() == [entries[path].to_row() for path in sorted(entries)]
+            and self.manifest.load() == [entries[path] for path in sorted(entries)]
         )

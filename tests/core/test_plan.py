@@ -44,17 +44,17 @@ def test_carrying_an_index_plan_out_makes_them_meet_and_touches_no_more(wanted, 
     assert list(plan.remove) == sorted(plan.remove)
 
 
-def test_files_are_unchanged_to_examine_or_missing():
+def test_files_are_as_known_to_examine_or_missing():
     plan = plan_files({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "d": 1})
-    assert plan == FilePlan(unchanged=("a",), examine=("b", "d"), missing=("c",))
+    assert plan == FilePlan(examine=("b", "d"), missing=("c",))
 
 
 @given(states, states)
 def test_every_path_is_in_exactly_one_part(known, found):
     plan = plan_files(known, found)
-    parts = [*plan.unchanged, *plan.examine, *plan.missing]
-    assert sorted(parts) == sorted({*known, *found})
-    assert plan_files(found, found) == FilePlan(tuple(found), (), ())
+    same = [path for path, state in found.items() if known.get(path) == state]
+    assert sorted([*same, *plan.examine, *plan.missing]) == sorted({*known, *found})
+    assert plan_files(found, found) == FilePlan((), ())
 
 
 def test_an_event_tells_where_a_note_is_before_it_tells_what_it_says():

@@ -15,17 +15,15 @@ from typing import Final
 from attrs import evolve
 
 from lithos.core import events, findings, limits, offers, plan, principals, times
-from lithos.core.context import briefing, parts, passages, relevance, rendering, tokens
+from lithos.core.context import briefing, parts, passages, tokens
 from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.formats import (
-    chatgpt,
-    claude_chats,
+    chats,
     conversation,
     json_items,
-    knowledge_graph,
     memory_files,
     observations,
     texts,
@@ -85,7 +83,7 @@ _ANALYZER: Final = fulltext_schema.make_analyzer()
 _TRANSLATOR: Final = fulltext_schema.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
 _REFUSALS: Final = (
     knowledge_tests.UnusableTests, baseline.UnusableBaseline,
-    chatgpt.NoConversation, knowledge_graph.NoGraphLine,
+    chats.NoConversation, observations.NoGraphLine,
     LithosError, inference.UnusableAnswer, document.UnreadableNote, query.QuerySyntaxError, ValueError,
 )  # fmt: skip
 
@@ -103,7 +101,7 @@ def refusing(parse: Parse) -> Parse:
 
 def _brief(given: str) -> object:
     split = passages.split_note("A title", given, 500, 1_000)
-    source = relevance.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
+    source = passages.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
     terms = snippet.Terms.of(given[:200], {})
     return briefing.compose(briefing.Material(sources=[source], terms=terms), 300, tokens.count_safely)
 
@@ -310,7 +308,7 @@ def _chatgpt_of(given: str) -> object:
     whole = {
         "mapping": {"a": {"message": {"author": {"role": "user"}, "content": {"parts": ["\ue200", given]}}}}
     }
-    return list(conversation.blocks_of(chatgpt.read_chatgpt(value))), chatgpt.read_chatgpt(whole)
+    return list(conversation.blocks_of(chats.read_chatgpt(value))), chats.read_chatgpt(whole)
 
 
 def _claude_of(given: str) -> object:
@@ -324,14 +322,14 @@ def _claude_of(given: str) -> object:
         }
         for at, part in enumerate(_many(given))
     ]
-    return claude_chats.read_claude({"chat_messages": messages, "name": given, "summary": given})
+    return chats.read_claude({"chat_messages": messages, "name": given, "summary": given})
 
 
 def _graph_of(given: str) -> object:
-    found = knowledge_graph.read_line(
+    found = observations.read_line(
         {"type": "entity", "name": given, "entityType": given, "observations": [given, {"content": given}]}
     )
-    return knowledge_graph.entity_blocks([given], [(given, given)]), found
+    return observations.entity_blocks([given], [(given, given)]), found
 
 
 def _message_of(given: str) -> conversation.Conversation:
@@ -365,8 +363,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "toml_edit.remove_table": lambda t: toml_edit.remove_table(f"[a.b]\nx = \"\"\"{t}\"\"\"\n", _ENTRY),
     "json_edit.insert_embedded": _edit_embedded,
     "json_edit.read_embedded": lambda t: json_edit.read_embedded(t, "k"),
-    "chatgpt.read_chatgpt": _chatgpt_of,
-    "claude_chats.read_claude": _claude_of,
+    "chats.read_chatgpt": _chatgpt_of,
+    "chats.read_claude": _claude_of,
     "conversation.blocks_of": lambda t: list(conversation.blocks_of(_message_of(t))),
     "conversation.fence": lambda t: conversation.fence(t, t),
     "conversation.linkable": conversation.linkable,
@@ -382,9 +380,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "json_items.split_whole": lambda t: list(json_items.split_whole(_bytes("[" + t), 0, len(t))),
     "json_items.read_json": lambda t: json_items.read_json(_bytes("[" + t)),
     "json_items.read_json of a string": lambda t: json_items.read_json(_bytes('"' + t)),
-    "knowledge_graph.read_line": _graph_of,
-    "knowledge_graph.entity_blocks": _graph_of,
-    "knowledge_graph.link_to": knowledge_graph.link_to,
+    "observations.read_line": _graph_of,
+    "observations.entity_blocks": _graph_of,
+    "observations.link_to": observations.link_to,
     "memory_files.imports_of": lambda t: list(memory_files.imports_of(t, "a/b.md")),
     "memory_files.scope_of": lambda t: memory_files.scope_of(f"{t}/CLAUDE.md", t, is_home=False),
     "memory_files.title_of": lambda t: memory_files.title_of(t, f"{t}.md", t),
@@ -411,10 +409,10 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "tokens.cut_tidily": lambda t: tokens.cut_tidily(t, 100, tokens.count_safely),
     "tokens.count_safely": tokens.count_safely,
     "tokens.count_bytes": tokens.count_bytes,
-    "rendering.one_line": lambda t: rendering.one_line(t, 100),
-    "rendering.header": lambda t: rendering.header(t, t, 1, t),
-    "rendering.demote": rendering.demote,
-    "rendering.render_spans": lambda t: rendering.render_spans(
+    "parts.one_line": lambda t: parts.one_line(t, 100),
+    "parts.header": lambda t: parts.header(t, t, 1, t),
+    "parts.demote": parts.demote,
+    "parts.render_spans": lambda t: parts.render_spans(
         t, [(0, len(t))], list(markdown.code_fences(t))
     ),
     "parts.task_text": lambda t: parts.task_text(_part(t), 200, tokens.count_safely),
@@ -569,9 +567,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "inference.build_messages": lambda t: inference.count_most_tokens(
         inference.build_messages(inference.Passage(_ID, t, t), [inference.Passage(_ID, t, t)])
     ),
-    "inference.read_judgements": lambda t: inference.read_judgements(t, _ID, [_ID], 0.5),
-    "inference.read_judgements in a fence": lambda t: inference.read_judgements(
-        f"```json\n{t}\n```", _ID, [_ID], 0.5
+    "inference.read_edges": lambda t: inference.read_edges(t, _ID, [_ID], 0.5, namespace=_ID, model=_ID),
+    "inference.read_edges in a fence": lambda t: inference.read_edges(
+        f"```json\n{t}\n```", _ID, [_ID], 0.5, namespace=_ID, model=_ID
     ),
     "links.scan_links": links.scan_links,
     "links.scan_targets": links.scan_targets,

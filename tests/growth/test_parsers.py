@@ -25,7 +25,6 @@ WORST = (
 
 #: Why public functions of `core` that take text are not in `PARSERS`: nothing grows, or who measures them.
 _REASONS: Mapping[str, tuple[str, ...]] = {
-    "is a protocol": ("principals.Keyring.find",),
     "compares ids and names": ("model.check_claimable", "model.check_owned", "model.check_completable"),
     "compares numbers and aspects": ("model.check_fence",),
     "entities.digest_entities": ("entities.is_machine_made",),
@@ -33,12 +32,12 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "limits.holds_more_values": ("limits.ValueCount.exceeds",),
     "matching.has_tags": ("matching.has_tag",),
     "compares versions and names": ("undo.takes_back", "undo.is_undone", "undo.since_by_others"),
-    "looks a key up": ("chatgpt.is_chatgpt", "claude_chats.is_claude"),
-    "chatgpt.read_chatgpt": ("chatgpt.walk_up",),
+    "looks a key up": ("chats.is_chatgpt", "chats.is_claude"),
+    "chats.read_chatgpt": ("chats.walk_up",),
     "adds numbers by id": ("match.word_features", "ranking.merge", "ranking.ground_scores"),
     "keeps what it is given": (
         "findings.ok", "findings.warn", "findings.fail", "findings.ScopeResult.of_json",
-        "edges.announce_edge", "inference.make_edges",
+        "edges.announce_edge",
     ),
     "joins a few names": ("findings.name_some",),
     "ignored.Ignored.covers": ("ignored.Ignored.covers_folder",),
@@ -50,7 +49,6 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "json_edit.find_embedded", "json_edit.is_same_embedded_but",
         "json_edit.remove_embedded",
     ),
-    "looks a word up": ("edges.check_resolution",),
     "compares ids": ("edges.other_end", "questions.learn", "salience.pairs_together"),
     "entity_text.*": (
         "entity_text.word_set", "entity_text.is_filler", "entity_text.is_stop_word", "entity_text.is_opener",

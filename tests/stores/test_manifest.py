@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lithos.core.notes.model import Note
 from lithos.stores import manifest as module
-from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.manifest import Entry, Manifest
 from lithos.stores.notes.values import FileState
 from tests.fakes import START, make_entry
 
@@ -28,8 +28,8 @@ def manifest(path):
     manifest.close()
 
 
-def make_row(serial: int, path: str | None = None, **fields: object) -> ManifestRow:
-    return make_entry(serial, path, **fields).to_row()
+def make_row(serial: int, path: str | None = None, **fields: object) -> Entry:
+    return make_entry(serial, path, **fields)
 
 
 def reopened(manifest: Manifest, path) -> Manifest:
@@ -57,7 +57,7 @@ fields = dict.fromkeys((field.name for field in attrs.fields(attrs.resolve_types
 }
 notes = st.builds(Note, **fields)
 rows = st.builds(
-    ManifestRow,
+    Entry,
     path=texts,
     serial=st.integers(1, 2**62),
     state=st.builds(FileState, st.integers(0, 2**62), st.integers(-(2**63) + 1, 2**63 - 1)),

@@ -11,7 +11,8 @@ from typing import Any
 
 from lithos.actors.coordinating.readiness import Readiness
 from lithos.actors.coordinating.task_events import created_event
-from lithos.core.carrying import (
+from lithos.core.commands import Done, Handlers
+from lithos.core.importing import (
     ACCESSES,
     AGENTS,
     CLAIMS,
@@ -22,7 +23,6 @@ from lithos.core.carrying import (
     SettleTasks,
     is_running,
 )
-from lithos.core.commands import Done, Handlers
 from lithos.core.tasks.model import Claim, Task
 from lithos.core.times import parse_time
 from lithos.stores.carrying import RowMerger, merge_accesses, merge_agents

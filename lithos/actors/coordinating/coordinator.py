@@ -32,9 +32,9 @@ from lithos.actors.coordinating.messages import (
 from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.actors.kit import Inbox, Mailbox, run_batches
 from lithos.catalogue.note_records import NoteRecords
-from lithos.core.carrying import Carried
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, Event, EventDraft, event_size
+from lithos.core.importing import Carried
 from lithos.core.tasks.commands import DropAgents, ForgetReads
 from lithos.core.tasks.model import READ, Agent, AuditRow, ClaimTimes, size_of
 from lithos.stores.coordination.store import CoordinationStore

@@ -23,7 +23,7 @@ from lithos.actors.blocking import start_call
 from lithos.actors.indexing.coverage import NoteText
 from lithos.actors.indexing.messages import Upsert
 from lithos.catalogue.catalogue import Entry
-from lithos.catalogue.entities import KeptEntities
+from lithos.catalogue.note_records import KeptEntities
 from lithos.core.text.chunk import Chunk, chunk_text, dates_in_words, headings_of, spell_dates
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery

@@ -33,7 +33,7 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.remembering.steps import MemoryCommand, Steps, Store
-from lithos.catalogue.entities import KeptEntities
+from lithos.catalogue.note_records import KeptEntities
 from lithos.catalogue.relations import Relations, TypedEdges
 from lithos.core.commands import Command, Done
 from lithos.core.errors import LithosError, StorageFailed, UpdateFailed

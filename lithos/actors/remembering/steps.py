@@ -9,10 +9,10 @@ from enum import Enum
 
 import attrs
 
-from lithos.core.carrying import TABLES, Carried, CarryLearned
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import ENRICHMENT, EventDraft
+from lithos.core.importing import TABLES, Carried, CarryLearned
 from lithos.core.learning.edges import (
     Edge,
     EdgeCommand,

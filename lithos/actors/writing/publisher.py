@@ -22,7 +22,7 @@ from lithos.actors.writing.messages import Change, Publication, WriteOutcome, no
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.manifest import Manifest, ManifestRow
+from lithos.stores.manifest import Entry, Manifest
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -37,7 +37,7 @@ RECORD_LIMIT = 10.0
 
 
 #: Pending updates of the manifest: rows to upsert by path, None to delete the row.
-_Rows = dict[str, ManifestRow | None]
+_Rows = dict[str, Entry | None]
 PublisherMailbox = Mailbox[Publication]
 
 
@@ -72,7 +72,7 @@ class Publisher:
         """How many durable changes wait for an index to be repaired."""
         return len(self._withheld)
 
-    def record_later(self, rows: Sequence[ManifestRow], removed: Sequence[str]) -> None:
+    def record_later(self, rows: Sequence[Entry], removed: Sequence[str]) -> None:
         """Queue manifest rows whose events the journal refused, to be written with its next success.
 
         Otherwise the position written then would claim that the manifest holds these files too.
@@ -230,10 +230,10 @@ def _remember(change: Change, rows: _Rows) -> None:
     if change.vacated is not None:
         _place_last(rows, change.vacated, None)
     if change.document is not None:
-        _place_last(rows, change.entry.path, change.entry.to_row())
+        _place_last(rows, change.entry.path, change.entry)
 
 
-def _place_last(rows: _Rows, path: str, row: ManifestRow | None) -> None:
+def _place_last(rows: _Rows, path: str, row: Entry | None) -> None:
     rows.pop(path, None)
     rows[path] = row
 

@@ -10,8 +10,7 @@ from typing import Any, Final, Protocol
 import trio
 from attrs import define, field, frozen
 
-from lithos.core.evaluation.baseline import Outcome
-from lithos.core.evaluation.measures import NDCG_CUT, Ranking, Scores
+from lithos.core.evaluation.baseline import NDCG_CUT, Outcome, Ranking, Scores
 from lithos.core.evaluation.questions import (
     DEEPEST,
     LARGEST_FILE,

@@ -19,9 +19,8 @@ from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell
 from lithos.cli.session import CommandFailed, Session, first_of
 from lithos.config.catalogue import Config
-from lithos.core.carrying import Carried, KeptRow, RowBatch
 from lithos.core.errors import LithosError
-from lithos.core.importing import ImportRefused, Record, Source
+from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBatch, Source
 from lithos.core.principals import IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing.records import (

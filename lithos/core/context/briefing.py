@@ -18,17 +18,18 @@ from attrs import evolve, field, frozen
 
 from lithos.core.context.choice import Chooser, Limits, Option
 from lithos.core.context.parts import (
+    GAP,
     AboutNote,
     LeftOut,
     TaskPart,
     activity_text,
+    header,
     left_out_text,
+    render_spans,
     task_text,
     warnings_text,
 )
-from lithos.core.context.passages import Passage
-from lithos.core.context.relevance import Source, Weighed, Weights, weigh_passages
-from lithos.core.context.rendering import GAP, header, render_spans
+from lithos.core.context.passages import Passage, Source, Weighed, Weights, weigh_passages
 from lithos.core.context.tokens import Count, fitting_length
 from lithos.core.text.analysis import fold, words
 from lithos.core.text.markdown import code_fences
@@ -310,7 +311,6 @@ class _Drawing:
         return Option(
             note=weighed.source,
             section=weighed.passage.section,
-            place=weighed.place,
             cost=self._cost(weighed.source, weighed.passage),
             worth=weighed.worth,
             shares=weighed.shares,

@@ -36,7 +36,6 @@ class Option:
 
     note: int
     section: int
-    place: int
     cost: int
     worth: float
     shares: Mapping[int, float]

@@ -71,10 +71,10 @@ class VersionRow:
     at: datetime
     agent: str
     op: str
-    path: str
     title: str
-    digest: str
+    path: str
     size: int
+    digest: str
     changed: tuple[str, ...] = ()
     is_undo: bool = False
 

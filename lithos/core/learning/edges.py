@@ -110,12 +110,6 @@ class EdgeFilter:
     namespace: str | None = None
 
 
-def check_resolution(resolution: str) -> None:
-    """Raises `InvalidInput` for one that does not exist."""
-    if resolution not in RESOLUTIONS:
-        raise InvalidInput(f"resolution must be one of {', '.join(RESOLUTIONS)}; not {resolution!r}.")
-
-
 def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
     """The edge, if the command may settle it. Raises `NotFound`, `InvalidInput`."""
     if edge is None:

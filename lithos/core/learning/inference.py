@@ -46,17 +46,6 @@ class Passage:
     text: str
 
 
-@frozen
-class Judgement:
-    """One relation that the model sees, in its direction."""
-
-    from_id: str
-    to_id: str
-    relation: str
-    confidence: float
-    rationale: str
-
-
 def build_messages(subject: Passage, neighbours: Sequence[Passage]) -> tuple[Message, ...]:
     """The conversation that asks about a note; neighbours are numbered from 1."""
     relations = "\n".join(f"- {name}: {meaning}" for name, meaning in RELATIONS.items())
@@ -86,40 +75,23 @@ def count_most_tokens(messages: Sequence[Message]) -> int:
     return sum(len(message["content"].encode(errors="replace")) + 16 for message in messages)
 
 
-def read_judgements(
-    answer: str, subject: str, neighbours: Sequence[str], floor: float
-) -> tuple[Judgement, ...]:
-    """What holds of an answer: known relations and neighbours, a valid direction, confidence from `floor`.
+def read_edges(
+    answer: str, subject: str, neighbours: Sequence[str], floor: float, *, namespace: str, model: str
+) -> tuple[InferredEdge, ...]:
+    """The edges that an answer proposes: known relations and neighbours, a valid direction, in `namespace`.
 
-    Of several judgements about one edge the surest stays. Raises `UnusableAnswer`.
+    The weight is the confidence, from `floor` on. Of several about one edge the surest stays. Raises
+    `UnusableAnswer`.
     """
-    best: dict[tuple[str, str, str], Judgement] = {}
+    best: dict[tuple[str, str, str], InferredEdge] = {}
     for item in _items(answer):
-        judgement = _judge(item, subject, neighbours)
-        if judgement is None or judgement.confidence < floor:
+        edge = _judge(item, subject, neighbours, namespace, model)
+        if edge is None or edge.weight < floor:
             continue
-        key = (judgement.from_id, judgement.to_id, judgement.relation)
-        if key not in best or best[key].confidence < judgement.confidence:
-            best[key] = judgement
+        key = (edge.from_id, edge.to_id, edge.type)
+        if key not in best or best[key].weight < edge.weight:
+            best[key] = edge
     return tuple(best.values())
-
-
-def make_edges(judgements: Sequence[Judgement], namespace: str, model: str) -> tuple[InferredEdge, ...]:
-    """The edges that the judgements propose; the weight is the confidence."""
-    return tuple(
-        InferredEdge(
-            from_id=one.from_id,
-            to_id=one.to_id,
-            type=one.relation,
-            weight=one.confidence,
-            namespace=namespace,
-            evidence=json.dumps(
-                {"rationale": one.rationale, "model": model, "confidence": one.confidence},
-                ensure_ascii=False,
-            ),
-        )
-        for one in judgements
-    )
 
 
 def _items(answer: str) -> list[Any]:
@@ -141,7 +113,9 @@ def _without_fence(answer: str) -> str:
     return text.removesuffix("```").partition("\n")[2]
 
 
-def _judge(item: Any, subject: str, neighbours: Sequence[str]) -> Judgement | None:
+def _judge(
+    item: Any, subject: str, neighbours: Sequence[str], namespace: str, model: str
+) -> InferredEdge | None:
     if not isinstance(item, dict):
         return None
     number, relation, confidence = item.get("note"), item.get("relation"), item.get("confidence")
@@ -154,7 +128,10 @@ def _judge(item: Any, subject: str, neighbours: Sequence[str]) -> Judgement | No
     ends = _ends(relation, item.get("direction"), subject, neighbours[number - 1])
     if ends is None:
         return None
-    return Judgement(*ends, relation, float(confidence), _rationale(item.get("rationale")))
+    weight = float(confidence)
+    evidence = {"rationale": _rationale(item.get("rationale")), "model": model, "confidence": weight}
+    told = json.dumps(evidence, ensure_ascii=False)
+    return InferredEdge(*ends, relation, weight, namespace, told)
 
 
 def _ends(relation: str, direction: Any, subject: str, other: str) -> tuple[str, str] | None:

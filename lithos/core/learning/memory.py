@@ -96,13 +96,13 @@ class NodeStats:
     node_id: str
     salience: float = INITIAL_SALIENCE
     retrieval_count: int = 0
+    cited_count: int = 0
     last_retrieved_at: datetime | None = None
     last_used_at: datetime | None = None
     ignored_count: int = 0
     misleading_count: int = 0
     decay_rate: float = 0.0
     spaced_rep_strength: float = 0.0
-    cited_count: int = 0
     last_decay_applied_at: datetime | None = None
 
 
@@ -341,7 +341,7 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
     dry_run: bool = False
 
 
-@frozen(kw_only=True)
+@frozen
 class InferredEdge:
     """An edge a language model proposes; `evidence` is JSON text."""
 

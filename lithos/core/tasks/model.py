@@ -24,10 +24,10 @@ class Agent:
     """A self-reported agent."""
 
     id: str
-    first_seen_at: datetime
-    last_seen_at: datetime
     name: str | None = None
     type: str | None = None
+    first_seen_at: datetime
+    last_seen_at: datetime
     metadata: Mapping[str, Any] = field(factory=dict)
 
 

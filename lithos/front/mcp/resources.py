@@ -68,7 +68,7 @@ from lithos.services.notes.resources import (
 )
 from lithos.services.tasks.coordination import TaskSheet
 from lithos.services.tasks.event_stream import StreamEnded
-from lithos.tools.contract.rows import blocker_row, claim_row, finding_row, sliced_rows, task_record
+from lithos.tools.contract.rows import row_of, sliced_rows
 
 #: Streams of `subscriptions/listen` over all clients of one endpoint.
 MOST_LISTENERS: Final = 256
@@ -344,8 +344,8 @@ async def _wire_content(content: Content) -> dict[str, str]:
 
 async def _wire_sheet(sheet: TaskSheet) -> dict[str, Any]:
     return {
-        "task": task_record(sheet.task),
-        "claims": [claim_row(claim) for claim in sheet.claims],
-        "findings": await sliced_rows(sheet.findings, finding_row),
-        "blockers": [blocker_row(blocker) for blocker in sheet.blockers],
+        "task": row_of(sheet.task),
+        "claims": [row_of(claim) for claim in sheet.claims],
+        "findings": await sliced_rows(sheet.findings, row_of),
+        "blockers": [row_of(blocker) for blocker in sheet.blockers],
     }

@@ -20,10 +20,10 @@ from urllib.parse import parse_qsl, unquote
 from attrs import Factory, field, frozen
 
 from lithos.core.limits import JSON_VALUES
-from lithos.core.principals import ANYONE, Keyring, Principal, Rights
+from lithos.core.principals import ANYONE, Principal, Rights
 from lithos.front.server.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES
 from lithos.front.server.ports import Header
-from lithos.services.keyring import OneToken
+from lithos.services.keyring import Keyring, OneToken
 
 #: A segment of a page's address: encoded is what may not stand as it is, in capitals, and no letter or digit.
 _ENCODED: Final = r"%(?!2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])[0-9A-F]{2}"

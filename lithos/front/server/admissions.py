@@ -16,8 +16,9 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from lithos.core.principals import Keyring, Principal
+from lithos.core.principals import Principal
 from lithos.front.server.ports import Scope
+from lithos.services.keyring import Keyring
 
 #: Keys of an ASGI scope.
 PRINCIPAL: Final = "lithos.principal"

@@ -11,7 +11,6 @@ import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.trio.lifespan import Lifespan
 
-from lithos.core.principals import Keyring
 from lithos.front.mcp.http import MCP_PATH, SSE_PATH, McpEndpoints
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.admissions import WrongTokens
@@ -31,7 +30,7 @@ from lithos.front.server.ports import (
     ignore_rejection,
 )
 from lithos.front.server.sockets import open_listeners
-from lithos.services.keyring import OneToken
+from lithos.services.keyring import Keyring, OneToken
 from lithos.services.notes.resources import Library
 from lithos.telemetry import get_logger
 

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Entry
-from lithos.core.context.rendering import one_line
+from lithos.core.context.parts import one_line
 from lithos.core.events import (
     ENRICHMENT,
     NOTE_CREATED,

@@ -15,8 +15,7 @@ from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.catalogue.catalogue import Entry
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
-from lithos.core.context.passages import LEAST_TEXT, affordable
-from lithos.core.context.relevance import Source
+from lithos.core.context.passages import LEAST_TEXT, Source, affordable
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.model import NoteWarning

@@ -23,8 +23,7 @@ from lithos.core.learning.inference import (
     UnusableAnswer,
     build_messages,
     count_most_tokens,
-    make_edges,
-    read_judgements,
+    read_edges,
 )
 from lithos.core.learning.memory import InferredEdge, RecordInference, SpendTokens
 from lithos.services.enrich.chat_client import ChatClient, ChatFailed, Completion
@@ -209,15 +208,19 @@ class EdgeInference:
     def _read(self, question: _Question, answer: str) -> tuple[InferredEdge, ...]:
         neighbours = [one.note.id for one in question.neighbours]
         try:
-            judgements = read_judgements(
-                answer, question.entry.note.id, neighbours, self._settings.confidence_floor
+            return read_edges(
+                answer,
+                question.entry.note.id,
+                neighbours,
+                self._settings.confidence_floor,
+                namespace=question.entry.namespace,
+                model=self._name,
             )
         except UnusableAnswer as problem:
             # Asked again, it would most likely cost the same and say the same.
             log.warning("answer of the language model is of no use", reason=str(problem))
             self._metrics.count("lcma_edge_inference_skips", UNUSABLE)
             return ()
-        return make_edges(judgements, question.entry.namespace, self._name)
 
     def _check_unchanged(self, question: _Question) -> None:
         now, then = self._catalogue.get(question.entry.note.id), question.entry

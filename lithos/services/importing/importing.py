@@ -22,9 +22,8 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads, slices
 from lithos.actors.writing.messages import ImportNote
 from lithos.catalogue.catalogue import Entry
-from lithos.core.carrying import Carried, RowBatch
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
-from lithos.core.importing import Record
+from lithos.core.importing import Carried, Record, RowBatch
 from lithos.core.learning.edges import UpsertEdge
 from lithos.core.limits import NAME, check_text
 from lithos.core.notes.paths import file_name_of, resolve_new_path, slug_of

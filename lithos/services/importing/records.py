@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import slices
 from lithos.actors.coordinating.messages import CoordinatorMailbox
 from lithos.actors.remembering.actor import MemoryMailbox
-from lithos.core.carrying import (
+from lithos.core.importing import (
     TABLES,
     TASKS,
     Carried,
@@ -27,11 +27,12 @@ from lithos.core.carrying import (
     CarryLearned,
     CarryRows,
     KeptRow,
+    Record,
+    RecordEdge,
     Row,
     RowBatch,
     SettleTasks,
 )
-from lithos.core.importing import Record, RecordEdge
 from lithos.core.limits import holds_more_values
 from lithos.core.times import format_optional, parse_time
 from lithos.stores.carrying import key_text

@@ -18,8 +18,7 @@ from typing import IO, Any, Final, Protocol
 import trio
 from attrs import asdict, define, field, frozen
 
-from lithos.core.carrying import Carried, RowBatch
-from lithos.core.importing import Attachment, Degraded, Item, Malformed, Record, Source
+from lithos.core.importing import Attachment, Carried, Degraded, Item, Malformed, Record, RowBatch, Source
 from lithos.services.importing.records import (
     CHANGED_HERE,
     CREATED,

@@ -186,7 +186,7 @@ class NameScouts:
         found: list[Candidate] = []
         for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
             reason = f"comes from {host} as well"
-            async for some in slices(self._catalogue.sites.at(host), CHEAP_SLICE):
+            async for some in slices(list(self._catalogue.sites.of(host)), CHEAP_SLICE):
                 found += [Candidate(note_id, 1.0, reason) for note_id in some if note_id not in ask.seed_ids]
         return found
 

@@ -14,8 +14,8 @@ from lithos.actors.blocking import Blocking, slices
 from lithos.actors.indexing.ports import Asked
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.entities import KeptEntities
 from lithos.catalogue.facets import FacetFilter
+from lithos.catalogue.note_records import KeptEntities
 from lithos.core.learning.ranking import FUSION_K, reciprocal_rank
 from lithos.core.notes.matching import has_all, has_tags
 from lithos.services.notes.relations import clamp_depth

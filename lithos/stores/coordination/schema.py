@@ -57,10 +57,10 @@ class NoteRows:
     In a change None stands for a row that goes.
     """
 
-    versions: Mapping[str, Standing | None] = field(factory=dict)
-    ids: Mapping[str, str | None] = field(factory=dict)
-    intents: Mapping[tuple[str, int], str | None] = field(factory=dict)
-    creations: Mapping[str, datetime | None] = field(factory=dict)
+    versions: dict[str, Standing | None] = field(factory=dict)
+    ids: dict[str, str | None] = field(factory=dict)
+    intents: dict[tuple[str, int], str | None] = field(factory=dict)
+    creations: dict[str, datetime | None] = field(factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.versions or self.ids or self.intents or self.creations)

@@ -18,8 +18,8 @@ from typing import IO, Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from lithos.core.formats import chatgpt, claude_chats
-from lithos.core.formats.chatgpt import NoConversation
+from lithos.core.formats import chats
+from lithos.core.formats.chats import NoConversation
 from lithos.core.formats.conversation import Conversation, blocks_of, parts_of
 from lithos.core.formats.json_items import MOST_BYTES, WINDOW, ItemSplitter, Piece, read_json
 from lithos.core.formats.texts import digest
@@ -57,12 +57,12 @@ class _Kind:
 
 
 _CHATGPT: Final = _Kind(
-    "chatgpt", "ChatGPT", b'"mapping"', "https://chatgpt.com/c/", chatgpt.read_chatgpt,
-    claude_chats.is_claude, "claude",
+    "chatgpt", "ChatGPT", b'"mapping"', "https://chatgpt.com/c/", chats.read_chatgpt,
+    chats.is_claude, "claude",
 )  # fmt: skip
 _CLAUDE: Final = _Kind(
-    "claude", "Claude", b'"chat_messages"', "https://claude.ai/chat/", claude_chats.read_claude,
-    chatgpt.is_chatgpt, "chatgpt",
+    "claude", "Claude", b'"chat_messages"', "https://claude.ai/chat/", chats.read_claude,
+    chats.is_chatgpt, "chatgpt",
 )  # fmt: skip
 _KINDS: Final = (_CHATGPT, _CLAUDE)
 

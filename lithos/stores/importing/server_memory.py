@@ -16,7 +16,7 @@ from attrs import define, field
 
 from lithos.core.formats.conversation import parts_of
 from lithos.core.formats.json_items import read_json
-from lithos.core.formats.knowledge_graph import Entity, NoGraphLine, Relation, entity_blocks, read_line
+from lithos.core.formats.observations import Entity, NoGraphLine, Relation, entity_blocks, read_line
 from lithos.core.formats.texts import digest, relation_type, tags_of
 from lithos.core.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets

@@ -20,7 +20,7 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.core.carrying import (
+from lithos.core.importing import (
     ACCESSES,
     TABLES,
     TASK_EDGES,
@@ -28,11 +28,14 @@ from lithos.core.carrying import (
     CarriedTable,
     Column,
     Database,
+    Degraded,
+    ImportRefused,
+    Item,
+    Malformed,
     Row,
     RowBatch,
     Value,
 )
-from lithos.core.importing import Degraded, ImportRefused, Item, Malformed
 from lithos.core.notes.ignored import Ignored
 from lithos.core.tasks.model import BLOCKS
 from lithos.core.times import format_time

@@ -17,8 +17,8 @@ from typing import Any, Final
 import apsw
 import attrs
 
-from lithos.core.carrying import TABLES, Carried, CarryLearned
 from lithos.core.events import EventDraft
+from lithos.core.importing import TABLES, Carried, CarryLearned
 from lithos.core.learning.edges import (
     CONTRADICTS,
     DERIVED_FROM,

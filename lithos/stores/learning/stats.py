@@ -18,8 +18,8 @@ from typing import Final
 import apsw
 from attrs import frozen
 
-from lithos.core.carrying import TABLES as CARRIED
-from lithos.core.carrying import Carried, CarryLearned
+from lithos.core.importing import TABLES as CARRIED
+from lithos.core.importing import Carried, CarryLearned
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats, Pair, PairsForgotten, SalienceSummary
 from lithos.core.times import format_time
 from lithos.stores.carrying import LEDGER_TABLE, RowMerger

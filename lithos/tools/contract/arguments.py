@@ -1,11 +1,8 @@
-"""Checks of argument values that need no note: times, enumerations, free-form objects.
-
-What the front and the tools say to each other: a tool's description and the two protocol faults.
-
-Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
+"""Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
 
 Unknown, missing and wrongly typed arguments are protocol faults (`ArgumentFault`); null, and blank text for
-what is optional, count as left out. What is well typed but can never work is a refusal (`InvalidInput`).
+what is optional, count as left out. What is well typed but can never work is a refusal (`InvalidInput`):
+below are also the checks of values that need no note.
 """
 
 from __future__ import annotations
@@ -14,8 +11,9 @@ import functools
 import json
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -25,7 +23,6 @@ from lithos.core.errors import InvalidInput
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.limits import JSON_VALUES, TITLE, check_text, holds_more_values
 from lithos.core.notes.healing import clean_title
-from lithos.core.notes.model import OWNED_KEYS
 from lithos.core.notes.yaml_nodes import MAX_DEPTH
 from lithos.core.times import parse_time
 from lithos.tools.contract.bounds import NAME, PATH, Bound
@@ -69,17 +66,6 @@ class UnknownTool(Exception):
 
 A = TypeVar("A")
 
-_SCHEMA_TYPES: Mapping[Any, Mapping[str, Any]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    tuple: {"type": "array", "items": {"type": "string"}},
-    dict: {"type": "object"},
-    object: {"type": "number"},
-    # Takes an array too; `anyOf` with items of no type is more than some clients can read.
-    list: {"type": "object"},
-}
 #: Characters of an array or object that is given as JSON text.
 LONGEST_JSON_TEXT: Final = 1024 * 1024
 #: The calling agent may be given under this name in every tool, whatever the parameter is called.
@@ -92,6 +78,8 @@ _SUBJECT: Final = ("id", "node_id")
 _PATH, _FROM_PATH = "path", "from_path"
 #: Which notes a parameter may name by their path: those that are there, or deleted ones too.
 Which = Literal["there", "kept"]
+#: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
+Locate = Callable[[str, Which], Awaitable[str]]
 
 
 def argument(
@@ -142,46 +130,6 @@ def note_paths(cls: type[Any]) -> dict[str, str]:
     }
 
 
-@functools.cache
-def _kinds_of(cls: type) -> Mapping[str, Any]:
-    """The plain type of each parameter, by name: reflection that takes a third of a start if done again."""
-    return {name: _kind(hint) for name, hint in get_type_hints(cls).items()}
-
-
-@functools.cache
-def schema_of(cls: type, *, is_paged: bool = False) -> Mapping[str, Any]:
-    """The input schema of an arguments class; `is_paged`: with `offset`. One object for all callers.
-
-    Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
-    """
-    paths = note_paths(cls)
-    kinds = _kinds_of(cls)
-    properties: dict[str, Any] = {}
-    required: list[str] = []
-    for attribute in attrs.fields(cls):
-        if not attribute.metadata["is_listed"]:
-            continue
-        schema = dict(_SCHEMA_TYPES[kinds[attribute.name]])
-        schema["description"] = attribute.metadata["description"]
-        if attribute.metadata["one_of"]:
-            schema["enum"] = list(attribute.metadata["one_of"])
-        is_subject = attribute.name in _SUBJECT and attribute.name in paths
-        if attribute.default is attrs.NOTHING:
-            required += [] if is_subject else [attribute.name]
-        elif attribute.default is not None and attribute.default != ():
-            schema["default"] = attribute.default
-        properties[attribute.name] = schema
-        if is_subject:
-            told = f"Instead of {attribute.name}."
-            properties[paths[attribute.name]] = {"type": "string", "description": told}
-    if is_paged:
-        properties.setdefault(_OFFSET, {"type": "integer", "description": "Skip rows."})
-    result: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if required:
-        result["required"] = required
-    return result
-
-
 def read_title(title: str) -> str:
     """A title on one line, without markup; raises `InvalidInput` for one of more than 1,000 characters."""
     check_text("title", title, TITLE)
@@ -213,44 +161,19 @@ def _common_names(one: type, other: type) -> tuple[str, ...]:
     return tuple(name for name in attrs.fields_dict(one) if name in attrs.fields_dict(other))
 
 
-@frozen
-class NotePath:
-    """The path of a note, given under a `name` in the place of its id, the parameter `id_name`."""
-
-    name: str
-    path: str
-    id_name: str
-    which: Which
-
-    def put_id(self, note_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with the id of the note at the path; raises `InvalidInput` for that of another."""
-        own = given.get(self.id_name)
-        if own is not None and not _is_blank(own) and own != note_id:
-            raise InvalidInput(
-                f"{self.id_name} and {self.name} name two notes: that at {self.path[:200]!r} is {note_id}. "
-                f"Give {self.id_name} or {self.name} alone."
-            )
-        return {**given, self.id_name: note_id}
-
-
-@functools.cache
-def reader_of(cls: type, *, is_paged: bool = False) -> ArgumentReader:
-    """The reader of an arguments class, made once a process."""
-    return ArgumentReader(cls, is_paged=is_paged)
-
-
 class ArgumentReader:
     """Reads the arguments of one class; the reflection is done once.
 
     Whatever the class says, `agent` is accepted: for the parameter that names the caller, else for nothing.
     So is `offset`, where the tool answers in pages (`is_paged`), and the path of a note for its id, which
-    whoever calls `read` has looked up (`paths`).
+    whoever calls `read` has looked up (`with_ids`).
     """
 
     def __init__(self, cls: type, *, is_paged: bool = False) -> None:
-        kinds = _kinds_of(cls)
         self._cls = cls
-        self._readers = {each.name: (_READERS[kinds[each.name]], each) for each in attrs.fields(cls)}
+        self._is_paged = is_paged
+        kinds = {name: _KINDS[_kind(hint)] for name, hint in get_type_hints(cls).items()}
+        self._readers = {each.name: (*kinds[each.name], each) for each in attrs.fields(cls)}
         #: The parameters that name the calling agent, and those that only Lithos itself may give.
         self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
@@ -264,6 +187,34 @@ class ArgumentReader:
         """True when the tool itself skips what `offset` says."""
         return _OFFSET in self._readers
 
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The input schema, with `offset` where the tool answers in pages. One object for all callers.
+
+        Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
+        """
+        paths = {name: path for path, name in self._paths.items() if name in _SUBJECT}
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        for _, kind, each in self._readers.values():
+            if not each.metadata["is_listed"]:
+                continue
+            schema = {**kind, "description": each.metadata["description"]}
+            if each.metadata["one_of"]:
+                schema["enum"] = list(each.metadata["one_of"])
+            if each.default is attrs.NOTHING:
+                required += [] if each.name in paths else [each.name]
+            elif each.default is not None and each.default != ():
+                schema["default"] = each.default
+            properties[each.name] = schema
+            if each.name in paths:
+                told = f"Instead of {each.name}."
+                properties[paths[each.name]] = {"type": "string", "description": told}
+        if self._is_paged:
+            properties.setdefault(_OFFSET, {"type": "integer", "description": "Skip rows."})
+        result = {"type": "object", "properties": properties, "additionalProperties": False}
+        return {**result, "required": required} if required else result
+
     def read(self, given: Mapping[str, Any]) -> Any:
         """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
         for name in given:
@@ -273,7 +224,7 @@ class ArgumentReader:
         given = self._with_caller(given)
         values: dict[str, Any] = {}
         missing: list[str] = []
-        for name, (read, attribute) in self._readers.items():
+        for name, (read, _, attribute) in self._readers.items():
             value = given.get(name)
             is_optional = attribute.default is not attrs.NOTHING
             if value is None or (is_optional and _is_blank(value) and not attribute.metadata["may_be_blank"]):
@@ -283,7 +234,7 @@ class ArgumentReader:
             if attribute.metadata["bound"] is not None:
                 attribute.metadata["bound"].check(name, values[name])
         for name, value in values.items():
-            attribute = self._readers[name][1]
+            attribute = self._readers[name][2]
             is_required_text = attribute.default is attrs.NOTHING and isinstance(value, str)
             if is_required_text and not attribute.metadata["may_be_blank"] and not value.strip():
                 raise InvalidInput(f"{name} must not be blank.")
@@ -294,21 +245,29 @@ class ArgumentReader:
             values[_CALLER] = values[_CALLER].strip()
         return self._cls(**values)
 
-    def paths(self, given: Mapping[str, Any]) -> list[NotePath]:
-        """The paths by which notes are named. Raises `ArgumentFault`, `InvalidInput`."""
-        return [
-            self._path(path, name, given)
-            for path, name in self._paths.items()
-            if given.get(path) is not None and not _is_blank(given[path])
-        ]
+    async def with_ids(self, given: Mapping[str, Any], locate: Locate) -> Mapping[str, Any]:
+        """The arguments with the ids of notes that are named by their paths.
 
-    def _path(self, path: str, name: str, given: Mapping[str, Any]) -> NotePath:
-        PATH.check(path, _read_text(path, given[path]))
-        return NotePath(path, given[path], name, self._readers[name][1].metadata["note"])
+        Raises `ArgumentFault`, `InvalidInput` also for the path of another note than the id, and as `locate`.
+        """
+        paths = [path for path in self._paths if given.get(path) is not None and not _is_blank(given[path])]
+        for path in paths:
+            PATH.check(path, _read_text(path, given[path]))
+        for path in paths:
+            name = self._paths[path]
+            note_id = await locate(given[path], self._readers[name][2].metadata["note"])
+            own = given.get(name)
+            if own is not None and not _is_blank(own) and own != note_id:
+                raise InvalidInput(
+                    f"{name} and {path} name two notes: that at {given[path][:200]!r} is {note_id}. "
+                    f"Give {name} or {path} alone."
+                )
+            given = {**given, name: note_id}
+        return given
 
     def _missing(self, name: str) -> ArgumentFault:
         instead = "".join(f" (or '{path}')" for path, each in self._paths.items() if each == name)
-        told = self._readers[name][1].metadata["description"]
+        told = self._readers[name][2].metadata["description"]
         return ArgumentFault(f"Missing argument '{name}'{instead}: {told}")
 
     def offset(self, given: Mapping[str, Any]) -> int:
@@ -420,16 +379,18 @@ def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
     return parsed if isinstance(parsed, wanted) else value
 
 
-_READERS: Mapping[Any, Callable[[str, Any], Any]] = {
-    str: _read_text,
-    int: _read_integer,
-    float: _read_number,
-    bool: _read_flag,
-    tuple: _read_texts,
-    dict: _read_object,
-    list: _read_structure,
+#: By the kind of a parameter: how its value is read, and its schema.
+_KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
+    str: (_read_text, {"type": "string"}),
+    int: (_read_integer, {"type": "integer"}),
+    float: (_read_number, {"type": "number"}),
+    bool: (_read_flag, {"type": "boolean"}),
+    tuple: (_read_texts, {"type": "array", "items": {"type": "string"}}),
+    dict: (_read_object, {"type": "object"}),
+    # Takes an array too; `anyOf` with items of no type is more than some clients can read.
+    list: (_read_structure, {"type": "object"}),
     # Judged by the tool, which answers with an envelope.
-    object: lambda _, value: value,
+    object: (lambda _, value: value, {"type": "number"}),
 }
 
 
@@ -485,10 +446,6 @@ def _describe(value: Any) -> str:
     return "a very large number" if not _is_finite(value) else repr(value)[:60]
 
 
-#: What other readers of YAML and JSON can hold.
-LARGEST_INTEGER = 2**63 - 1
-
-
 def read_time(name: str, text: str | None) -> datetime | None:
     """An optional time; raises `InvalidInput`."""
     if text is None:
@@ -501,61 +458,10 @@ def read_time(name: str, text: str | None) -> datetime | None:
         ) from None
 
 
-def read_expiry(
-    ttl_hours: float | None, expires_at: str | None, now: datetime
-) -> datetime | Literal[""] | None:
-    """When a note goes stale: None keeps, "" clears. `ttl_hours` is checked already."""
-    if ttl_hours is not None:
-        try:
-            return now + timedelta(hours=ttl_hours)
-        except OverflowError:
-            raise InvalidInput(
-                f"ttl_hours is too large: {ttl_hours}. Use expires_at or a smaller one."
-            ) from None
-    if expires_at == "":
-        return ""
-    return read_time("expires_at", expires_at)
-
-
-def check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
-    """One of the two at most, and a time to live above zero."""
-    if ttl_hours is not None and expires_at is not None:
-        raise InvalidInput("Provide either ttl_hours or expires_at, not both.")
-    if ttl_hours is not None and not (math.isfinite(ttl_hours) and ttl_hours > 0):
-        raise InvalidInput(f"ttl_hours must be a number above 0, not {ttl_hours}.")
-
-
 def check_choice(name: str, value: str | None, choices: Sequence[str]) -> None:
     """None or one of the choices."""
     if value is not None and value not in choices:
         raise InvalidInput(f"{name} must be one of {', '.join(choices)}; not {value!r}.")
-
-
-def check_summaries(summaries: Mapping[str, Any] | None) -> None:
-    """Only `short` and `long`, both texts."""
-    for key, value in (summaries or {}).items():
-        if key not in ("short", "long"):
-            raise InvalidInput(f"summaries has the unknown key {key!r}. Its keys are short and long.")
-        if not isinstance(value, str):
-            raise InvalidInput(f"summaries[{key!r}] must be a text.")
-
-
-def check_metadata(metadata: Mapping[str, Any] | None) -> None:
-    """Keys that Lithos does not own itself."""
-    for key in metadata or {}:
-        if not key.strip():
-            raise InvalidInput("metadata has a blank key. Give every entry a name.")
-        if key in OWNED_KEYS:
-            raise InvalidInput(
-                f"metadata must not contain {key!r}, which Lithos keeps itself. Use the parameter of that "
-                "name if there is one, or another key."
-            )
-
-
-def check_schema_version(version: int | None) -> None:
-    """What a file can hold and every reader can read: 64 bits."""
-    if version is not None and abs(version) > LARGEST_INTEGER:
-        raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
 
 
 def unique(values: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -6,7 +6,7 @@ limits themselves are in `core.limits`, so that other entry points use the same.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -16,26 +16,20 @@ from lithos.core.limits import URL as URL_CHARACTERS
 from lithos.core.limits import check_text, json_bytes
 
 
-class Bound(Protocol):
-    """The largest value that an argument may have."""
+class Bound:
+    """The largest value that an argument may have; `str` says it as the documentation does."""
 
     def check(self, name: str, value: Any) -> None:
         """Raise `InvalidInput` when `value`, of the argument `name`, is larger."""
-        ...
-
-    def __str__(self) -> str:
-        """The bound as the documentation says it."""
-        ...
 
 
 @frozen
-class Text:
+class Text(Bound):
     """So many characters of a text."""
 
     characters: int
 
     def check(self, name: str, value: Any) -> None:
-        """A text."""
         check_text(name, value, self.characters)
 
     def __str__(self) -> str:
@@ -43,14 +37,13 @@ class Text:
 
 
 @frozen
-class Texts:
+class Texts(Bound):
     """So many items of a list, and so many characters of each."""
 
     items: int
     characters: int
 
     def check(self, name: str, value: Any) -> None:
-        """A list of texts."""
         if len(value) > self.items:
             raise InvalidInput(
                 f"{name} has {len(value):,} items; at most {self.items:,} are accepted. Send fewer of them."
@@ -63,13 +56,12 @@ class Texts:
 
 
 @frozen
-class Json:
+class Json(Bound):
     """So many UTF-8 bytes of an object or array as JSON."""
 
     size: int
 
     def check(self, name: str, value: Any) -> None:
-        """An object or an array."""
         if (size := json_bytes(value)) > self.size:
             raise InvalidInput(
                 f"{name} has {size:,} bytes of JSON; at most {self.size:,} are accepted. "
@@ -81,13 +73,12 @@ class Json:
 
 
 @frozen
-class Values:
+class Values(Bound):
     """So many characters of each value of an object; which keys it may have is checked elsewhere."""
 
     characters: int
 
     def check(self, name: str, value: Any) -> None:
-        """An object."""
         for key, text in value.items():
             if isinstance(text, str):
                 check_text(f"{name}.{key[:100]}", text, self.characters)
@@ -97,13 +88,10 @@ class Values:
 
 
 @frozen
-class Elsewhere:
+class Elsewhere(Bound):
     """Checked by another rule, which `why` names."""
 
     why: str
-
-    def check(self, name: str, value: Any) -> None:
-        """Nothing to check here."""
 
     def __str__(self) -> str:
         return self.why

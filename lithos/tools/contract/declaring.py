@@ -17,16 +17,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import walk_packages
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import attrs
-from attrs import field, frozen
+from attrs import define, field
 
 import lithos.tools
-from lithos.tools.contract.arguments import ArgumentReader, ToolSpec, argument, reader_of, schema_of
+from lithos.tools.contract.arguments import ArgumentReader, ToolSpec
 from lithos.tools.contract.fitting import UNPAGED, Paged
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ class Answering(Protocol):
     async def answer(self, using: Services) -> Answer: ...
 
 
-@frozen(kw_only=True)
+@define(eq=False)
 class Tool:
-    """One tool: `profile` is the smallest one that lists it; `hints` are letters of R, D and I.
+    """One tool, declared as the decorator of its class, whose docstring clients are told.
+
+    `profile` is the smallest one that lists it; `hints` are letters of R, D and I.
 
     * `place` in `tools/list` (docs/spec/tools.md §2); `of` notes, of tasks, or of both;
     * `paged`: what of its answer may be long; `fits_itself`: its answers keep to the limit without help;
@@ -61,25 +63,30 @@ class Tool:
 
     name: str
     profile: Profile
-    hints: str
-    arguments: type
-    place: int
-    of: Literal["notes", "tasks", "both"]
-    paged: Paged
-    fits_itself: bool
-    is_heavy: bool
-    counts: str
-    filters_agent: bool
-    preview: tuple[str, str] | None
-    is_legacy: bool
-    description: str = field(init=False)
+    hints: str = ""
+    place: int = field(kw_only=True)
+    of: Literal["notes", "tasks", "both"] = "notes"
+    paged: Paged = UNPAGED
+    fits_itself: bool = False
+    is_heavy: bool = False
+    counts: str = ""
+    filters_agent: bool = False
+    preview: tuple[str, str] | None = None
+    is_legacy: bool = False
+    arguments: type = field(init=False)
     reader: ArgumentReader = field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        text = " ".join(inspect.cleandoc(self.arguments.__doc__ or "").split())
-        object.__setattr__(self, "description", text)
-        reader = reader_of(self.arguments, is_paged=self.paged.takes_offset)
-        object.__setattr__(self, "reader", reader)
+    def __call__(self, cls: C) -> C:
+        """Declare the tool."""
+        self.arguments = made = attrs.frozen(cls)
+        self.reader = ArgumentReader(made, is_paged=bool(self.paged.rows))
+        _DECLARED[self.name] = self
+        return made
+
+    @property
+    def description(self) -> str:
+        """What clients are told."""
+        return " ".join(inspect.cleandoc(self.arguments.__doc__ or "").split())
 
     @property
     def reads_notes(self) -> bool:
@@ -96,7 +103,7 @@ class Tool:
         return ToolSpec(
             name=self.name,
             description=self.description,
-            input_schema=schema_of(self.arguments, is_paged=self.paged.takes_offset),
+            input_schema=self.reader.schema,
             read_only="R" in self.hints,
             destructive="D" in self.hints,
             idempotent="I" in self.hints,
@@ -104,46 +111,7 @@ class Tool:
 
 
 _DECLARED: Final[dict[str, Tool]] = {}
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(argument,))
-def tool(
-    name: str,
-    profile: Profile,
-    hints: str = "",
-    *,
-    place: int,
-    of: Literal["notes", "tasks", "both"] = "notes",
-    paged: Paged = UNPAGED,
-    fits_itself: bool = False,
-    is_heavy: bool = False,
-    counts: str = "",
-    filters_agent: bool = False,
-    preview: tuple[str, str] | None = None,
-    is_legacy: bool = False,
-) -> Callable[[C], C]:
-    """Declare a tool; `Tool` says what the words mean. Clients are told the docstring of the class."""
-
-    def declare(cls: C) -> C:
-        made = attrs.frozen(cls)
-        _DECLARED[name] = Tool(
-            name=name,
-            profile=profile,
-            hints=hints,
-            arguments=made,
-            place=place,
-            of=of,
-            paged=paged,
-            fits_itself=fits_itself,
-            is_heavy=is_heavy,
-            counts=counts,
-            filters_agent=filters_agent,
-            preview=preview,
-            is_legacy=is_legacy,
-        )
-        return made
-
-    return declare
+tool: Final = Tool
 
 
 @functools.cache

@@ -46,11 +46,6 @@ class Paged:
     content: str = ""
     beside: tuple[str, ...] = ()
 
-    @property
-    def takes_offset(self) -> bool:
-        """True when a caller can go on where an answer was cut."""
-        return bool(self.rows)
-
 
 UNPAGED: Final = Paged()
 

@@ -1,38 +1,112 @@
 """The tool registry: order of `tools/list` (docs/spec/tools.md §2), dispatch, error envelopes, metering.
 
-This is the only place that makes error envelopes, and the only one that counts and times tool calls.
+This is the only place that makes error envelopes, and the only one that counts and times tool calls. Each
+caller has the tools that its token allows, under the identity that it is bound to (docs/spec/integration.md
+§3): which right a tool needs follows from its hints, which parameters name the caller from its class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from time import perf_counter
 from typing import Any, Final
 
-from attrs import field, frozen
+from attrs import evolve, field, fields, frozen
 
-from lithos.core.errors import LithosError
-from lithos.core.principals import COMMAND, OWNER, Principal
+from lithos.core.errors import Forbidden, LithosError
+from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
 from lithos.metrics import Metrics
-from lithos.tools.contract.acting import admit, spec_for
 from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
 from lithos.tools.contract.declaring import PROFILES, Answer, Answering, Services, Tool, all_tools
 from lithos.tools.contract.fitting import UNPAGED, fit
 
+#: Every tool takes the calling agent under this name, unless the tool means something else by it.
+CALLER: Final = "agent"
+
+
+def identities_of(tool: Tool) -> tuple[str, ...]:
+    """The parameters of a tool that name the calling agent; `agent` is one of nearly every tool."""
+    return tool.reader.callers if tool.filters_agent else (*tool.reader.callers, CALLER)
+
+
+def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
+    """The right that a call needs; without `arguments`, the least with which any call is allowed."""
+    if "R" in tool.hints:
+        return "read"
+    if tool.preview is not None:
+        name, value = tool.preview
+        if arguments is None or _said(arguments.get(name)) in (None, value):
+            return "read"
+    return "write"
+
+
+def admit(principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments with the caller's identity filled in.
+
+    Raises `Forbidden` where the token lacks the right, and where another agent is named, `InvalidInput` for
+    one of Lithos's own names, and `ArgumentFault` for an argument that only Lithos itself may give.
+    """
+    needed = right_of(tool, arguments)
+    if not principal.may(needed):
+        raise Forbidden(
+            f"The token '{principal.name}' has the right {principal.rights}; this call of {tool.name} needs "
+            f"{needed}. Use a token that has it, or ask for one (lithos token create --rights {needed})."
+        )
+    names = identities_of(tool)
+    if not principal.is_own:
+        _check_names(principal, tool, names, arguments)
+    if principal.agent is None:
+        return arguments
+    for name in names:
+        given = arguments.get(name)
+        if _said(given) not in (None, principal.agent):
+            raise Forbidden(
+                f"The token '{principal.name}' is bound to the agent '{principal.agent}', and {name} names "
+                f"another. Leave {name} out, or give '{principal.agent}'."
+            )
+    own = [each.name for each in fields(tool.arguments) if each.name in names]
+    kept = {name: value for name, value in arguments.items() if name not in names}
+    return kept | dict.fromkeys(own or names[:1], principal.agent)
+
+
+def _check_names(
+    principal: Principal, tool: Tool, names: tuple[str, ...], arguments: Mapping[str, Any]
+) -> None:
+    """That the caller does not pass for Lithos itself."""
+    for name in tool.reader.own:
+        if _said(arguments.get(name)) is not None:
+            raise ArgumentFault(f"Argument '{name}' is for Lithos's own commands. Leave it out.")
+    for name in names:
+        given = arguments.get(name)
+        if isinstance(given, str):
+            check_agent(given, name)
+    if principal.agent is not None:
+        check_agent(principal.agent, f"The agent of the token '{principal.name}'")
+
+
+def spec_for(principal: Principal, tool: Tool, spec: ToolSpec) -> ToolSpec | None:
+    """The tool as `tools/list` shows it to this caller: None where no call of it is allowed."""
+    if not principal.may(right_of(tool)):
+        return None
+    required = spec.input_schema.get("required", ())
+    own = [name for name in identities_of(tool) if name in required]
+    if principal.agent is None or not own:
+        return spec
+    schema = deepcopy(dict(spec.input_schema))
+    schema["required"] = [name for name in required if name not in own]
+    if not schema["required"]:
+        del schema["required"]
+    return evolve(spec, input_schema=schema)
+
+
+def _said(value: Any) -> Any:
+    """A value as the tools read it: blank is left out, and space around a name is none of it."""
+    return (value.strip() or None) if isinstance(value, str) else value
+
+
 _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
-
-
-@frozen
-class Call:
-    """One finished call: `outcome` is ok, error or exception; `error` is the code, if any."""
-
-    tool: Tool
-    arguments: Mapping[str, Any]
-    answer: Mapping[str, Any] | None
-    outcome: str
-    error: str | None
-    seconds: float
 
 
 @frozen
@@ -41,42 +115,33 @@ class ToolMeter:
 
     metrics: Metrics = field(factory=Metrics)
 
-    def record(self, call: Call) -> None:
-        """Count one call."""
-        tool, name = call.tool, call.tool.name
-        self.metrics.count("tool_calls", name)
-        self.metrics.observe("tool_duration_seconds", call.seconds, name, call.outcome)
-        if call.error is not None:
-            self.metrics.count("tool_errors", name, call.error)
-        success = "true" if call.outcome == "ok" else "false"
-        if tool.counts and "R" not in tool.hints:
-            self._record_write(tool.counts, success, call.seconds)
-        elif tool.counts:
-            self.metrics.count("knowledge_operations", tool.counts)
+    def record(
+        self, tool: Tool, mode: Any, answer: Answer, outcome: str, error: str | None, seconds: float
+    ) -> None:
+        """Count one call: `outcome` is ok, error or exception; `error` is the code, if any."""
+        metrics, name = self.metrics, tool.name
+        metrics.count("tool_calls", name)
+        metrics.observe("tool_duration_seconds", seconds, name, outcome)
+        if error is not None:
+            metrics.count("tool_errors", name, error)
+        success = "true" if outcome == "ok" else "false"
+        if tool.counts:
+            metrics.count("knowledge_operations", tool.counts)
+            if "R" not in tool.hints:
+                metrics.observe("knowledge_write_duration_seconds", seconds, tool.counts, success)
         elif name == "lithos_search":
-            self._record_search(call, success)
+            if (mode := mode or "hybrid") in _MODES:
+                metrics.count("search_operations", mode)
+                metrics.observe("search_duration_seconds", seconds, mode, success)
         elif name == "lithos_cache_lookup":
-            self._record_lookup(call)
+            metrics.observe("cache_lookup_duration_seconds", seconds)
+            if error == "search_backend_error":
+                metrics.count("cache_lookups", "error_search_backend")
+            elif outcome == "ok" and answer is not None:
+                stale = "miss_stale" if answer["stale_exists"] else "miss_clean"
+                metrics.count("cache_lookups", "hit" if answer["hit"] else stale)
         elif tool.of != "notes":
-            self.metrics.count("coordination_operations", name.removeprefix("lithos_"))
-
-    def _record_write(self, operation: str, success: str, seconds: float) -> None:
-        self.metrics.count("knowledge_operations", operation)
-        self.metrics.observe("knowledge_write_duration_seconds", seconds, operation, success)
-
-    def _record_search(self, call: Call, success: str) -> None:
-        mode = call.arguments.get("mode") or "hybrid"
-        if mode in _MODES:
-            self.metrics.count("search_operations", mode)
-            self.metrics.observe("search_duration_seconds", call.seconds, mode, success)
-
-    def _record_lookup(self, call: Call) -> None:
-        self.metrics.observe("cache_lookup_duration_seconds", call.seconds)
-        if call.error == "search_backend_error":
-            self.metrics.count("cache_lookups", "error_search_backend")
-        elif call.outcome == "ok" and call.answer is not None:
-            stale = "miss_stale" if call.answer["stale_exists"] else "miss_clean"
-            self.metrics.count("cache_lookups", "hit" if call.answer["hit"] else stale)
+            metrics.count("coordination_operations", name.removeprefix("lithos_"))
 
 
 def begin_tools(metrics: Metrics) -> None:
@@ -151,8 +216,7 @@ class Tools:
         error: str | None = "exception"
         try:
             arguments = admit(principal, tool, arguments)
-            for named in tool.reader.paths(arguments):
-                arguments = named.put_id(await self._locate(named.path, named.which), arguments)
+            arguments = await tool.reader.with_ids(arguments, self._locate)
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()
@@ -166,7 +230,7 @@ class Tools:
             raise
         finally:
             seconds = perf_counter() - began
-            self._meter.record(Call(tool, arguments, answer, outcome, error, seconds))
+            self._meter.record(tool, arguments.get("mode"), answer, outcome, error, seconds)
         indexing = self._opening.status() if tool.reads_notes else None
         if indexing is None or answer is None:
             return answer

@@ -1,80 +1,103 @@
-"""Serialization (wire format) of notes, tasks, claims, findings and task edges."""
+"""Serialization (wire format): `row_of` by the fields of a value, and the rows that say more or less."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
+
+import trio
+from cattrs import Converter
+from cattrs.gen import make_dict_unstructure_fn, override
 
 from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
+from lithos.core.context.parts import LeftOut
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import Note, NoteWarning
 from lithos.core.tasks.commands import Given
-from lithos.core.tasks.graph import Blocker
-from lithos.core.tasks.model import Claim, Finding, Grant, Task
-from lithos.core.times import format_optional, format_time
+from lithos.core.tasks.model import Claim, Finding, Grant
+from lithos.core.times import format_time
 from lithos.services.notes.knowledge import LinkedFrom, ReadNote
 from lithos.services.search.search import Hit
 from lithos.services.tasks.coordination import DirectedEdge, TaskView
+from lithos.stores.coordination.board_rows import RestingTask
+from lithos.tools.contract.declaring import Services
 from lithos.tools.contract.fitting import cut_warning
+
+#: Seconds of looking after which others may run.
+TURN: Final = 0.002
+
+#: What an asker is told of a warning, None for nothing.
+Veil: TypeAlias = Callable[[NoteWarning], NoteWarning | None]
+
+
+async def warn(
+    using: Services, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None
+) -> None:
+    """Add the warnings of each note to its row, before any that the row has; long lists take turns.
+
+    `shown` are ids of notes with their rows; the key `warnings` comes where there is something to say, as the
+    notes are now. `veil` hides what the asker may not know of other notes.
+    """
+    await using.lineage.settle()
+    now, began = using.clock(), time.perf_counter()
+    for note_id, row in shown:
+        found = using.lineage.warnings(note_id, now)
+        if found:
+            told = found if veil is None else [each for one in found if (each := veil(one)) is not None]
+            if told:
+                row["warnings"] = [*map(row_of, told), *row.get("warnings", ())]
+        if time.perf_counter() - began > TURN:
+            await trio.lowlevel.checkpoint()
+            began = time.perf_counter()
+
+
+T = TypeVar("T")
+
+_WIRE: Final = Converter()
+_WIRE.register_unstructure_hook(datetime, format_time)
+_WIRE.register_unstructure_hook_func(lambda kind: getattr(kind, "__origin__", None) is tuple, list)
+_WIRE.register_unstructure_hook_func(lambda kind: getattr(kind, "__origin__", None) is Mapping, dict)
+_LEFT_OUT: Final = override(omit=True)
+_IF_SAID: Final = override(omit_if_default=True)
+#: What of a value a row does not say, or says only sometimes, at its end, or says under another name.
+_EXCEPTIONS: Final[Mapping[type, Mapping[str, Any]]] = {
+    Note: {"inline_tags": _LEFT_OUT, "frontmatter_error": _IF_SAID},
+    WriteOutcome: {"merged_with": _IF_SAID, "section": _LEFT_OUT, "section_hash": _LEFT_OUT},
+    VersionRow: {
+        "note_id": _LEFT_OUT,
+        "digest": override(rename="hash"),
+        "is_undo": override(rename="undo", omit_if_default=True),
+    },
+    Claim: {"task_id": _LEFT_OUT},
+    Finding: {"task_id": _LEFT_OUT},
+    RestingTask: {"at": _LEFT_OUT},
+    LeftOut: {"has_no_room": _LEFT_OUT},
+}
+for _kind, _said in _EXCEPTIONS.items():
+    _WIRE.register_unstructure_hook(_kind, make_dict_unstructure_fn(_kind, _WIRE, **_said))
+
+
+def row_of(value: Any) -> dict[str, Any]:
+    """A value's fields in their order: times as text, tuples as lists, all but `_EXCEPTIONS`."""
+    row: dict[str, Any] = _WIRE.unstructure(value)
+    return row
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
     """Every owned key, and the rest under `extra`; `frontmatter_error` where the file's cannot be read."""
-    error, reason = note.frontmatter_error, note.quarantine_reason
-    return {
-        "id": note.id,
-        "title": note.title,
-        "author": note.author,
-        "created_at": format_time(note.created_at),
-        "updated_at": format_time(note.updated_at),
-        "tags": list(note.all_tags),
-        "aliases": list(note.aliases),
-        "confidence": note.confidence,
-        "contributors": list(note.contributors),
-        "source": note.source,
-        "supersedes": note.supersedes,
-        "version": note.version,
-        "source_url": note.source_url,
-        "derived_from_ids": list(note.derived_from_ids),
-        "expires_at": format_optional(note.expires_at),
-        "schema_version": note.schema_version,
-        "namespace": namespace,
-        "access_scope": note.access_scope,
-        "note_type": note.note_type,
-        "status": note.status,
-        **({} if reason is None else {"quarantine_reason": reason}),
-        "summaries": None if note.summaries is None else dict(note.summaries),
-        "entities": list(note.entities),
-        "entities_extractor": note.entities_extractor,
-        "extra": dict(note.extra),
-    } | ({} if error is None else {"frontmatter_error": dict(error)})
-
-
-def warning_row(warning: NoteWarning) -> dict[str, Any]:
-    """One of the `warnings` about a note."""
-    return {
-        "kind": warning.kind,
-        "id": warning.id,
-        "title": warning.title,
-        "reason": warning.reason,
-        "distance": warning.distance,
-    }
+    row = row_of(note) | {"tags": list(note.all_tags), "namespace": namespace}
+    if note.quarantine_reason is None:
+        del row["quarantine_reason"]
+    return row
 
 
 def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:
     """The answer of `lithos_write` and `lithos_note_update`."""
-    merged = {} if outcome.merged_with is None else {"merged_with": outcome.merged_with}
-    return {
-        "status": outcome.status,
-        "id": outcome.id,
-        "path": outcome.path,
-        "version": outcome.version,
-        "warnings": list(outcome.warnings),
-        **merged,
-    }
+    return row_of(outcome)
 
 
 def linked_row(linked: LinkedFrom) -> dict[str, Any]:
@@ -101,65 +124,29 @@ def read_row(read: ReadNote) -> dict[str, Any]:
     """The answer of `lithos_read`."""
     note = read.document.note
     namespace = read.entry.namespace
-    metadata = metadata_row(note, namespace)
-    return {
+    row: dict[str, Any] = {
         "id": note.id,
         "title": note.title,
         "content": read.content,
         # The keys that Lithos does not own stand beside those it does, too.
-        "metadata": {**note.extra, **metadata},
+        "metadata": {**note.extra, **metadata_row(note, namespace)},
         "links": [{"target": link.target, "display": link.display} for link in read.links],
         "truncated": read.truncated,
         "retrieval_count": read.retrieval_count,
         "path": read.entry.path,
         "version": note.version,
         "namespace": namespace,
-        **_section_keys(read),
-        **_cut_keys(read),
-        **_kept_keys(read),
     }
-
-
-def _kept_keys(read: ReadNote) -> dict[str, Any]:
-    """Of an earlier version: which one is current, and whether this one is the note's deletion."""
-    if read.kept is None:
-        return {}
-    deleted = {"deleted": True} if read.kept.row.op == DELETED else {}
-    return {"current_version": read.kept.current_version, **deleted}
-
-
-def version_row(row: VersionRow) -> dict[str, Any]:
-    """One version of `lithos_history`; `undo` stands where it takes changes back."""
-    return {
-        "version": row.version,
-        "at": format_time(row.at),
-        "agent": row.agent,
-        "op": row.op,
-        "title": row.title,
-        "path": row.path,
-        "size": row.size,
-        "hash": row.digest,
-        "changed": list(row.changed),
-        **({"undo": True} if row.is_undo else {}),
-    }
-
-
-def _section_keys(read: ReadNote) -> dict[str, Any]:
-    row: dict[str, Any] = {}
     if read.outline is not None:
-        row["outline"] = [
-            {"section": each.section, "level": each.level, "chars": each.chars, "hash": each.hash}
-            for each in read.outline
-        ]
+        row["outline"] = [row_of(each) for each in read.outline]
     if read.section is not None:
         row |= {"section": read.section.section, "section_hash": read.section.hash}
+    if read.next_offset is not None:
+        row |= {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
+    if read.kept is not None:  # an earlier version: which one is current, and whether it is the deletion
+        row["current_version"] = read.kept.current_version
+        row |= {"deleted": True} if read.kept.row.op == DELETED else {}
     return row
-
-
-def _cut_keys(read: ReadNote) -> dict[str, Any]:
-    if read.next_offset is None:
-        return {}
-    return {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
 
 
 def search_row(hit: Hit, now: datetime) -> dict[str, Any]:
@@ -205,36 +192,6 @@ def list_row(entry: Entry) -> dict[str, Any]:
     }
 
 
-T = TypeVar("T")
-
-
-def task_record(task: Task) -> dict[str, Any]:
-    """The record of one task."""
-    return {
-        "id": task.id,
-        "title": task.title,
-        "description": task.description,
-        "status": task.status,
-        "task_type": task.task_type,
-        "created_by": task.created_by,
-        "created_at": format_time(task.created_at),
-        "resolved_at": format_optional(task.resolved_at),
-        "tags": list(task.tags),
-        "metadata": dict(task.metadata),
-        "outcome": task.outcome,
-    }
-
-
-def claim_row(claim: Claim) -> dict[str, Any]:
-    """One running claim."""
-    return {
-        "agent": claim.agent,
-        "aspect": claim.aspect,
-        "expires_at": format_time(claim.expires_at),
-        "fence": claim.fence,
-    }
-
-
 def grant_row(grant: Grant) -> dict[str, Any]:
     """What a claim was granted or renewed for."""
     minutes = grant.ttl_minutes
@@ -258,34 +215,12 @@ def given_row(given: Given) -> dict[str, Any]:
 
 def _view_row(view: TaskView) -> dict[str, Any]:
     """A record with the claims and blockers that were asked for."""
-    row = task_record(view.task)
+    row = row_of(view.task)
     if view.claims is not None:
-        row["claims"] = [claim_row(claim) for claim in view.claims]
+        row["claims"] = [row_of(claim) for claim in view.claims]
     if view.blockers is not None:
-        row["blockers"] = [blocker_row(blocker) for blocker in view.blockers]
+        row["blockers"] = [row_of(blocker) for blocker in view.blockers]
     return row
-
-
-def blocker_row(blocker: Blocker) -> dict[str, Any]:
-    """One thing a task waits for."""
-    return {
-        "kind": blocker.kind,
-        "task_id": blocker.task_id,
-        "type": blocker.type,
-        "status": blocker.status,
-        "message": blocker.message,
-    }
-
-
-def finding_row(finding: Finding) -> dict[str, Any]:
-    """One finding."""
-    return {
-        "id": finding.id,
-        "agent": finding.agent,
-        "summary": finding.summary,
-        "knowledge_id": finding.knowledge_id,
-        "created_at": format_time(finding.created_at),
-    }
 
 
 def edge_row(directed: DirectedEdge) -> dict[str, Any]:

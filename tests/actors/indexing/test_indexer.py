@@ -12,7 +12,7 @@ from lithos.actors.indexing.messages import Indexed, Removal
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.entities import KeptEntities
+from lithos.catalogue.note_records import KeptEntities
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.notes.files import NoteFiles

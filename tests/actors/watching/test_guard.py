@@ -121,11 +121,11 @@ async def test_notes_without_id_that_move_are_not_lost(house):
 async def test_a_start_with_an_empty_folder_keeps_and_tells_nothing(house):
     """behaviour 198"""
     await fill_and_index(house, 30)
-    before = [entry.to_row() for entry in house.catalogue]
+    before = list(house.catalogue)
     remove(house, range(30))
     events, vanished = restart(house)
     assert (events, len(vanished)) == ([], 30)
-    assert [entry.to_row() for entry in house.catalogue] == before
+    assert list(house.catalogue) == before
     assert house.manifest.load() == before
 
 

@@ -278,7 +278,7 @@ async def test_a_later_change_of_the_note_never_overtakes_a_withheld_one(desk):
 
 
 async def test_a_note_deleted_while_its_update_was_withheld_stays_deleted(desk):
-    desk.manifest.store([make_entry(1).to_row()], seq=0)
+    desk.manifest.store([make_entry(1)], seq=0)
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         with pytest.raises(StorageFailed):
             await desk.mailbox.ask(make_publication(1, *FAILED, version=2))
@@ -342,7 +342,7 @@ async def test_without_events_the_manifest_follows_all_the_same(desk):
 
 
 async def test_a_removal_leaves_the_manifest(desk):
-    desk.manifest.store([make_entry(1).to_row(), make_entry(2).to_row()])
+    desk.manifest.store([make_entry(1), make_entry(2)])
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         await desk.mailbox.ask(make_publication(1, removal=True))
     assert set(desk.rows()) == {"n2.md"}

@@ -14,11 +14,10 @@ from docs.interface import list_errors
 from lithos.cli import main
 from lithos.cli.hooks.checkpoint import reminder_for
 from lithos.cli.plugin.writing import SKILL, make_skill
-from lithos.tools.contract.arguments import schema_of
 from lithos.tools.contract.declaring import all_tools
 
 ROOT = Path(__file__).parents[3]
-TOOLS = {tool.name: set(schema_of(tool.arguments)["properties"]) for tool in all_tools()}
+TOOLS = {tool.name: set(tool.reader.schema["properties"]) for tool in all_tools()}
 REFERENCE = (ROOT / "docs" / "reference" / "tools.md").read_text(encoding="utf-8")
 #: Backticked words that are no parameter and no key of an answer.
 COMMANDS = {'lithos checkpoint --text "..."'}

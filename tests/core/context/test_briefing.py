@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from lithos.core.context.briefing import NOTE_SHARE, Material, compose
 from lithos.core.context.choice import Chooser, Limits, Option
-from lithos.core.context.parts import TaskPart, task_text
-from lithos.core.context.passages import LEAST_TEXT, PARSED_LINE, affordable, split_note
-from lithos.core.context.relevance import Source
-from lithos.core.context.rendering import demote, header, render_spans
+from lithos.core.context.parts import TaskPart, demote, header, render_spans, task_text
+from lithos.core.context.passages import LEAST_TEXT, PARSED_LINE, Source, affordable, split_note
 from lithos.core.context.tokens import count_bytes, count_safely, count_with, cut_tidily, fitting_length
 from lithos.core.tasks.model import Task
 from lithos.core.text.markdown import code_fences
@@ -124,7 +122,7 @@ def test_many_small_notes_fill_a_budget(budget: int) -> None:
 
 def test_what_words_it_alike_keeps_a_part_of_its_worth_unless_it_is_the_same() -> None:
     def option(note: int, worth: float, *concepts: str) -> Option:
-        return Option(note=note, section=0, place=0, cost=10, worth=worth, shares={}, concepts=concepts)
+        return Option(note=note, section=0, cost=10, worth=worth, shares={}, concepts=concepts)
 
     alike = [option(0, 1.0, "a", "b", "c", "d"), option(1, 0.9, "a", "b", "c", "e")]
     options = [*alike, option(2, 0.3, "x"), option(3, 1.0, "a", "b", "c", "d")]
@@ -298,11 +296,8 @@ def test_long_lines_and_large_notes_fit_as_well(content: str) -> None:
 
 
 def test_the_best_single_passage_beats_many_small_ones() -> None:
-    small = [
-        Option(note=n, section=0, place=0, cost=1, worth=0.01, shares={}, concepts=(f"s{n}",))
-        for n in range(9)
-    ]
-    big = Option(note=99, section=0, place=0, cost=10, worth=1.0, shares={}, concepts=("big",))
+    small = [Option(note=n, section=0, cost=1, worth=0.01, shares={}, concepts=(f"s{n}",)) for n in range(9)]
+    big = Option(note=99, section=0, cost=10, worth=1.0, shares={}, concepts=("big",))
     options = [*small, big]
     limits = Limits(
         budget=10, note=10, headers={(o.note, 0): 0 for o in options}, gap=0, scale=2.0, query=0.2, least=0.0

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from lithos.core.evaluation.measures import Ranking, Scores, hit_at, ndcg_at, recall_at, reciprocal_rank
+from lithos.core.evaluation.baseline import Ranking, Scores, hit_at, ndcg_at, recall_at, reciprocal_rank
 
 
 def test_a_hit_counts_up_to_k() -> None:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.formats.chatgpt import NoConversation, read_chatgpt
-from lithos.core.formats.claude_chats import read_claude
+from lithos.core.formats.chats import NoConversation, read_chatgpt, read_claude
 from lithos.core.formats.conversation import Conversation, blocks_of
-from lithos.core.formats.knowledge_graph import Entity, NoGraphLine, Relation, read_line
+from lithos.core.formats.observations import Entity, NoGraphLine, Relation, read_line
 
 SCRAPS = (
     st.none()

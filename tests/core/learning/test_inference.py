@@ -15,8 +15,7 @@ from lithos.core.learning.inference import (
     UnusableAnswer,
     build_messages,
     count_most_tokens,
-    make_edges,
-    read_judgements,
+    read_edges,
 )
 
 SUBJECT = "5"
@@ -24,10 +23,15 @@ OTHERS = ("1", "9")
 GOOD = {"note": 1, "relation": "supports", "direction": FROM_SUBJECT, "confidence": 0.8, "rationale": "why"}
 
 
+def read(answer, floor=0.6):
+    text = answer if isinstance(answer, str) else json.dumps(answer)
+    return read_edges(text, SUBJECT, OTHERS, floor, namespace="ns", model="m-1")
+
+
 def judged(*items, floor=0.6):
     """(from, to, relation, confidence) of an answer with these items."""
-    found = read_judgements(json.dumps({"edges": list(items)}), SUBJECT, OTHERS, floor)
-    return [(one.from_id, one.to_id, one.relation, one.confidence) for one in found]
+    found = read({"edges": list(items)}, floor)
+    return [(one.from_id, one.to_id, one.type, one.weight) for one in found]
 
 
 def test_a_judgement_has_the_direction_that_the_model_gave() -> None:
@@ -81,7 +85,7 @@ def test_of_two_judgements_about_one_edge_the_surest_stays() -> None:
 
 def test_json_in_a_code_block_is_read() -> None:
     answer = "```json\n" + json.dumps({"edges": [GOOD]}) + "\n```\n"
-    assert len(read_judgements(answer, SUBJECT, OTHERS, 0.6)) == 1
+    assert len(read(answer)) == 1
 
 
 @pytest.mark.parametrize(
@@ -90,13 +94,13 @@ def test_json_in_a_code_block_is_read() -> None:
 )
 def test_an_answer_that_is_none_is_told_apart_from_one_without_edges(answer: str) -> None:
     with pytest.raises(UnusableAnswer):
-        read_judgements(answer, SUBJECT, OTHERS, 0.6)
-    assert read_judgements('{"edges": []}', SUBJECT, OTHERS, 0.6) == ()
+        read(answer)
+    assert read('{"edges": []}') == ()
 
 
 def test_the_evidence_is_json_that_any_database_takes() -> None:
     nasty = GOOD | {"rationale": "a\nb\ud800" + "x" * 1000}
-    (edge,) = make_edges(read_judgements(json.dumps({"edges": [nasty]}), SUBJECT, OTHERS, 0.6), "ns", "m-1")
+    (edge,) = read({"edges": [nasty]})
     edge.evidence.encode()
     evidence = json.loads(edge.evidence)
     assert evidence.keys() == {"rationale", "model", "confidence"}

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.carrying import TABLES
-from lithos.core.importing import ImportRefused
+from lithos.core.importing import TABLES, ImportRefused
 from lithos.services.importing.records import Options, batch_from_json, batch_to_json
 from lithos.services.importing.run import ImportRun, Report
 from lithos.stores.importing.upstream import UpstreamSource, read_tables

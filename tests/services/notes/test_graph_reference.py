@@ -71,7 +71,8 @@ async def test_graph_search_finds_what_the_reference_reaches(notes: int, links: 
     entries = generate_entries(notes, links)
     reference, catalogue = Reference.of(entries), make_catalogue(entries)
     search, rng = make_search(catalogue), random.Random(3)
-    central = catalogue.graph.links.order_by_pagerank()
+    scores = catalogue.graph.links.pagerank()
+    central = sorted(scores, key=lambda note_id: (-scores[note_id], note_id))
     for number in range(samples):
         seeds = [*ids(rng.sample(entries, 1 + number % 3)), "unknown"]
         depth, folder = 1 + number % 3, f"folder{number % 7}/"

@@ -11,9 +11,9 @@ import pytest
 
 from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
-from lithos.tools.contract.acting import CALLER, admit, identities_of, right_of, spec_for
 from lithos.tools.contract.arguments import ArgumentFault
 from lithos.tools.contract.declaring import Tool, all_tools
+from lithos.tools.contract.registry import CALLER, admit, identities_of, right_of, spec_for
 from tests.servers import Lithos, serving
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in all_tools()}

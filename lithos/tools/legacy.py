@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound
 from lithos.services.search.search import SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
@@ -13,7 +11,8 @@ from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
-from lithos.tools.contract.warnings import warn
+from lithos.tools.contract.rows import warn
+from lithos.tools.relations import entry_rows
 
 
 @tool(
@@ -38,8 +37,8 @@ class LinksTool:
         except DocNotFound:
             links = None
         answer = {
-            "outgoing": [] if links is None or self.direction == "incoming" else _rows(links.outgoing),
-            "incoming": [] if links is None or self.direction == "outgoing" else _rows(links.incoming),
+            "outgoing": [] if links is None or self.direction == "incoming" else entry_rows(links.outgoing),
+            "incoming": [] if links is None or self.direction == "outgoing" else entry_rows(links.incoming),
         }
         await warn(using, ((row["id"], row) for rows in answer.values() for row in rows))
         return answer
@@ -54,13 +53,12 @@ class SemanticTool:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
-    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
-        answer = await using.search.search(
-            as_command(SearchRequest, self, mode="semantic", filters=Filters(tags=self.tags or ()))
-        )
+        request = as_command(SearchRequest, self, mode="semantic", filters=as_command(Filters, self))
+        answer = await using.search.search(request)
         rows: list[dict[str, Any]] = [
             {
                 "id": hit.entry.note.id,
@@ -96,14 +94,10 @@ class ProvenanceTool:
         assert found is not None
         answer: dict[str, Any] = {
             "id": self.id,
-            "sources": [] if self.direction == "derived" else _rows(found.sources),
-            "derived": [] if self.direction == "sources" else _rows(found.derived),
+            "sources": [] if self.direction == "derived" else entry_rows(found.sources),
+            "derived": [] if self.direction == "sources" else entry_rows(found.derived),
         }
         await warn(using, ((row["id"], row) for row in (*answer["sources"], *answer["derived"])))
         if self.include_unresolved:
             answer["unresolved_sources"] = list(found.unresolved)
         return answer
-
-
-def _rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]

@@ -1,27 +1,33 @@
-"""Tools that write, read, delete, list and tag notes."""
+"""Tools that write, edit, move, read, delete, list and tag notes."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+import math
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from attrs import evolve
 
 from lithos.actors.blocking import slices
-from lithos.actors.writing.messages import MERGE, ON_CONFLICT, REFUSE, DeleteNote, PatchNote, WriteNote
+from lithos.actors.writing.messages import (
+    MERGE,
+    ON_CONFLICT,
+    REFUSE,
+    DeleteNote,
+    MoveNote,
+    PatchNote,
+    WriteNote,
+)
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
+from lithos.core.history.section_edit import OPERATIONS, SectionEdit
+from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES
 from lithos.services.notes.knowledge import ListRequest
 from lithos.tools.contract.arguments import (
     TAKES_BACK,
     argument,
     as_command,
     check_choice,
-    check_metadata,
-    check_schema_version,
-    check_summaries,
-    check_ttl,
-    read_expiry,
     read_time,
     read_title,
     source_of,
@@ -45,8 +51,65 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
-from lithos.tools.contract.rows import linked_row, list_row, outcome_row, read_row
-from lithos.tools.contract.warnings import warn
+from lithos.tools.contract.rows import edit_row, linked_row, list_row, outcome_row, read_row, warn
+
+
+@tool("lithos_note_edit", "standard", "D", place=41, counts="edit")
+class NoteEditTool:
+    """Change one place of a note's text: others may edit it too, no line is lost."""
+
+    op: str = argument("What to do.", one_of=OPERATIONS, bound=LOOKUP)
+    agent: str = argument("Your id.", bound=NAME)
+    id: str | None = argument("Note id.", None, bound=LOOKUP, note="there")
+    section: str | None = argument("Section; omit for the whole body.", None, bound=LOOKUP)
+    text: str | None = argument(
+        "New Markdown; a heading of the section's level replaces its heading.",
+        None,
+        may_be_blank=True,
+        bound=CONTENT,
+    )
+    find: str | None = argument("Text to replace, or of the task item.", None, bound=QUERY)
+    expected_version: int | None = argument("Refuse another version.", None)
+    expected_hash: str | None = argument("Refuse another hash.", None, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        outcome = await using.knowledge.edit(
+            as_command(SectionEdit, self),
+            agent=self.agent,
+            note_id=self.id,
+            expected_version=self.expected_version,
+        )
+        return edit_row(outcome)
+
+
+@tool("lithos_note_move", "full", "D", place=40, paged=Paged(beside=("rewritten",)), counts="move")
+class NoteMoveTool:
+    """Move or rename a note's file; links to it are rewritten, its id stays."""
+
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
+    path: str = argument("New folder, or new file ending in .md.", bound=PATH)
+    agent: str = argument("Your id.", bound=NAME)
+    update_links: bool = argument("Rewrite the links that would break.", True)
+    expected_version: int | None = argument("Refuse the move if the note has another version.", None)
+    undo: bool = argument(TAKES_BACK, False, is_own=True)
+
+    async def answer(self, using: Services) -> Answer:
+        moved = await using.moving.move(as_command(MoveNote, self, source=source_of(self.undo)))
+        answer = outcome_row(moved.outcome)
+        del answer["warnings"]
+        answer["rewritten"] = list(moved.rewritten)
+        if moved.left:
+            answer["warnings"] = [
+                f"The links in {note_id} could not be rewritten yet: its file cannot be written. "
+                "They are rewritten at the next start."
+                for note_id in moved.left[:_TOLD]
+            ]
+        return answer
+
+
+#: Warnings of one answer.
+_TOLD = 100
+
 
 _EXPECTED = "The version you read; see on_conflict."
 #: Characters of JSON of links and outline that a read shows, however short it shall be.
@@ -54,6 +117,61 @@ LEAST_LISTED = 1_000
 #: Notes that linked to a deleted one which are named.
 MOST_LINKED = 20
 _ON_CONFLICT = "When expected_version is not current."
+
+
+#: What other readers of YAML and JSON can hold.
+_LARGEST_INTEGER = 2**63 - 1
+
+
+def _read_expiry(
+    ttl_hours: float | None, expires_at: str | None, now: datetime
+) -> datetime | Literal[""] | None:
+    """When a note goes stale: None keeps, "" clears. `ttl_hours` is checked already."""
+    if ttl_hours is not None:
+        try:
+            return now + timedelta(hours=ttl_hours)
+        except OverflowError:
+            raise InvalidInput(
+                f"ttl_hours is too large: {ttl_hours}. Use expires_at or a smaller one."
+            ) from None
+    if expires_at == "":
+        return ""
+    return read_time("expires_at", expires_at)
+
+
+def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
+    """One of the two at most, and a time to live above zero."""
+    if ttl_hours is not None and expires_at is not None:
+        raise InvalidInput("Provide either ttl_hours or expires_at, not both.")
+    if ttl_hours is not None and not (math.isfinite(ttl_hours) and ttl_hours > 0):
+        raise InvalidInput(f"ttl_hours must be a number above 0, not {ttl_hours}.")
+
+
+def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
+    """Only `short` and `long`, both texts."""
+    for key, value in (summaries or {}).items():
+        if key not in ("short", "long"):
+            raise InvalidInput(f"summaries has the unknown key {key!r}. Its keys are short and long.")
+        if not isinstance(value, str):
+            raise InvalidInput(f"summaries[{key!r}] must be a text.")
+
+
+def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
+    """Keys that Lithos does not own itself."""
+    for key in metadata or {}:
+        if not key.strip():
+            raise InvalidInput("metadata has a blank key. Give every entry a name.")
+        if key in OWNED_KEYS:
+            raise InvalidInput(
+                f"metadata must not contain {key!r}, which Lithos keeps itself. Use the parameter of that "
+                "name if there is one, or another key."
+            )
+
+
+def _check_schema_version(version: int | None) -> None:
+    """What a file can hold and every reader can read: 64 bits."""
+    if version is not None and abs(version) > _LARGEST_INTEGER:
+        raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
 
 
 def _check_written(given: WriteTool) -> None:
@@ -119,14 +237,14 @@ class WriteTool:
 
     def _request(self, now: datetime) -> WriteNote:
         _check_written(self)
-        check_ttl(self.ttl_hours, self.expires_at)
+        _check_ttl(self.ttl_hours, self.expires_at)
         check_choice("access_scope", self.access_scope, ACCESS_SCOPES)
         _check_on_conflict(self)
         check_choice("note_type", self.note_type, NOTE_TYPES)
         check_choice("status", self.status, STATUSES)
-        check_summaries(self.summaries)
-        check_metadata(self.metadata)
-        check_schema_version(self.schema_version)
+        _check_summaries(self.summaries)
+        _check_metadata(self.metadata)
+        _check_schema_version(self.schema_version)
         if self.id is None and self.access_scope == "task" and not (self.source_task or "").strip():
             raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
         return as_command(
@@ -136,7 +254,7 @@ class WriteTool:
             id=self.id or None,
             tags=unique(self.tags),
             source_task=None if self.source_task is None else self.source_task.strip(),
-            expires_at=read_expiry(self.ttl_hours, self.expires_at, now),
+            expires_at=_read_expiry(self.ttl_hours, self.expires_at, now),
         )
 
 
@@ -257,7 +375,7 @@ class NoteUpdateTool:
             raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
         check_choice("status", self.status, STATUSES)
         _check_on_conflict(self)
-        check_metadata(self.metadata)
+        _check_metadata(self.metadata)
         title = None if self.title is None else read_title(self.title)
         request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
         return outcome_row(await using.knowledge.write(request))

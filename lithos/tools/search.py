@@ -1,19 +1,26 @@
-"""Tools of search and cache lookup (`lithos_search`, `lithos_cache_lookup`)."""
+"""Tools that look for what is known: search, cache lookup, and a briefing that fits a budget.
+
+The last is `lithos_context` (docs/spec/context.md §1).
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from lithos.core.context.briefing import Item
+from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
+from lithos.services.context.context import SECTIONS, ContextRequest
 from lithos.services.notes.knowledge import CacheAnswer, CacheRequest
 from lithos.services.search.search import MODES, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.contract.arguments import argument, as_command
-from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
+from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import search_row
-from lithos.tools.contract.warnings import warn
+from lithos.tools.contract.rows import row_of, search_row, warn
 
 
 @tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
@@ -23,25 +30,19 @@ class SearchTool:
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
     mode: str = argument("How to search.", "hybrid", one_of=MODES, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
     author: str | None = argument("Only this author.", None, bound=LOOKUP)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     threshold: float | None = argument("Smallest similarity, 0..1.", None)
-    seed_ids: tuple[str, ...] | None = argument("Start of a graph search.", None, bound=IDS)
+    seed_ids: tuple[str, ...] = argument("Start of a graph search.", (), bound=IDS)
     graph_depth: int = argument("Steps of a graph search, 1..3.", 2)
-    entities: tuple[str, ...] | None = argument("With all these entities.", None, bound=FILTERS)
+    entities: tuple[str, ...] = argument("With all these entities.", (), bound=FILTERS)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Results to skip.", 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
-        answer = await using.search.search(
-            as_command(
-                SearchRequest,
-                self,
-                filters=as_command(Filters, self, tags=self.tags or (), entities=self.entities or ()),
-                seed_ids=self.seed_ids or (),
-            )
-        )
+        request = as_command(SearchRequest, self, filters=as_command(Filters, self))
+        answer = await using.search.search(request)
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
         await warn(using, ((row["id"], row) for row in rows))
@@ -60,7 +61,7 @@ class CacheLookupTool:
     max_age_hours: float | None = argument("Older answers are stale.", None)
     min_confidence: float = argument("Least certainty, 0..1.", 0.5)
     limit: int = argument("Candidates to consider.", 3)
-    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
+    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
     max_length: int = argument("Most characters of content.", 4_000)
 
     async def answer(self, using: Services) -> Answer:
@@ -71,7 +72,7 @@ class CacheLookupTool:
         truncate("", self.max_length)  # refuse a bad length before anything is looked for
         if self.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
-        answer = await using.knowledge.look_up(as_command(CacheRequest, self, tags=self.tags or ()))
+        answer = await using.knowledge.look_up(as_command(CacheRequest, self))
         row = _cache_row(answer, self.max_length)
         if answer.entry is not None:
             await warn(using, [(answer.entry.note.id, row)])
@@ -103,4 +104,80 @@ def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
         "stale_id": answer.stale_id,
         "probability": None if answer.probability is None else round(answer.probability, 4),
         "because": answer.because,
+    }
+
+
+#: Characters of a reason.
+REASON_SHOWN = 240
+
+
+@tool("lithos_context", "core", "R", place=38, is_heavy=True, fits_itself=True)
+class ContextTool:
+    """Start here: what is known about a question or task, as one text within a budget. Its receipt_id is
+    for lithos_task_complete.
+    """
+
+    query: str | None = argument("What you want to know or do.", None, bound=QUERY)
+    task_id: str | None = argument("Your task.", None, bound=NAME)
+    budget: int = argument("Most tokens of text, 200..20000.", 2_000)
+    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
+    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
+    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
+    namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
+    since: str | None = argument("Cursor: only what changed since.", None, bound=LOOKUP)
+    sections: tuple[str, ...] | None = argument(
+        f"Of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
+    )
+
+    async def answer(self, using: Services) -> Answer:
+        request = as_command(
+            ContextRequest,
+            self,
+            query=self.query or "",
+            filters=as_command(Filters, self),
+            namespaces=self.namespace_filter or None,
+            sections=self.sections or SECTIONS,
+        )
+        answer = await using.context.brief(request)
+        briefing = answer.briefing
+        troubles = [
+            {"kind": kind, "id": None, "title": None, "reason": reason, "distance": 0}
+            for kind, reason in answer.troubles
+        ]
+        return {
+            "text": briefing.text,
+            "tokens": briefing.tokens,
+            "budget": answer.budget,
+            "items": [item_row(item) for item in briefing.items],
+            "dropped": [left_out_row(each) for each in briefing.dropped],
+            "warnings": [*troubles, *(about_row(each) for each in briefing.warnings)],
+            "cursor": answer.cursor,
+            "receipt_id": answer.receipt_id,
+            "degraded": answer.degraded,
+        }
+
+
+def item_row(item: Item) -> dict[str, Any]:
+    """One excerpt; long names are shortened as in the text."""
+    return row_of(item) | {
+        "section": item.section[: 4 * SECTION_SHOWN],
+        "title": one_line(item.title, TITLE_SHOWN),
+        "path": item.path if len(item.path) <= 4 * PATH_SHOWN else one_line(item.path, 4 * PATH_SHOWN),
+        "reason": one_line(item.reason, REASON_SHOWN),
+    }
+
+
+def left_out_row(left: LeftOut) -> dict[str, Any]:
+    """A candidate that is not in the text; `tokens` of its whole content, about."""
+    return row_of(left) | {
+        "title": one_line(left.title, TITLE_SHOWN),
+        "reason": one_line(left.reason, REASON_SHOWN),
+    }
+
+
+def about_row(about: AboutNote) -> dict[str, Any]:
+    """A warning, and which note it is about."""
+    return row_of(about.warning) | {
+        "note_id": about.note_id,
+        "note_title": one_line(about.note_title, TITLE_SHOWN),
     }

@@ -19,8 +19,8 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import edge_row, sliced_rows, task_record, view_rows
-from lithos.tools.tasks.tasks import HELP_AGENT, HELP_MATCH, HELP_PROJECT, HELP_SKIP, HELP_TAGS, HELP_TASK
+from lithos.tools.contract.rows import edge_row, row_of, sliced_rows, view_rows
+from lithos.tools.tasks import HELP_AGENT, HELP_MATCH, HELP_PROJECT, HELP_SKIP, HELP_TAGS, HELP_TASK
 
 
 @tool("lithos_task_get", "full", "RI", place=30, of="tasks")
@@ -30,7 +30,7 @@ class TaskGetTool:
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        return {"task": task_record(await using.coordination.get(self.task_id))}
+        return {"task": row_of(await using.coordination.get(self.task_id))}
 
 
 @tool("lithos_task_reopen", "full", "I", place=31, paged=Paged(beside=("reblocked",)), of="tasks")
@@ -50,15 +50,15 @@ class TaskReadyTool:
     """Open tasks that can start now."""
 
     project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(HELP_TAGS, None, bound=FILTERS)
+    tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     limit: int = argument("Most tasks.", 50)
     with_claims: bool = argument("Add running claims.", True)
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
-        page = Page(self.limit, self.offset)
-        views, total = await using.coordination.ready(_filter(self), page, with_claims=self.with_claims)
+        wanted, page = as_command(TaskFilter, self), Page(self.limit, self.offset)
+        views, total = await using.coordination.ready(wanted, page, with_claims=self.with_claims)
         return {"tasks": await view_rows(views), "total": total}
 
 
@@ -67,13 +67,14 @@ class TaskBlockedTool:
     """Open tasks that wait, with the reasons."""
 
     project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(HELP_TAGS, None, bound=FILTERS)
+    tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     limit: int = argument("Most tasks.", 50)
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
-        views, total = await using.coordination.blocked(_filter(self), Page(self.limit, self.offset))
+        wanted = as_command(TaskFilter, self)
+        views, total = await using.coordination.blocked(wanted, Page(self.limit, self.offset))
         return {"tasks": await view_rows(views), "total": total}
 
 
@@ -89,7 +90,7 @@ class TaskChildrenTool:
         found = await using.coordination.children(
             self.task_id, recursive=self.recursive, include_closed=self.include_closed
         )
-        return {"tasks": await sliced_rows(found, task_record)}
+        return {"tasks": await sliced_rows(found, row_of)}
 
 
 @tool("lithos_task_edge_upsert", "full", "I", place=35, of="tasks")
@@ -121,10 +122,10 @@ class TaskEdgeListTool:
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     direction: str = argument("Which edges.", "both", one_of=("both", "incoming", "outgoing"), bound=LOOKUP)
-    types: tuple[str, ...] | None = argument("Only these kinds.", None, bound=FILTERS)
+    types: tuple[str, ...] = argument("Only these kinds.", (), bound=FILTERS)
 
     async def answer(self, using: Services) -> Answer:
-        found = await using.coordination.edges(self.task_id, self.direction, self.types or ())
+        found = await using.coordination.edges(self.task_id, self.direction, self.types)
         return {"edges": await sliced_rows(found, edge_row)}
 
 
@@ -148,7 +149,3 @@ class TaskSpawnTool:
         title, metadata = read_title(self.title), self.metadata or {}
         command = as_command(SpawnTask, self, title=title, metadata=metadata)
         return {"task_id": await using.coordination.run(command)}
-
-
-def _filter(given: TaskReadyTool | TaskBlockedTool) -> TaskFilter:
-    return as_command(TaskFilter, given, tags=given.tags or ())

@@ -1,4 +1,4 @@
-"""Tools of tasks, claims and findings."""
+"""Tools of tasks, claims, findings and agents, and of the server's statistics (`lithos_stats`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lithos.core.tasks.commands import (
     RenewClaim,
     UpdateTask,
 )
-from lithos.core.tasks.model import TASK_STATUSES, TASK_TYPES, WORK
+from lithos.core.tasks.model import TASK_STATUSES, TASK_TYPES, WORK, Agent
 from lithos.core.times import format_time
 from lithos.services.tasks.coordination import TaskFilter, Waiting
 from lithos.tools.contract.arguments import argument, as_command, read_time, read_title, unique
@@ -34,7 +34,59 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import finding_row, given_row, grant_row, sliced_rows, view_rows
+from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows, view_rows
+
+
+@tool("lithos_agent_register", "standard", "I", place=13, of="tasks")
+class AgentRegisterTool:
+    """Introduce yourself, or change how you are known."""
+
+    id: str = argument("Your id.", bound=NAME, is_caller=True)
+    name: str | None = argument("Display name.", None, bound=NAME)
+    type: str | None = argument("Such as claude-code.", None, bound=NAME)
+    metadata: dict[str, Any] | None = argument("Anything else about you.", None, bound=METADATA)
+
+    async def answer(self, using: Services) -> Answer:
+        created = await using.agents.register(self.id, self.name, self.type, self.metadata)
+        return {"success": True, "created": created}
+
+
+@tool("lithos_agent_info", "standard", "RI", place=14, of="tasks")
+class AgentInfoTool:
+    """What is known of an agent."""
+
+    id: str = argument("Agent id.", bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        agent = using.agents.get(self.id)
+        return None if agent is None else row_of(agent)
+
+
+@tool("lithos_agent_list", "standard", "RI", place=15, paged=Paged(rows=("agents",)), of="tasks")
+class AgentListTool:
+    """Agents, most recent first."""
+
+    type: str | None = argument("Only this kind.", None, bound=LOOKUP)
+    active_since: str | None = argument("Seen since then.", None, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        since = read_time("active_since", self.active_since)
+        return {"agents": [_list_row(agent) for agent in using.agents.list_agents(self.type, since)]}
+
+
+def _list_row(agent: Agent) -> dict[str, Any]:
+    row = row_of(agent)
+    order = ("id", "name", "type", "last_seen_at", "first_seen_at", "metadata")
+    return {key: row[key] for key in order}
+
+
+@tool("lithos_stats", "standard", "RI", place=28)
+class StatsTool:
+    """Numbers of notes, chunks, links, agents, tasks; index drift."""
+
+    async def answer(self, using: Services) -> Answer:
+        return await using.state.stats()
+
 
 #: What parameters of several tools are for.
 HELP_TASK = "Task id."
@@ -60,7 +112,7 @@ class TaskCreateTool:
         "Free keys, e.g. project, priority; gates: gate_type.", None, bound=METADATA
     )
     task_type: str = argument("Kind of task.", "task", one_of=TASK_TYPES, bound=LOOKUP)
-    depends_on: tuple[str, ...] | None = argument("Tasks to complete before.", None, bound=IDS)
+    depends_on: tuple[str, ...] = argument("Tasks to complete before.", (), bound=IDS)
     parent_task_id: str | None = argument("Parent task.", None, bound=NAME)
 
     async def answer(self, using: Services) -> Answer:
@@ -70,7 +122,6 @@ class TaskCreateTool:
             title=read_title(self.title),
             tags=unique(self.tags) or (),
             metadata=self.metadata or {},
-            depends_on=self.depends_on or (),
         )
         return {"task_id": await using.coordination.run(command)}
 
@@ -136,7 +187,7 @@ class TaskListTool:
 
     agent: str | None = argument("Created by this agent.", None, bound=LOOKUP)
     status: str | None = argument("Only this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(HELP_TAGS, None, bound=FILTERS)
+    tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     since: str | None = argument("Created since then.", None, bound=LOOKUP)
     resolved_since: str | None = argument("Resolved since then.", None, bound=LOOKUP)
     with_claims: bool = argument("Add running claims.", False)
@@ -147,7 +198,6 @@ class TaskListTool:
         wanted = as_command(
             TaskFilter,
             self,
-            tags=self.tags or (),
             since=read_time("since", self.since),
             resolved_since=read_time("resolved_since", self.resolved_since),
         )
@@ -173,12 +223,12 @@ class TaskNextTool:
     aspect: str = argument(HELP_ASPECT, WORK, bound=NAME)
     ttl_minutes: float | None = argument(HELP_MINUTES, None)
     project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument(HELP_TAGS, None, bound=FILTERS)
+    tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     task_id: str | None = argument("Only this task.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        found = await using.coordination.next(as_command(NextTask, self, tags=self.tags or ()))
+        found = await using.coordination.next(as_command(NextTask, self))
         if isinstance(found, Waiting):
             return {"task": None, "waiting": found.waiting, "blocked": found.blocked}
         return given_row(found)
@@ -247,4 +297,4 @@ class FindingListTool:
 
     async def answer(self, using: Services) -> Answer:
         found = await using.coordination.findings(self.task_id, read_time("since", self.since))
-        return {"findings": await sliced_rows(found, finding_row)}
+        return {"findings": await sliced_rows(found, row_of)}

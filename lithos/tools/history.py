@@ -9,7 +9,7 @@ from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, re
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import outcome_row, sliced_rows, version_row
+from lithos.tools.contract.rows import outcome_row, row_of, sliced_rows
 
 
 @tool("lithos_history", "standard", "RI", place=42, paged=Paged(rows=("versions",)), filters_agent=True)
@@ -40,7 +40,7 @@ class HistoryTool:
             raise InvalidInput("Give the id of a note, or agent, since or deleted=true to look at all notes.")
         request = as_command(HistoryRequest, self, note_id=note_id, since=since, is_deleted=self.deleted)
         listed = await using.history.list_versions(request)
-        rows = await sliced_rows(listed.rows, version_row)
+        rows = await sliced_rows(listed.rows, row_of)
         if note_id is None:
             rows = [{"id": row.note_id} | told for row, told in zip(listed.rows, rows, strict=True)]
         return {"id": note_id, "versions": rows, "total": listed.total}

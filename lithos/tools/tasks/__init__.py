@@ -1,5 +1,0 @@
-"""Tools of agents, tasks, claims, findings and the server itself.
-
-Registered by the composition.
-Never here: task rules.
-"""
