@@ -139,8 +139,7 @@ _NODES: Final = Table(
 )  # fmt: skip
 #: All columns are given, since those of older files may have no defaults.
 _RETRIEVED: Final = (
-    f"INSERT INTO node_stats({_NODES.columns}) VALUES(?,{INITIAL_SALIENCE},1,?,NULL,0,0,0,0,0,NULL)"
-    " ON CONFLICT(node_id) DO UPDATE SET retrieval_count=IFNULL(retrieval_count,0)+1,"
+    f"{_NODES.insert} ON CONFLICT(node_id) DO UPDATE SET retrieval_count=IFNULL(retrieval_count,0)+1,"
     " last_retrieved_at=excluded.last_retrieved_at"
 )
 _TOGETHER: Final = (
@@ -199,8 +198,11 @@ class NodeRows(Rows):
 
     def count_retrieval(self, node_ids: Iterable[str], now: datetime) -> None:
         """Increment the retrieval count of each note."""
-        moment = format_time(now)
-        self._run_all(_RETRIEVED, [(node_id, moment) for node_id in sorted(set(node_ids))])
+        notes = [
+            NodeStats(node_id=each, retrieval_count=1, last_retrieved_at=now)
+            for each in sorted(set(node_ids))
+        ]
+        self._run_all(_RETRIEVED, map(_NODES.row, notes))
 
     def count_pairs(self, counts: Mapping[Pair, int], now: datetime) -> None:
         """Add to the coactivations of pairs."""
