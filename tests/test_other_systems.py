@@ -102,7 +102,7 @@ def test_a_full_sync_is_asked_for_where_there_is_one_and_an_ordinary_one_else(
 def test_without_a_list_of_mounts_the_file_system_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protection, "_MOUNTS", "/nowhere/mountinfo")
     assert file_system_of(HERE) is None
-    assert protection._leases_lie(HERE) is False
+    assert protection.remote_file_system(HERE) is None
 
 
 def test_without_locks_of_open_files_a_database_is_not_held_and_a_folder_is(
