@@ -7,6 +7,7 @@ after the command.
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -408,8 +409,9 @@ def parse_arguments(argv: Sequence[str]) -> Invocation:
     )
 
 
+@functools.cache
 def make_parser() -> argparse.ArgumentParser:
-    """All commands and options: for parsing, for shell completion and for the reference."""
+    """All commands and options, made once: for parsing, for shell completion and for the reference."""
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     _declare(shared, _GLOBAL)
     parser = argparse.ArgumentParser(
