@@ -314,6 +314,7 @@ class Agent:
             return
         aspect, began = self.random.choice(ASPECTS), self._now
         minutes = self.random.choice((1, 1, 2, 5, 60))
+        self.world.ledger.restart_time(task.id, aspect, self.name, began + minutes * 60.0)
         answer = await self._call("lithos_task_claim", task_id=task.id, aspect=aspect, ttl_minutes=minutes)
         if not is_refusal(answer):
             self._granted(task.id, aspect, answer["fence"], began, answer["expires_at"])
@@ -341,14 +342,10 @@ class Agent:
             return
         task, aspect, fence = self.random.choice(self.mine)
         began = self._now
-        try:
-            answer = await self._call(
-                "lithos_task_renew", task_id=task, aspect=aspect, ttl_minutes=2, fence=fence
-            )
-        except Gone:
-            for grant in self.world.ledger.tasks[task].grants[aspect]:
-                grant.expires = min(grant.expires, began + 120.0)
-            raise
+        self.world.ledger.restart_time(task, aspect, self.name, began + 120.0)
+        answer = await self._call(
+            "lithos_task_renew", task_id=task, aspect=aspect, ttl_minutes=2, fence=fence
+        )
         if not is_refusal(answer):
             self.world.ledger.accept_fence(task, aspect, fence, began)
             until = (datetime.fromisoformat(answer["new_expires_at"]) - EPOCH).total_seconds()

@@ -300,6 +300,12 @@ class Ledger:
         account.grants[aspect].append(Grant(agent, fence, began, ended, expires))
         self.checks["grants"] += 1
 
+    def restart_time(self, task: str, aspect: str, agent: str, until: float) -> None:
+        """An agent begins to claim again or to renew: what it holds may end then, even unanswered."""
+        for grant in self.tasks[task].grants[aspect]:
+            if grant.agent == agent:
+                grant.expires = min(grant.expires, until)
+
     def accept_fence(self, task: str, aspect: str | None, fence: int, began: float) -> None:
         """Something that named a fence was done; of a closed task no fence counts."""
         account = self.tasks[task]

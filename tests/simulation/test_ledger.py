@@ -58,6 +58,25 @@ def later_grant(ledger: Ledger, *, fence: int = 6, began: float = 70, ended: flo
     ledger.grant("t", "code", "bob", fence, began, ended, 130)
 
 
+def claim_again(ledger: Ledger, *, answered: bool = True) -> None:
+    """Ann, who holds an aspect until 3600, claims it again until 70; it may be that no answer came."""
+    ledger.grant("t", "code", "ann", 5, 0, 1, 3600)
+    ledger.restart_time("t", "code", "ann", 70)
+    if answered:
+        ledger.grant("t", "code", "ann", 6, 10, 11, 70)
+
+
+def granted_before_the_new_time(ledger: Ledger) -> None:
+    claim_again(ledger)
+    ledger.grant("t", "code", "bob", 7, 30, 31, 130)
+
+
+def another_asks_for_less_time(ledger: Ledger) -> None:
+    ledger.grant("t", "code", "ann", 5, 0, 1, 3600)
+    ledger.restart_time("t", "code", "bob", 70)
+    ledger.grant("t", "code", "bob", 6, 71, 72, 130)
+
+
 def version_goes_back(ledger: Ledger) -> None:
     kept(ledger, 4, 4, 5)
     kept(ledger, 3, 6, 7)
@@ -117,6 +136,20 @@ BREACHES: dict[str, Callable[[Ledger], Any]] = {
     "told 0 times": grant_is_not_told,
     "are in the order": events_are_swapped,
 }
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_claim_made_again_restarts_the_time(answered: bool, ledger: Ledger) -> None:
+    """behaviour 93: a shorter time ends the claim earlier, for all that the first answer said."""
+    claim_again(ledger, answered=answered)
+    ledger.grant("t", "code", "bob", 7, 71, 72, 130)
+
+
+@pytest.mark.parametrize("breach", [granted_before_the_new_time, another_asks_for_less_time])
+def test_a_restart_frees_no_aspect_too_early(breach: Callable[[Ledger], Any], ledger: Ledger) -> None:
+    """Until the new time it is held, and another agent's request changes nothing."""
+    with pytest.raises(Broken, match="holds it"):
+        breach(ledger)
 
 
 @pytest.mark.parametrize("told", BREACHES)

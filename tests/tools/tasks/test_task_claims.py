@@ -83,6 +83,18 @@ async def test_claiming_again_restarts_the_time_under_a_new_fence(lithos: Lithos
     assert [event for event, _ in lithos.events()[2:]] == ["task.claimed", "task.claimed"]
 
 
+async def test_claiming_again_for_less_time_ends_the_claim_earlier(lithos: Lithos, clock: Clock) -> None:
+    """behaviours 93, 96"""
+    task = await create(lithos)
+    await claim(lithos, task, ttl_minutes=60)
+    second = await claim(lithos, task, ttl_minutes=1)
+    assert refusal(await claim(lithos, task, "bob"), "claim_failed")
+    clock.advance(minutes=1)
+    given = await call(lithos, "task_next", agent="bob", aspect="code")
+    assert given["task"]["id"] == task
+    assert given["fence"] > second["fence"]
+
+
 async def test_the_time_is_clamped_and_never_an_error(lithos: Lithos, clock: Clock) -> None:
     """behaviour 95"""
     task = await create(lithos)
