@@ -247,11 +247,12 @@ stores.notes.replacing.Replacing: _remote | `._MOST_REMOTE` | a path each
 stores.notes.tree._Walk: linked seen | a call
 stores.owner_record: _held | data directories of this process | a path each
 tools.contract.admission.Admission: _changing _reading _waiting | a connection
-tools.contract.arguments: _common_names | fixed
+tools.contract.arguments: _common_fields | fixed
 tools.contract.arguments.ArgumentReader: _paths _readers | fixed
 tools.contract.declaring: _DECLARED all_tools | fixed
 tools.contract.fitting._Shortener: paths | 20 of one answer | 200 characters each
 tools.contract.registry.Tools: _by_name | fixed
+tools.contract.rows: _writer_of | fixed
 """)
 
 _HEAD: Final = Bound("one per request", "`front.server.limits.HEAD_BYTES` for the whole head")

@@ -14,6 +14,7 @@ import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -150,15 +151,18 @@ def as_command(kind: type[A], given: object, **checked: object) -> A:
 
     No type checker sees that names and types agree: tests/tools/test_commands.py does.
     """
-    both: tuple[type, type] = kind, type(given)
-    names = _common_names(*both)
-    return kind(**{name: getattr(given, name) for name in names if name not in checked}, **checked)
+    kinds: tuple[type, type] = kind, type(given)
+    names, read = _common_fields(*kinds, *checked)
+    return kind(**dict(zip(names, read(given), strict=False)), **checked)
 
 
 @functools.cache
-def _common_names(one: type, other: type) -> tuple[str, ...]:
-    """The names of the fields of both classes."""
-    return tuple(name for name in attrs.fields_dict(one) if name in attrs.fields_dict(other))
+def _common_fields(one: type, other: type, *but: str) -> tuple[tuple[str, ...], attrgetter[tuple[Any, ...]]]:
+    """The names of the fields of both classes but some, and what reads their values, and two more."""
+    names = tuple(
+        each for each in attrs.fields_dict(one) if each in attrs.fields_dict(other) and each not in but
+    )
+    return names, attrgetter(*names, "__class__", "__class__")  # of less than two it would give no tuple
 
 
 class ArgumentReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -9,6 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import trio
 from cattrs import Converter
+from cattrs.fns import identity
 from cattrs.gen import make_dict_unstructure_fn, override
 
 from lithos.actors.blocking import slices
@@ -19,7 +21,7 @@ from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import Note, NoteWarning
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.model import Claim, Finding, Grant
-from lithos.core.times import format_time
+from lithos.core.times import format_optional, format_time
 from lithos.services.notes.knowledge import LinkedFrom, ReadNote
 from lithos.services.search.search import Hit
 from lithos.services.tasks.coordination import DirectedEdge, TaskView
@@ -59,6 +61,9 @@ T = TypeVar("T")
 
 _WIRE: Final = Converter()
 _WIRE.register_unstructure_hook(datetime, format_time)
+_WIRE.register_unstructure_hook(datetime | None, format_optional)
+for _plain in (str | None, int | None, float | None):
+    _WIRE.register_unstructure_hook(_plain, identity)  # else a call each, to give back what was given
 _WIRE.register_unstructure_hook_func(lambda kind: getattr(kind, "__origin__", None) is tuple, list)
 _WIRE.register_unstructure_hook_func(lambda kind: getattr(kind, "__origin__", None) is Mapping, dict)
 _LEFT_OUT: Final = override(omit=True)
@@ -83,8 +88,14 @@ for _kind, _said in _EXCEPTIONS.items():
 
 def row_of(value: Any) -> dict[str, Any]:
     """A value's fields in their order: times as text, tuples as lists, all but `_EXCEPTIONS`."""
-    row: dict[str, Any] = _WIRE.unstructure(value)
+    kind: type = type(value)
+    row: dict[str, Any] = _writer_of(kind)(value)
     return row
+
+
+@functools.cache
+def _writer_of(kind: type) -> Callable[[Any], Any]:
+    return _WIRE.get_unstructure_hook(kind)
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
