@@ -77,7 +77,8 @@ async def settle_pending(
 ) -> None:
     """Confirm the pending rows of the last run whose bytes reached their files, and drop the others.
 
-    `events` are those journalled after the manifest was stored. A store that fails keeps its rows pending.
+    `events` are those journalled after the manifest was stored. A store that cannot be read keeps its rows
+    pending; of one that cannot be written the recorder knows what is to become of them.
     """
     store = recorder.store
     if store is None:
@@ -96,7 +97,7 @@ async def settle_pending(
             if not _has_happened(each, entries[each.row.note_id], announced, is_there=each.row.path in there)
         ]
         confirmed = [each.place for each in pending if each.place not in dropped]
-        await recorder.blocking.run(lambda: store.add((), confirmed, dropped))
+        await recorder.settle_now(confirmed, dropped)
     except HistoryFailed as failure:
         log.error("pending versions not settled", reason=failure.message)
         return

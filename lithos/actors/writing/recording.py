@@ -1,13 +1,14 @@
 """Recording versions: what a change leaves in `history.db`, and when it is known to be true.
 
 A version is committed while the files are written, by one commit for a batch, and acknowledged after both.
-Until it is known that its file was changed a row is pending; what was refused is dropped. After a commit that
-failed the next one comes before the files: what cannot be kept is then refused, with nothing changed.
+Until it is known that its file was changed a row is pending; what was refused is dropped by the next commit
+that succeeds. After a commit that failed the next one comes before the files: what cannot be kept is then
+refused, with nothing changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -28,12 +29,11 @@ log = get_logger("lithos.history")
 
 T = TypeVar("T")
 
-#: Seconds after which rows of written files are confirmed, unless another commit does it before.
+#: Seconds after which rows of written files are confirmed, unless another commit does it before; and between
+#: two tries of a store that failed.
 TIDY_AFTER: Final = 1.0
 #: Seconds for the last of them at a stop.
 TIDY_LIMIT: Final = 5.0
-#: Seconds between two tries of a store that failed.
-PROBE_AFTER: Final = 1.0
 
 
 class NotKept(Exception):
@@ -66,7 +66,6 @@ class Recorder:
         #: Places of rows whose files are written, and of rows whose changes were refused.
         self._confirmed: list[int] = []
         self._refused: list[int] = []
-        self._has_news = trio.Event()
 
     @property
     def is_failing(self) -> bool:
@@ -82,14 +81,11 @@ class Recorder:
         store = self.store
         if store is None or not versions:
             return []
-        confirmed, refused = self._take_news()
         try:
-            return await self.blocking.run(
-                lambda: _twice(lambda: store.add(versions, confirmed, refused, is_pending=is_pending))
+            return await self._commit(
+                lambda *news: _twice(lambda: store.add(versions, *news, is_pending=is_pending))
             )
         except HistoryFailed as failure:
-            self._confirmed += confirmed
-            self._refused += refused
             self.is_caught_up = False
             self.lacks.set()
             log.error("versions not kept", versions=len(versions), reason=failure.message)
@@ -107,35 +103,35 @@ class Recorder:
             if each.before is not None and (each.before.op == OUTSIDE or not self.is_caught_up)
         ]
         if store is not None and states:
-            await self.blocking.run(lambda: _twice(lambda: store.ensure(states)))
+            await self._commit(lambda *news: _twice(lambda: store.ensure(states, *news)))
 
     async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
         """Note what became of the changes of these rows; those that were refused are dropped now."""
         refused = [place for place, result in zip(places, results, strict=True) if is_undone(result)]
-        self._confirmed += [place for place in places if place not in refused]
-        self._refused += refused
+        confirmed = [place for place in places if place not in refused]
         if refused:
-            await self._tidy()
-        elif places:
-            self._has_news.set()
+            await self.settle_now(confirmed, refused)
+        else:
+            self._confirmed += confirmed
+
+    async def settle_now(self, confirmed: Iterable[int], refused: Iterable[int]) -> None:
+        """Confirm rows, and drop others; while the store fails that waits."""
+        self._confirmed += confirmed
+        self._refused += refused
+        await self._tidy()
 
     async def keep_tidy(self) -> None:
-        """Background task: confirm rows soon, also without another change, and try a store that failed."""
+        """Background task: settle rows soon, also without another change, and try a store that failed."""
         while True:
-            with trio.move_on_after(PROBE_AFTER):
-                await self._has_news.wait()
-                await trio.sleep(TIDY_AFTER)
-            if self._has_news.is_set():
-                await self._tidy()
-            if self.is_failing:
-                await self._probe()
+            await trio.sleep(TIDY_AFTER)
+            await (self._probe() if self.is_failing else self._tidy())
 
     async def _probe(self) -> None:
         """Try to write again, so that `/health` and the next change need not wait for each other."""
         store = self.store
         assert store is not None
         try:
-            await self.blocking.run(store.probe)
+            await self._commit(store.probe)
         except HistoryFailed as failure:
             log.debug("versions cannot be kept yet", reason=failure.message)
 
@@ -144,22 +140,27 @@ class Recorder:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + TIDY_LIMIT):
             await self._tidy()
 
-    def _take_news(self) -> tuple[list[int], list[int]]:
-        news = self._confirmed, self._refused
-        self._has_news = trio.Event()
+    async def _commit(self, write: Callable[[list[int], list[int]], T]) -> T:
+        """Commit something, and with it what is known of earlier rows; if it fails that waits for another."""
+        confirmed, refused, was_failing = self._confirmed, self._refused, self.is_failing
         self._confirmed, self._refused = [], []
-        return news
+        try:
+            result = await self.blocking.run(lambda: write(confirmed, refused))
+        except BaseException:
+            self._confirmed += confirmed
+            self._refused += refused
+            raise
+        if was_failing:  # what is pending counts as kept: notes with rows that had to wait were passed over
+            self.look_again()
+        return result
 
     async def _tidy(self) -> None:
         store = self.store
-        confirmed, refused = self._take_news()
-        if store is None or not (confirmed or refused):
+        if store is None or not (self._confirmed or self._refused):
             return
         try:
-            await self.blocking.run(lambda: store.add((), confirmed, refused))
-        except HistoryFailed as failure:  # the next commit does it, or the next start
-            self._confirmed += confirmed
-            self._refused += refused
+            await self._commit(lambda *news: store.add((), *news))
+        except HistoryFailed as failure:
             log.error("kept versions not settled", reason=failure.message)
 
 

@@ -94,16 +94,28 @@ class HistoryStore(HistoryReading):
                     added += 1
         return added
 
-    def ensure(self, states: Iterable[NewVersion]) -> None:
-        """Record states, unless the newest versions of their notes have the bytes. Raises `HistoryFailed`."""
+    def ensure(
+        self, states: Iterable[NewVersion], confirmed: Iterable[int] = (), refused: Iterable[int] = ()
+    ) -> None:
+        """Record states, unless the newest versions of their notes have the bytes. Raises `HistoryFailed`.
+
+        `confirmed` and `refused` as for `add`: what was refused is no version that a state comes after.
+        """
         with self._refusing(), self.transaction():
+            self._confirm(confirmed)
+            self._drop(refused)
             for state in states:
                 note = self._note_number(state.note_id)
                 self._add_before(note, state, self._newest_row(note))
 
-    def probe(self) -> None:
-        """Commit something small after a failure: on success `failure` is None. Raises `HistoryFailed`."""
+    def probe(self, confirmed: Iterable[int] = (), refused: Iterable[int] = ()) -> None:
+        """Commit something small after a failure: on success `failure` is None. Raises `HistoryFailed`.
+
+        `confirmed` and `refused` as for `add`.
+        """
         with self._refusing(), self.transaction():
+            self._confirm(confirmed)
+            self._drop(refused)
             self._writer.execute(
                 "INSERT INTO meta VALUES('probes', 1) ON CONFLICT(name) DO UPDATE SET value=value+1"
             )

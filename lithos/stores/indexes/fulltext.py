@@ -268,6 +268,8 @@ class FulltextIndex:
 
 
 def _idf(count: int, found: int) -> float:
+    # Until their segments are merged, deleted documents count among those found. No weight is 0 or less.
+    count, found = max(1, count), min(count, found)
     return math.log(1 + (count - found + 0.5) / (found + 0.5)) if found else math.log(1 + count)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import apsw
 import pytest
 import trio
 
+from lithos.actors.writing import recording
 from lithos.app.stores import utc_now
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
@@ -96,6 +99,85 @@ async def test_a_refused_write_leaves_no_version(tmp_path):
             assert not store.pending() or store.row(note_id, 2) is None
         await lithos.write("Note", "second", id=note_id)
         assert [row[0] for row in versions(lithos, note_id)] == [2, 1]
+
+
+def refuse_files(changes: list[Any]) -> list[OSError]:
+    return [OSError(5, "Input/output error")] * len(changes)
+
+
+@pytest.fixture
+def undroppable(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Until it is called no row of `history.db` can be dropped; versions can be added."""
+    drop, is_broken = HistoryStore._drop, True
+
+    def drop_some(store: HistoryStore, places: Iterable[int]) -> int:
+        if is_broken and list(places):
+            raise apsw.IOError("disk I/O error")
+        return drop(store, places)
+
+    def mend() -> None:
+        nonlocal is_broken
+        is_broken = False
+
+    monkeypatch.setattr(HistoryStore, "_drop", drop_some)
+    return mend
+
+
+async def write_refused(lithos: Lithos, note_id: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lithos.server.actors.writer._files, "apply", refuse_files)
+        answer = await lithos.call("lithos_write", id=note_id, title="Note", content="refused", agent="a")
+    assert answer["code"] == "internal_error"
+    assert "Nothing was changed" in answer["message"]
+
+
+async def test_what_was_refused_is_dropped_as_soon_as_the_history_can_be_written(
+    tmp_path, monkeypatch, undroppable
+):
+    """behaviour 221: also when nobody writes any more (seed 647 of the simulation)"""
+    monkeypatch.setattr(recording, "TIDY_AFTER", 0.02)
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Note", "first")
+        await write_refused(lithos, note_id)
+        assert lithos.server.actors.writer._recorder.is_failing
+        undroppable()
+        await until(lambda: not lithos.server.actors.writer._recorder.is_failing)
+        await until(lambda: versions(lithos, note_id) == [(1, "created", "tester")])
+
+
+async def test_the_state_before_a_write_is_kept_without_what_was_refused(tmp_path, undroppable):
+    """behaviour 221: a row that nothing was made from is no version, and none is recorded twice"""
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Note", "first")
+        await lithos.server.actors.catching_up.done.wait()
+        await write_refused(lithos, note_id)
+        undroppable()
+        lithos.server.actors.writer._recorder.is_caught_up = False  # as after a version that was not kept
+        await lithos.write("Note", "second", id=note_id)
+        assert versions(lithos, note_id) == [(2, "updated", "tester"), (1, "created", "tester")]
+
+
+async def test_what_the_start_could_not_settle_is_settled_while_the_server_runs(
+    tmp_path, monkeypatch, undroppable
+):
+    """behaviours 221, 226: and what came after it is caught up"""
+    async with serving(tmp_path) as lithos:
+        note_id, edited = await lithos.create("Note", "first"), await lithos.create("Edited", "first")
+        await write_refused(lithos, note_id)
+        store = history_of(lithos)  # as after a kill
+        await lithos.server.actors.writer._recorder.blocking.run(
+            lambda: store._writer.execute("UPDATE versions SET pending=1")
+        )
+    with (lithos.knowledge / "edited.md").open("a") as file:
+        file.write("A person's line.\n")
+    monkeypatch.setattr(recording, "TIDY_AFTER", 0.02)
+    async with serving(tmp_path) as lithos:
+        await lithos.server.actors.catching_up.done.wait()
+        assert versions(lithos, note_id)[0][0] == 2
+        assert versions(lithos, edited) == [(1, "created", "tester")]
+        undroppable()
+        await until(lambda: versions(lithos, note_id) == [(1, "created", "tester")])
+        await until(lambda: versions(lithos, edited) == [(2, "outside", "scan"), (1, "created", "tester")])
 
 
 async def test_an_outside_edit_a_rename_and_a_deletion_are_kept_when_they_are_taken_up(tmp_path):

@@ -296,6 +296,14 @@ def test_idf_is_that_of_bm25_and_the_highest_for_unknown_words(index: FulltextIn
     assert found["basalt"] == pytest.approx(math.log(5))
 
 
+def test_idf_is_positive_also_in_an_empty_index_and_of_what_was_deleted(index: FulltextIndex) -> None:
+    """It weighs what vectors found when no words were indexed yet (seed 657 of the simulation)."""
+    assert index.idf(["granit"])["granit"] == pytest.approx(math.log(2))
+    index.apply([entry(n, "granite") for n in range(6)], [])
+    index.apply([entry(n, "granite", stamp=2) for n in range(5)], [])
+    assert index.idf(["granit"])["granit"] == pytest.approx(math.log(1 + 0.5 / 6.5))
+
+
 @pytest.mark.parametrize("way", ["gone", "garbage", "of another format"])
 def test_an_index_without_its_stems_takes_its_notes_in_again(
     index: FulltextIndex, directory: Path, way: str
