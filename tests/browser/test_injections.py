@@ -276,7 +276,7 @@ def pages_of(filled: Filled) -> dict[str, tuple[str, ...]]:
         "diff": (f"{hub}/diff?from=1&to=66",),
         "restore": (f"{hub}/restore?version=1",),
         "graph": (f"/console/graph?note={filled.hub}",),
-        "graph of a search": ("/console/graph?q=window.pwned",),
+        "graph of a search": ("/console/graph?q=hub+window.pwned",),
         "notes": ("/console/notes",),
         "deleted": ("/console/notes?view=deleted",),
         "tasks": ("/console/tasks",),
