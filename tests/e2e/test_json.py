@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lithos.cli.options import make_parser
-from tests.e2e.process import run_lithos, running_lithos
+from tests.e2e.feeds import call_tool
+from tests.e2e.process import run_lithos, running_lithos, until
 from tests.servers import put_note
 
 #: One way to type each command that ends by itself, without a server; and its exit code.
@@ -58,11 +59,13 @@ def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path
     (tmp_path / "tests.yaml").write_text("- question: raft\n  expect: [raft.md]\n")
     (tmp_path / "memories.jsonl").write_text('{"text": "Agents vote."}\n')
     assert commands.keys() <= {"serve", *TYPED, *ASKING}
-    for typed, code in [TYPED[name] for name in TYPED if name.split()[0] in commands]:
-        expect_json(typed, tmp_path, code)
-    with running_lithos(tmp_path / "data"):
+    with running_lithos(tmp_path / "data") as server:
         for typed in [ASKING[name] for name in ASKING if name in commands]:
             expect_json(typed, tmp_path, 0)
+        # A command alone may end before the history has what it found.
+        until(lambda: call_tool(server, "lithos_history", path="raft.md")["versions"])
+    for typed, code in [TYPED[name] for name in TYPED if name.split()[0] in commands]:
+        expect_json(typed, tmp_path, code)
 
 
 def expect_json(typed: str, folder: Path, code: int) -> None:
