@@ -296,10 +296,11 @@ def _holder(fitted: dict[str, Any], path: str) -> dict[str, Any]:
 
 def _get(fitted: Mapping[str, Any], path: str) -> Any:
     """What is at a path of one or two keys; None where nothing is."""
-    *outer, key = path.split(".")
-    holder = fitted.get(outer[0]) if outer else fitted
+    outer, _, key = path.rpartition(".")
+    holder = fitted.get(outer) if outer else fitted
     return holder.get(key) if isinstance(holder, dict) else None
 
 
 def _set(fitted: dict[str, Any], path: str, value: Any) -> None:
-    _holder(fitted, path)[path.rsplit(".", maxsplit=1)[-1]] = value
+    outer, _, key = path.rpartition(".")
+    (fitted[outer] if outer else fitted)[key] = value
