@@ -74,7 +74,8 @@ class EdgeListTool:
     namespace: str | None = argument("Only this namespace.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        rows = await sliced_rows(await using.edges.list_edges(as_command(EdgeFilter, self)), edge_row)
+        (found,) = await using.edges.list_edges(as_command(EdgeFilter, self))
+        rows = await sliced_rows(found, edge_row)
         return {"edges": rows, "results": rows}
 
 

@@ -41,9 +41,9 @@ class Edges:
         self._coordinator.touch(command.agent)
         return await self._submit(command)
 
-    async def list_edges(self, wanted: EdgeFilter) -> list[Edge]:
-        """The typed edges that match the filter, oldest first."""
-        return await self._reading.run(lambda: self._store.edges(wanted))
+    async def list_edges(self, *wanted: EdgeFilter) -> list[list[Edge]]:
+        """The typed edges that match each filter, oldest first; all in one thread job."""
+        return await self._reading.run(lambda: [self._store.edges(each) for each in wanted])
 
     async def touching(self, note_ids: Collection[str]) -> list[Edge]:
         """The edges that leave or reach any of these notes, each once, oldest first."""

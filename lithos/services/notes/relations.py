@@ -16,13 +16,13 @@ from lithos.core.learning.edges import Edge, EdgeFilter
 SECTIONS = ("links", "provenance", "edges")
 DEEPEST = 3
 
-#: Gives the typed edges that pass, oldest first.
-ListEdges: TypeAlias = Callable[[EdgeFilter], Awaitable[Sequence[Edge]]]
+#: Gives the typed edges that pass each filter, oldest first.
+ListEdges: TypeAlias = Callable[..., Awaitable[Sequence[Sequence[Edge]]]]
 
 
-async def no_edges(wanted: EdgeFilter) -> Sequence[Edge]:
+async def no_edges(*wanted: EdgeFilter) -> Sequence[Sequence[Edge]]:
     """The `ListEdges` of a server without an edge store: always empty."""
-    return ()
+    return [() for _ in wanted]
 
 
 def clamp_depth(depth: int) -> int:
@@ -86,8 +86,9 @@ class Graph:
         return Related(links=links, provenance=provenance, edges=edges)
 
     async def _edges(self, note_id: str, namespace: str | None) -> TypedEdges:
-        outgoing = await self._list_edges(EdgeFilter(from_id=note_id, namespace=namespace))
-        incoming = await self._list_edges(EdgeFilter(to_id=note_id, namespace=namespace))
+        leaving = EdgeFilter(from_id=note_id, namespace=namespace)
+        arriving = EdgeFilter(to_id=note_id, namespace=namespace)
+        outgoing, incoming = await self._list_edges(leaving, arriving)
         return TypedEdges(tuple(outgoing), tuple(incoming))
 
     async def _links(self, note_id: str, depth: int) -> Links:

@@ -326,7 +326,7 @@ async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -
         report = await bring(lithos, source)
         assert dict(report.edges) == {"made": 2, "missing": 1}
         assert "nobody" in reasons(report)["at a"]
-        stored = await lithos.server.edges.list_edges(EdgeFilter())
+        (stored,) = await lithos.server.edges.list_edges(EdgeFilter())
         assert sorted(edge.type for edge in stored) == ["depends_on", "knows"]
         assert {edge.provenance_type for edge in stored} == {"imported"}
         again = await bring(lithos, source)
@@ -456,7 +456,7 @@ async def test_an_import_that_died_is_finished_by_the_next(
             report = await bring(lithos, source)
             assert report.results["created"] > 0
             assert report.results["created"] + report.results["unchanged"] == 26
-            edges = await lithos.server.edges.list_edges(EdgeFilter())
+            (edges,) = await lithos.server.edges.list_edges(EdgeFilter())
             notes = {
                 entry.note.id: (entry.path, entry.note.title, entry.note.extra, entry.note.version)
                 for entry in lithos.server.catalogue

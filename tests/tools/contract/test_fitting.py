@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
+from lithos.tools.contract import fitting
 from lithos.tools.contract.declaring import all_tools
 from lithos.tools.contract.fitting import MOST_BESIDE, UNPAGED, Paged, fit
 
@@ -38,6 +41,25 @@ def test_what_fits_stays_as_it_is() -> None:
     assert fit(answer, ROWS, 4_000, 0, is_skipped=False) == answer | {"total": 1}
     assert fit(answer, UNPAGED, 4_000, 0, is_skipped=False) == answer
     assert "total" not in answer
+
+
+def test_what_fits_is_measured_once_and_ten_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer is measured: one encoding for each member and row was a fifth of the steps of a read."""
+    measured: list[Any] = []
+
+    def encode(value: Any) -> bytes:
+        measured.append(value)
+        return to_json(value)
+
+    monkeypatch.setattr(fitting, "to_json", encode)
+    fit({"rows": [{"a": 1}] * 10, "other": "x", "third": 3}, ROWS, 4_000, 0, is_skipped=False)
+    assert len(measured) == 1
+    measured.clear()
+    fit({"rows": [{"a": 1}] * 45}, ROWS, 4_000, 0, is_skipped=False)
+    assert len(measured) == 6
+    measured.clear()
+    fit({"rows": ["x" * 1_000] * 200}, ROWS, 4_000, 0, is_skipped=False)
+    assert len(measured) == 2  # what there is no room for is not
 
 
 def test_pages_have_every_row_once_and_say_how_many_there_are() -> None:

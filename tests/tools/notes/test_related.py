@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from lithos.config.sections import LcmaConfig
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
@@ -124,6 +127,26 @@ async def test_a_namespace_filters_typed_edges_only(lithos: Lithos) -> None:
     assert answer["edges"]["outgoing"] == listed["edges"]
     answer = await lithos.call("lithos_related", id=note, namespace="three")
     assert (answer["edges"], answer["related_ids"]) == (EMPTY_SIDES, [other])
+
+
+async def test_the_edges_of_both_sides_are_read_in_one_thread_job(
+    lithos: Lithos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each job is a thread that wakes and one that waits, a sixth of the whole call."""
+    one, other = await lithos.create("One"), await lithos.create("Other")
+    given = {await edge(lithos, one, other), await edge(lithos, other, one)}
+    reading, jobs = lithos.server.edges._reading, 0
+
+    class Counting:
+        async def run(self, call: Callable[[], Any]) -> Any:
+            nonlocal jobs
+            jobs += 1
+            return await reading.run(call)
+
+    monkeypatch.setattr(lithos.server.edges, "_reading", Counting())
+    edges = (await lithos.call("lithos_related", id=one))["edges"]
+    assert {row["edge_id"] for side in ("outgoing", "incoming") for row in edges[side]} == given
+    assert jobs == 1
 
 
 async def test_without_lcma_there_are_no_typed_edges(tmp_path: Path) -> None:
