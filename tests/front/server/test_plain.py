@@ -1,0 +1,270 @@
+"""Requests that are read without h11: h11 reads the same in them, and gets every other with all its bytes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import h11
+import pytest
+import trio
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lithos.front.server import connections
+from lithos.front.server.connections import Connection, _Idleness
+from lithos.front.server.limits import HEAD_BYTES, IDLE_PATIENCE
+from lithos.front.server.plain import read_plain
+from lithos.front.server.upgrades import StrictConnection
+from tests.front.running import read_all, read_until, running_front
+from tests.front.server.test_http import LOCAL, MCP, call, mutated, request, status_of
+
+BODY = call("echo", text="hi")
+LENGTH = b"content-length: %d\r\n" % len(BODY)
+#: The heads of clients, as they come.
+CLIENTS = (
+    b"Host: 127.0.0.1:8765\r\nAccept: application/json, text/event-stream\r\n"
+    b"Accept-Encoding: gzip, deflate\r\nConnection: keep-alive\r\nUser-Agent: python-httpx/0.28.1\r\n"
+    b"content-type: application/json\r\nmcp-protocol-version: 2025-06-18\r\nAuthorization: Bearer a_b-c.d~e+f/g=\r\n",
+    b"host: localhost:8765\r\nconnection: keep-alive\r\ncontent-type: application/json\r\n"
+    b"accept: application/json, text/event-stream\r\naccept-language: *\r\nsec-fetch-mode: cors\r\n"
+    b"user-agent: node\r\naccept-encoding: gzip, deflate\r\n",
+    b"Host:localhost\r\nUser-Agent:curl/8.5.0\r\nAccept:*/*\r\nContent-Type:application/json\r\n",
+)
+
+
+def plain(lines: bytes = LOCAL + MCP, body: bytes = BODY) -> bytes:
+    return b"POST /mcp HTTP/1.1\r\n" + lines + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def check_against_h11(data: bytes) -> bool:
+    """Whether a request is plain; if it is, h11 must read the very same in the same bytes."""
+    found = read_plain(data)
+    if found is None:
+        return False
+    refused: list[int] = []
+    strict = StrictConnection(refused.append, lambda: False)
+    strict.receive_data(data)
+    event = strict.next_event()
+    assert isinstance(event, h11.Request)
+    assert (event.method, event.target, event.http_version) == (b"POST", found.path.encode(), b"1.1")
+    assert sorted(event.headers) == sorted(found.fields.items())
+    assert not strict.they_are_waiting_for_100_continue
+    body = b""
+    while isinstance(event := strict.next_event(), h11.Data):
+        body += event.data
+    assert body == data[found.body_at : found.end]
+    if len(data) < found.end:
+        assert event is h11.NEED_DATA
+    else:
+        assert isinstance(event, h11.EndOfMessage)
+        assert strict.their_state is h11.DONE, "the connection stays open"
+        assert strict.trailing_data == (data[found.end :], False)
+    assert refused == []
+    return True
+
+
+names = st.sampled_from((
+    b"Host", b"host", b"Content-Length", b"content-length", b"Transfer-Encoding", b"Connection", b"Expect",
+    b"Upgrade", b"Accept", b"X", b"x-\xe9", b"a b", b"", b"Cookie", b"Origin", b"Content-Length ", b" Host",
+))  # fmt: skip
+values = st.sampled_from((
+    b"5", b"0", b"+5", b"05", b"5, 5", b"5,6", b"0x5", b"5 ", b"localhost", b"chunked", b"close",
+    b"keep-alive", b"Keep-Alive, close", b"upgrade", b"100-continue", b"websocket", b"", b"a\x00b", b"a\x0bb",
+    b"\xe9", b"a\tb", b"a  b", b"\xc2\xb2", b"9" * 30,
+)) | st.binary(max_size=6)  # fmt: skip
+lines = st.tuples(
+    names, st.sampled_from((b": ", b":", b":  ", b" : ", b":\t", b"")), values,
+    st.sampled_from((b"\r\n",) * 9 + (b"\n", b"\r", b" \r\n", b"\r\n ", b"\r\r\n", b"\x0b")),
+).map(b"".join)  # fmt: skip
+begins = st.tuples(
+    st.sampled_from((b"POST",) * 8 + (b"GET", b"post", b"POST ", b"\r\nPOST")),
+    st.sampled_from((b" /mcp",) * 8 + (b" /mcp?a", b" /", b" *", b" http://a/", b" /mcp ", b" /\xe9")),
+    st.sampled_from((b" HTTP/1.1\r\n",) * 8 + (b" HTTP/1.0\r\n", b" HTTP/1.1\n", b" HTTP/2.0\r\n", b"\r\n")),
+).map(b"".join)  # fmt: skip
+common = st.sampled_from((b"Host: localhost\r\n", b"Content-Length: 5\r\n"))
+heads = st.tuples(begins, st.lists(common | lines, max_size=6).map(b"".join))
+ends = st.sampled_from((b"\r\n",) * 8 + (b"\n", b"", b"\r\n\r\n", b" \r\n"))
+requests = st.tuples(heads.map(b"".join), ends, st.binary(max_size=12)).map(b"".join)
+
+
+@given(requests)
+@example(plain(LOCAL + b"Content-Length: 5\r\n"))
+@example(plain(LOCAL + b"Transfer-Encoding: chunked\r\n"))
+@example(plain(LOCAL * 2))
+@example(b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhelloPOST ")
+def test_whatever_is_plain_h11_reads_alike(data: bytes) -> None:
+    check_against_h11(data)
+
+
+@given(st.sampled_from(CLIENTS), st.integers(0, 2**32), st.binary(max_size=9))
+def test_mutated_requests_are_read_alike_or_left_to_h11(client: bytes, seed: int, more: bytes) -> None:
+    check_against_h11(mutated(Random(seed), plain(client)) + more)
+
+
+def test_what_clients_send_is_plain() -> None:
+    for client in CLIENTS:
+        for size in (0, 1, len(BODY)):
+            assert check_against_h11(plain(client)[: len(plain(client)) - size]), client
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n", b"Connection: upgrade\r\n",
+        b"Expect: 100-continue\r\n", b"Upgrade: h2c\r\n", b"Origin: http://localhost\r\n", LOCAL, LENGTH,
+        b"X: a\r\n b\r\n", b"X : a\r\n", b"X: \xe9\r\n", b"X: a\x00\r\n", b"X: a\tb\r\n", b"X: a\n",
+        b"X: " + b"a" * HEAD_BYTES + b"\r\n", b"Content-Length: 1234567\r\n",
+    ],
+)  # fmt: skip
+def test_what_is_unusual_is_left_to_h11(changed: bytes) -> None:
+    assert read_plain(plain(LOCAL + MCP + changed)) is None
+
+
+def test_a_head_that_is_not_whole_or_has_no_host_or_length_is_left_to_h11() -> None:
+    head = plain()[: -len(BODY)]
+    for end in range(len(head)):
+        assert read_plain(head[:end]) is None
+    assert read_plain(plain(MCP)) is None
+    assert read_plain(b"POST /mcp HTTP/1.1\r\n" + LOCAL + b"\r\n") is None
+
+
+async def test_a_plain_call_never_reaches_h11(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(connection: StrictConnection, data: bytes) -> None:
+        assert not data, "h11 was asked"
+
+    monkeypatch.setattr(StrictConnection, "receive_data", refuse)
+    async with running_front(auth_token="secret") as front:
+        for client in CLIENTS:
+            lines = client.replace(b"a_b-c.d~e+f/g=", b"secret")
+            if b"secret" not in lines:
+                lines += b"Authorization: Bearer secret\r\n"
+            wire = plain(lines)
+            assert status_of(await front.exchange(wire)) == 200
+            answer = await front.exchange(wire * 3)
+            assert answer.count(b"HTTP/1.1 200 ") == 3, "one behind the other"
+            stream = await front.connect()
+            async with stream:
+                for part in (wire[:-9], wire[-9:] + wire[:-20], wire[-20:-5], wire[-5:]):
+                    await stream.send_all(part)
+                    await trio.testing.wait_all_tasks_blocked()
+                await stream.send_eof()
+                assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 2
+
+
+async def test_plain_requests_and_others_take_turns_on_a_connection() -> None:
+    message = call("echo", text="c")
+    chunked = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP + b"Transfer-Encoding: chunked\r\n\r\n"
+    chunked += b"%x\r\n%s\r\n0\r\n\r\n" % (len(message), message)
+    turns = [
+        (plain(), b'"hi"'), (request("GET /health"), b'"components"'), (chunked, b'"c"'),
+        (plain(body=call("refuse")), b"doc_not_found"), (request("GET /nope"), b"not_found"),
+        (plain(body=b'{"jsonrpc":"2.0","id":1,"method":"ping"}'), b'"result":{'), (plain(), b'"hi"'),
+        (plain(body=b"{"), b"-32700"), (plain(body=call("big", size=200_000)), b"xxx"), (plain(), b'"hi"'),
+    ]  # fmt: skip
+    async with running_front() as front:
+        answer = await front.exchange(b"".join(wire for wire, _ in turns))
+        parts = answer.split(b"HTTP/1.1 ")[1:]
+        assert len(parts) == len(turns)
+        for part, (wire, wanted) in zip(parts, turns, strict=True):
+            assert wanted in part, wire
+        stream = await front.connect()
+        async with stream:
+            for wire, wanted in turns * 2:
+                await stream.send_all(wire)
+                await read_until(stream, wanted)
+                await trio.testing.wait_all_tasks_blocked(0.001)
+
+
+async def test_what_is_refused_is_refused_by_the_gate() -> None:
+    """Once, and counted: whoever is not admitted is none of the plain requests."""
+    async with running_front(auth_token="secret", max_body_bytes=60) as front:
+        wrong = LOCAL + MCP + b"Authorization: Bearer wrong\r\n"
+        right = wrong.replace(b"wrong", b"secret")
+        assert status_of(await front.exchange(plain())) == 401
+        assert status_of(await front.exchange(plain(wrong))) == 401
+        assert status_of(await front.exchange(plain(wrong.replace(b"localhost", b"evil.example")))) == 403
+        assert status_of(await front.exchange(plain(right))) == 413
+        assert front.rejected == ["unauthorized", "unauthorized", "forbidden_host", "body_too_large"]
+        assert front.tools.calls == []
+
+
+async def test_a_body_in_slow_pieces_is_waited_for_by_h11(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "PIECES_PATIENCE", 0.0)
+    async with running_front() as front:
+        stream = await front.connect()
+        async with stream:
+            for byte in plain() + plain():
+                await stream.send_all(bytes((byte,)))
+            await stream.send_all(plain())
+            await stream.send_eof()
+            assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 3
+        assert front.tools.calls == ["echo"] * 3
+
+
+async def test_an_answer_that_cannot_be_encoded_is_a_fault_and_the_connection_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_front() as front:
+        stream = await front.connect()
+        async with stream:
+            with monkeypatch.context() as patch:
+                patch.setattr("lithos.front.mcp.http.encode_answer", None)
+                await stream.send_all(plain())
+                assert b" 500 " in await read_until(stream, b"internal_error")
+            await trio.testing.wait_all_tasks_blocked()
+            await stream.send_all(plain())
+            assert b" 200 " in await read_until(stream, b"}}}")
+    assert "request failed" in caplog.text
+    caplog.clear()
+
+
+@pytest.mark.autojump
+async def test_an_answer_waits_for_a_client_that_reads_slowly_and_no_longer() -> None:
+    near, far = trio.socket.socketpair()
+    connection, client = Connection(trio.SocketStream(near)), trio.SocketStream(far)
+    whole = b"x" * 3_000_000
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.send_soon, whole)
+        received = b""
+        while len(received) < len(whole):
+            await trio.sleep(1)
+            received += bytes(await client.receive_some(500_000))
+    with pytest.raises(trio.BrokenResourceError):
+        await connection.send_soon(whole)
+    with pytest.raises(trio.ClosedResourceError):
+        await connection.send_soon(b"more")
+    with pytest.raises(trio.ClosedResourceError):
+        await connection.receive_some()
+    await client.aclose()
+
+
+@pytest.mark.autojump
+async def test_one_timer_ends_a_connection_that_is_idle_and_none_that_is_in_use() -> None:
+    idleness, ended, stop = _Idleness(), [], trio.Event()
+
+    class Terminated:
+        wait = staticmethod(stop.wait)
+        is_set = staticmethod(stop.is_set)
+
+    began = trio.current_time()
+
+    async def watch() -> None:
+        if await idleness.wait(IDLE_PATIENCE, Terminated()):  # type: ignore[arg-type]
+            ended.append(round(trio.current_time() - began))
+
+    async with trio.open_nursery() as nursery:
+        idleness.since = began
+        nursery.start_soon(watch)
+        await trio.sleep(50)
+        await idleness.stop()
+        await trio.sleep(1_000)
+        idleness.since = trio.current_time()
+        await trio.sleep(70)
+        idleness.since = trio.current_time()
+    assert ended == [1_120 + IDLE_PATIENCE]
+    stop.set()
+    await watch()
+    assert len(ended) == 2, "an idle one ends at the stop"
+    await idleness.stop()
+    await watch()
+    assert len(ended) == 2, "one in use after its answer"
