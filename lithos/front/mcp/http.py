@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,14 +89,15 @@ class McpEndpoints:
             await answer(scope, receive, send, 406, _rpc_error(message))
         else:
             body: bytes = (await receive()).get("body", b"")
-            call = read_direct_call(_single_fields(scope), body)
+            fields = _single_fields(scope)
+            call = read_direct_call(fields, body)
             if call is None and not _may_be_message(body):
                 await answer(scope, receive, send, 400, _rpc_error(NO_MESSAGE))
             elif call is None:
                 sdk = await self._sdk.get()
                 await sdk.answer_post(scope, replaying(body, receive), send)
             else:
-                await answer_directly(send, await self._call(_single_fields(scope), scope[PRINCIPAL], call))
+                await answer_directly(send, await self._call(fields, scope[PRINCIPAL], call))
 
     async def answer_plain(
         self, request: PlainRequest, principal: Principal, body: bytes
@@ -149,9 +149,9 @@ def _redirect_to(path: str) -> AsgiApp:
 
 
 def _single_fields(scope: Scope) -> dict[bytes, bytes]:
-    """The header fields, without those that are given twice."""
-    names = Counter(name for name, _ in scope["headers"])
-    return {name: value for name, value in scope["headers"] if names[name] == 1}
+    """The header fields; none of them where one is given twice."""
+    fields = dict(scope["headers"])
+    return fields if len(fields) == len(scope["headers"]) else {}
 
 
 def _accepts_both(lines: Iterable[bytes]) -> bool:

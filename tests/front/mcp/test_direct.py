@@ -91,6 +91,14 @@ async def test_both_ways_answer_byte_for_byte_alike(monkeypatch: pytest.MonkeyPa
                 assert b" 200 " in plain
 
 
+async def test_a_field_given_twice_is_for_the_sdk_to_judge() -> None:
+    whole = request(rpc("tools/call", name="echo"), "2025-06-18")
+    twice = b"MCP-Protocol-Version: 1999-01-01\r\nContent-Length"
+    async with running_front() as front:
+        assert b" 200 " in await front.exchange(whole)
+        assert b" 400 " in await front.exchange(whole.replace(b"Content-Length", twice))
+
+
 def fields_of(**fields: str) -> dict[bytes, bytes]:
     return {name.replace("_", "-").encode(): value.encode() for name, value in fields.items()}
 

@@ -10,11 +10,13 @@ import trio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import lithos.front.server.plain
 from lithos.front.server import connections
 from lithos.front.server.connections import Connection, _Idleness
 from lithos.front.server.limits import HEAD_BYTES, IDLE_PATIENCE
 from lithos.front.server.plain import read_plain
 from lithos.front.server.upgrades import StrictConnection
+from tests.front.mcp.test_direct import DATE
 from tests.front.running import read_all, read_until, running_front
 from tests.front.server.test_http import LOCAL, MCP, call, mutated, request, status_of
 
@@ -154,6 +156,22 @@ async def test_a_plain_call_never_reaches_h11(monkeypatch: pytest.MonkeyPatch) -
                     await trio.testing.wait_all_tasks_blocked()
                 await stream.send_eof()
                 assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 2
+
+
+async def test_garbage_is_answered_alike_with_and_without_h11(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutated requests, two of them on a connection: status, fields and body are the same."""
+    random = Random(20261124)
+    async with running_front(auth_token="secret") as front:
+        answers: list[bytes] = []
+        for _ in range(120):
+            client = random.choice(CLIENTS) + b"Authorization: Bearer secret\r\n"
+            wire = mutated(random, plain(client.replace(b"a_b-c.d~e+f/g=", b"secret"))) + plain(client)
+            answer = DATE.sub(b"", await front.exchange(wire))
+            with monkeypatch.context() as patch:
+                patch.setattr(lithos.front.server.plain, "read_plain", lambda data: None)
+                assert answer == DATE.sub(b"", await front.exchange(wire)), wire
+            answers.append(answer)
+        assert len({answer[:14] for answer in answers}) > 3, "of every kind"
 
 
 async def test_plain_requests_and_others_take_turns_on_a_connection() -> None:
