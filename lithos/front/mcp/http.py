@@ -89,7 +89,7 @@ class McpEndpoints:
             await answer(scope, receive, send, 406, _rpc_error(message))
         else:
             body: bytes = (await receive()).get("body", b"")
-            fields = _single_fields(scope)
+            fields = _fields_of(scope)
             call = read_direct_call(fields, body)
             if call is None and not _may_be_message(body):
                 await answer(scope, receive, send, 400, _rpc_error(NO_MESSAGE))
@@ -148,10 +148,12 @@ def _redirect_to(path: str) -> AsgiApp:
     return redirect
 
 
-def _single_fields(scope: Scope) -> dict[bytes, bytes]:
-    """The header fields; none of them where one is given twice."""
-    fields = dict(scope["headers"])
-    return fields if len(fields) == len(scope["headers"]) else {}
+def _fields_of(scope: Scope) -> dict[bytes, bytes]:
+    """The header fields; one that is given twice is empty."""
+    fields: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        fields[name] = b"" if name in fields else value
+    return fields
 
 
 def _accepts_both(lines: Iterable[bytes]) -> bool:

@@ -130,7 +130,7 @@ class DirectCall:
 def read_direct_call(fields: Mapping[bytes, bytes], body: bytes) -> DirectCall | None:
     """Parse a plain tool call in a POST to `/mcp`; None when the SDK has to handle the request.
 
-    `fields` are those of its head that it has once.
+    Of its header `fields` those given twice are empty.
     """
     if not _has_plain_head(fields):
         return None
@@ -149,7 +149,7 @@ def read_direct_call(fields: Mapping[bytes, bytes], body: bytes) -> DirectCall |
 
 def _has_plain_head(fields: Mapping[bytes, bytes]) -> bool:
     return (
-        b"accept" in fields
+        bool(fields.get(b"accept"))
         and fields.get(b"content-type") in _CONTENT_TYPES
         and (VERSION_HEADER not in fields or fields[VERSION_HEADER] in VERSIONS)
     )

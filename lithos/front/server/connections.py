@@ -104,7 +104,8 @@ class Connection:
             except OSError:
                 log.debug("the socket takes nothing now")
         if sent < len(data):
-            await self.send_all(data[sent:])
+            with trio.CancelScope(shield=True):  # a stop cuts no answer in half; it aborts the connection
+                await self.send_all(data[sent:])
 
     async def send_all(self, data: bytes) -> None:
         """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
@@ -220,8 +221,6 @@ class _Server(TCPServer):
         self._refused = refused
         self._plain = plain
         self._exchange = PlainExchange()
-        #: The answer of a plain request is on its way.
-        self._has_begun = False
         #: What was received last went to h11.
         self._is_at_h11 = False
 
@@ -242,8 +241,6 @@ class _Server(TCPServer):
         try:
             with self._exchange.cancel_scope:
                 await self._serve()
-            if self._exchange.cancel_scope.cancelled_caught:
-                await self._tell_stop()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             log.debug("client left")
         await self.protocol.handle(Closed())
@@ -291,35 +288,31 @@ class _Server(TCPServer):
         self, plain: PlainPath, request: PlainRequest, principal: Principal, data: bytes
     ) -> bool:
         """Answer the request that `data` begins with; False where h11 has to look after all."""
-        self._has_begun = False
         plain.exchanges.begin(self._exchange)
+        status, parts = 200, None
         try:
-            body = data[request.body_at : request.end]
-            parts = await plain.apps[request.path](request, principal, body)
-            if parts is None:
-                return False
-            await self._send_json(200, parts)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            raise
-        except Exception:
-            log.exception("request failed", path=request.path)
-            await self._send_json(500, [compact_json(FAULT).encode()])
+            try:
+                body = data[request.body_at : request.end]
+                parts = await plain.apps[request.path](request, principal, body)
+            except trio.Cancelled:
+                if self._exchange.cancel_scope.cancel_called:
+                    with trio.move_on_after(FINAL_SEND, shield=True):
+                        await self._send_json(503, [compact_json(STOPPING).encode()])
+                raise
+            except Exception:
+                log.exception("request failed", path=request.path)
+                status, parts = 500, [compact_json(FAULT).encode()]
+            if parts is not None:
+                await self._send_json(status, parts)
         finally:
             plain.exchanges.finish(self._exchange)
-        return True
+        return parts is not None
 
     async def _send_json(self, status: int, parts: list[bytes]) -> None:
-        self._has_begun = True
         length = sum(map(len, parts))
         parts = [head_of(status, length), *parts]
         for part in parts if length > SEND_PIECE else [b"".join(parts)]:
             await self.stream.send_soon(part)
-
-    async def _tell_stop(self) -> None:
-        """Answer a call that the stop cut."""
-        if not self._has_begun:
-            with trio.move_on_after(FINAL_SEND, shield=True):
-                await self._send_json(503, [compact_json(STOPPING).encode()])
 
     async def _idle_timeout(self) -> None:
         if await self.idle_task.wait(self.config.keep_alive_timeout, self.context.terminated):

@@ -16,6 +16,7 @@ from pydantic_core import to_json
 
 import lithos.front.mcp.http
 import lithos.front.server.plain
+from lithos.front.mcp.http import _fields_of
 from lithos.front.mcp.tool_calls import SLICE, join_slices, read_direct_call
 from lithos.front.server.ports import compact_json
 from tests.front.running import FakeToolBox, rpc, running_front
@@ -97,6 +98,17 @@ async def test_a_field_given_twice_is_for_the_sdk_to_judge() -> None:
     async with running_front() as front:
         assert b" 200 " in await front.exchange(whole)
         assert b" 400 " in await front.exchange(whole.replace(b"Content-Length", twice))
+
+
+@pytest.mark.parametrize("name", [b"accept", b"content-type", b"mcp-protocol-version", b"via"])
+def test_only_fields_that_decide_on_a_call_may_be_given_once_only(name: bytes) -> None:
+    body = json.dumps(rpc("tools/call", name="echo")).encode()
+    headers = [(given.lower().encode(), value.encode()) for given, value in HEAD.items()]
+    headers += [(b"mcp-protocol-version", b"2025-06-18"), (b"via", b"a")]
+    again = [pair for pair in headers if pair[0] == name]
+    assert read_direct_call(_fields_of({"headers": headers}), body) is not None
+    is_direct = read_direct_call(_fields_of({"headers": headers + again}), body) is not None
+    assert is_direct == (name == b"via"), "as proxies add it"
 
 
 def fields_of(**fields: str) -> dict[bytes, bytes]:

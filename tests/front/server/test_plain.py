@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import socket
+import struct
+from collections.abc import Callable
 from random import Random
 
 import h11
@@ -9,12 +13,18 @@ import pytest
 import trio
 from hypothesis import example, given
 from hypothesis import strategies as st
+from quart import websocket
+from quart_trio import QuartTrio
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import Request
 
 import lithos.front.server.plain
-from lithos.front.server import connections
+from lithos.front.server import connections, serve
 from lithos.front.server.connections import Connection, _Idleness
+from lithos.front.server.exchanges import FAULT, STOPPING, Exchanges
 from lithos.front.server.limits import HEAD_BYTES, IDLE_PATIENCE
 from lithos.front.server.plain import read_plain
+from lithos.front.server.ports import compact_json
 from lithos.front.server.upgrades import StrictConnection
 from tests.front.mcp.test_direct import DATE
 from tests.front.running import read_all, read_until, running_front
@@ -37,6 +47,17 @@ CLIENTS = (
 
 def plain(lines: bytes = LOCAL + MCP, body: bytes = BODY) -> bytes:
     return b"POST /mcp HTTP/1.1\r\n" + lines + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def leave_to_h11(data: bytes) -> None:
+    """In place of `read_plain`."""
+
+
+def answer_of(status: int, body: dict[str, str]) -> bytes:
+    """As the server sends it, but for the date."""
+    content = compact_json(body).encode()
+    head = b"HTTP/1.1 %d \r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    return head % (status, len(content)) + content
 
 
 def check_against_h11(data: bytes) -> bool:
@@ -84,7 +105,8 @@ begins = st.tuples(
     st.sampled_from((b" /mcp",) * 8 + (b" /mcp?a", b" /", b" *", b" http://a/", b" /mcp ", b" /\xe9")),
     st.sampled_from((b" HTTP/1.1\r\n",) * 8 + (b" HTTP/1.0\r\n", b" HTTP/1.1\n", b" HTTP/2.0\r\n", b"\r\n")),
 ).map(b"".join)  # fmt: skip
-usual = st.permutations((LOCAL, b"Content-Length: 5\r\n", b"Accept: */*\r\n"))
+lengths = (st.just(b"5") | values).map(lambda length: b"Content-Length: %s\r\n" % length)
+usual = lengths.flatmap(lambda length: st.permutations((LOCAL, length, b"Accept: */*\r\n")))
 #: Mostly what is usual, with something odd in it, or behind it.
 fields = st.tuples(usual, st.lists(lines, max_size=2), st.integers(0, 3)).map(
     lambda given: b"".join((*given[0][: given[2]], *given[1], *given[0][given[2] :]))
@@ -97,6 +119,9 @@ requests = st.tuples(begins, fields, ends, st.binary(max_size=12)).map(b"".join)
 @example(plain(LOCAL + b"Content-Length: 5\r\n"))
 @example(plain(LOCAL + b"Transfer-Encoding: chunked\r\n"))
 @example(plain(LOCAL * 2))
+@example(plain(b"X: a\nTransfer-Encoding: chunked\r\n" + LOCAL))
+@example(b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 0005\r\n\r\nhello")
+@example(b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"9" * 30 + b"\r\n\r\nhello")
 @example(b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhelloPOST ")
 def test_whatever_is_plain_h11_reads_alike(data: bytes) -> None:
     check_against_h11(data)
@@ -119,12 +144,17 @@ def test_what_clients_send_is_plain() -> None:
         b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n", b"Connection: upgrade\r\n",
         b"Expect: 100-continue\r\n", b"Upgrade: h2c\r\n", b"Origin: http://localhost\r\n", LOCAL, LENGTH,
         b"X: a\r\n b\r\n", b"X : a\r\n", b"X: \xe9\r\n", b"X: a\x00\r\n", b"X: a\tb\r\n", b"X: a\n",
-        b"X: a \r\n", b"X:\r\n",
-        b"X: " + b"a" * HEAD_BYTES + b"\r\n", b"Content-Length: 1234567\r\n",
+        b"X: a \r\n", b"X:\r\n", b"X: a\nY: b\r\n", b"X: " + b"a" * HEAD_BYTES + b"\r\n",
     ],
 )  # fmt: skip
 def test_what_is_unusual_is_left_to_h11(changed: bytes) -> None:
+    assert read_plain(plain(LOCAL + MCP)) is not None
     assert read_plain(plain(LOCAL + MCP + changed)) is None
+
+
+def test_no_length_is_read_that_no_plain_body_has() -> None:
+    for length in (b"1234567", b"+5", b"5, 5", b"-1", b"0x5", b"5_0", b"\xb2"):
+        assert read_plain(b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: %s\r\n\r\n" % length) is None
 
 
 def test_a_head_that_is_not_whole_or_has_no_host_or_length_is_left_to_h11() -> None:
@@ -168,13 +198,71 @@ async def test_garbage_is_answered_alike_with_and_without_h11(monkeypatch: pytes
             wire = mutated(random, plain(client.replace(b"a_b-c.d~e+f/g=", b"secret"))) + plain(client)
             answer = DATE.sub(b"", await front.exchange(wire))
             with monkeypatch.context() as patch:
-                patch.setattr(lithos.front.server.plain, "read_plain", lambda data: None)
+                patch.setattr(lithos.front.server.plain, "read_plain", leave_to_h11)
                 assert answer == DATE.sub(b"", await front.exchange(wire)), wire
             answers.append(answer)
         assert len({answer[:14] for answer in answers}) > 3, "of every kind"
 
 
-async def test_plain_requests_and_others_take_turns_on_a_connection() -> None:
+async def test_what_looks_like_a_plain_request_within_another_is_part_of_it() -> None:
+    """However the bytes arrive: else a body would be how one client has another's proxy ask for it."""
+    hidden = plain()
+    usual = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP
+    odd = usual + b"Expect: nothing\r\nContent-Length: %d\r\n\r\n" % len(hidden)
+    chunks = usual + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(hidden)
+    calls = plain(LOCAL + MCP + b"X: a\tb\r\n", call("wait"))
+    async with running_front() as front:
+        for begin, end in (
+            (odd, b""), (chunks, b"\r\n0\r\n\r\n"), (odd[:-2], b""), (usual[:9], b""),
+        ):  # fmt: skip
+            stream = await front.connect()
+            async with stream:
+                await stream.send_all(begin)
+                await trio.testing.wait_all_tasks_blocked()
+                await stream.send_all(hidden + end)
+                await stream.send_eof()
+                answer = await read_all(stream)
+            assert answer.count(b"HTTP/1.1 ") == 1, answer
+            assert answer.startswith(b"HTTP/1.1 400 "), answer
+            assert front.tools.calls == [], begin
+        stream = await front.connect()
+        async with stream:
+            await stream.send_all(calls)
+            await front.tools.waiting.wait()
+            await stream.send_all(hidden)
+            await trio.testing.wait_all_tasks_blocked()
+            assert front.tools.calls == ["wait"], "they are answered one behind the other"
+            front.tools.release.set()
+            assert b"waited" in await read_until(stream, b'"hi"')
+
+
+async def test_what_follows_an_upgrade_is_no_request() -> None:
+    def greeting(app: QuartTrio) -> None:
+        @app.websocket("/events/ws")
+        async def events() -> None:
+            await websocket.send(str(await websocket.receive()))
+
+    async with running_front([greeting]) as front:
+        client = WSConnection(ConnectionType.CLIENT)
+        stream = await front.connect()
+        async with stream:
+            await stream.send_all(client.send(Request(host="localhost", target="/events/ws")))
+            await read_until(stream, b"\r\n\r\n")
+            await stream.send_all(plain())
+            await stream.send_eof()
+            assert b'"hi"' not in await read_all(stream)
+        assert front.tools.calls == []
+
+
+async def test_plain_requests_and_others_take_turns_on_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_h11: list[bytes] = []
+    receive = StrictConnection.receive_data
+
+    def noting(connection: StrictConnection, data: bytes) -> None:
+        at_h11.append(data)
+        receive(connection, data)
+
+    monkeypatch.setattr(StrictConnection, "receive_data", noting)
     message = call("echo", text="c")
     chunked = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP + b"Transfer-Encoding: chunked\r\n\r\n"
     chunked += b"%x\r\n%s\r\n0\r\n\r\n" % (len(message), message)
@@ -190,12 +278,15 @@ async def test_plain_requests_and_others_take_turns_on_a_connection() -> None:
         assert len(parts) == len(turns)
         for part, (wire, wanted) in zip(parts, turns, strict=True):
             assert wanted in part, wire
+        at_h11.clear()
         stream = await front.connect()
         async with stream:
             for wire, wanted in turns * 2:
                 await stream.send_all(wire)
                 await read_until(stream, wanted)
                 await trio.testing.wait_all_tasks_blocked(0.001)
+    others = [wire for wire, _ in turns if read_plain(wire) is None or b"tools/call" not in wire]
+    assert at_h11 == [*others * 2, b""]
 
 
 async def test_what_is_refused_is_refused_by_the_gate() -> None:
@@ -216,9 +307,12 @@ async def test_a_body_in_slow_pieces_is_waited_for_by_h11(monkeypatch: pytest.Mo
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
-            for byte in plain() + plain():
+            padded = plain(body=BODY + b"  ")
+            for byte in padded + plain():
                 await stream.send_all(bytes((byte,)))
-            await stream.send_all(plain())
+            await stream.send_all(padded[:-1])
+            await trio.testing.wait_all_tasks_blocked()
+            await stream.send_all(padded[-1:])
             await stream.send_eof()
             assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 3
         assert front.tools.calls == ["echo"] * 3
@@ -228,17 +322,87 @@ async def test_an_answer_that_cannot_be_encoded_is_a_fault_and_the_connection_go
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_front() as front:
-        stream = await front.connect()
-        async with stream:
-            with monkeypatch.context() as patch:
-                patch.setattr("lithos.front.mcp.http.encode_answer", None)
+        for read in (read_plain, leave_to_h11):
+            stream = await front.connect()
+            async with stream:
+                monkeypatch.setattr(lithos.front.server.plain, "read_plain", read)
+                with monkeypatch.context() as patch:
+                    patch.setattr("lithos.front.mcp.http.encode_answer", None)
+                    await stream.send_all(plain())
+                    assert DATE.sub(b"", await read_until(stream, b"}")) == answer_of(500, FAULT)
+                await trio.testing.wait_all_tasks_blocked()
                 await stream.send_all(plain())
-                assert b" 500 " in await read_until(stream, b"internal_error")
-            await trio.testing.wait_all_tasks_blocked()
-            await stream.send_all(plain())
-            assert b" 200 " in await read_until(stream, b"}}}")
-    assert "request failed" in caplog.text
+                assert b" 200 " in await read_until(stream, b"}}}")
+    assert caplog.text.count("request failed") == 2
     caplog.clear()
+
+
+@pytest.mark.parametrize("read", [read_plain, leave_to_h11])
+async def test_a_call_that_the_stop_cuts_is_told_so_and_nothing_behind_it_is_served(
+    read: Callable[[bytes], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "STOP_GRACE", 0.05)
+    monkeypatch.setattr(lithos.front.server.plain, "read_plain", read)
+    async with running_front() as front:
+        stream = await front.connect()
+        await stream.send_all(plain(body=call("wait")) + plain())
+        await front.tools.waiting.wait()
+        front.shutdown.set()
+        assert DATE.sub(b"", await read_all(stream)) == answer_of(503, STOPPING)
+    assert (front.tools.calls, front.tools.cancelled) == (["wait"], 1)
+
+
+async def test_after_the_call_that_a_stop_waits_for_its_connection_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for bound in ("STOP_GRACE", "STOP_FLUSH"):
+        monkeypatch.setattr(serve, bound, 60.0)
+    async with running_front() as front:
+        streams = [await front.connect(), await front.connect()]
+        await streams[0].send_all(plain(body=call("wait")) + plain())
+        await streams[1].send_all(plain(body=call("wait")))
+        while len(front.tools.calls) < 2:
+            await trio.lowlevel.checkpoint()
+        front.shutdown.set()
+        await trio.testing.wait_all_tasks_blocked()
+        front.tools.release.set()
+        with trio.fail_after(30):
+            for stream in streams:
+                assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 1
+        assert front.tools.calls == ["wait", "wait"]
+
+
+async def test_an_answer_on_its_way_is_not_cut_in_half_by_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "STOP_GRACE", 0.05)
+    monkeypatch.setattr(serve, "STOP_FLUSH", 30.0)
+    cut = trio.Event()
+    cancel = Exchanges.cancel
+    monkeypatch.setattr(Exchanges, "cancel", lambda exchanges: (cancel(exchanges), cut.set()))
+    async with running_front() as front:
+        stream = await front.connect()
+        await stream.send_all(plain(body=call("big", size=4_000_000)))  # which is sent twice
+        begin = bytes(await stream.receive_some())
+        front.shutdown.set()
+        await cut.wait()
+        length = int(begin.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        assert len(begin + await read_all(stream)) == begin.index(b"\r\n\r\n") + 4 + length
+
+
+async def test_a_call_whose_client_left_is_finished_and_leaves_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running_front() as front:
+        stream = await front.connect()
+        await stream.send_all(plain(body=call("wait")))
+        await front.tools.waiting.wait()
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await stream.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        front.tools.release.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert status_of(await front.exchange(plain())) == 200
+    assert front.tools.cancelled == 0
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.autojump
