@@ -97,7 +97,7 @@ class Connection:
     async def send_soon(self, data: bytes) -> None:
         """As `send_all`, but without letting others run where the socket takes all of `data` at once."""
         sent = 0
-        if not self._sending.locked() and not self._ended:
+        if not self._sending.locked():
             self._spoke = True
             try:
                 sent = os.write(self._fileno(), data[:SEND_PIECE])

@@ -52,11 +52,6 @@ class StrictConnection(h11.Connection):
         """Whether the client was told that its request is wrong; nothing more is read from it."""
         return self._fault is not None
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether no request is begun or being answered, and nothing of the next one was received."""
-        return self.our_state is h11.IDLE and self.their_state is h11.IDLE and not self.trailing_data[0]
-
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """The next event of the client. Raises `h11.RemoteProtocolError`, then again and again."""
         if self._fault is not None:
@@ -243,7 +238,7 @@ class Http1Protocol(H11Protocol):
     @property
     def is_between_requests(self) -> bool:
         """Whether the next byte that is received begins a request."""
-        return self.connection is self._requests and self.stream is None and self._requests.is_fresh
+        return self._requests.their_state is h11.IDLE and not self._requests.trailing_data[0]
 
     async def _send_h11_event(self, event: H11SendableEvent) -> None:
         try:

@@ -6,6 +6,7 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
+from math import inf
 from random import Random
 
 import h11
@@ -314,7 +315,8 @@ async def test_a_body_in_slow_pieces_is_waited_for_by_h11(monkeypatch: pytest.Mo
             await trio.testing.wait_all_tasks_blocked()
             await stream.send_all(padded[-1:])
             await stream.send_eof()
-            assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 3
+            answers = await read_all(stream)
+        assert answers.count(b"HTTP/1.1 200 ") == answers.count(b"HTTP/1.1 ") == 3
         assert front.tools.calls == ["echo"] * 3
 
 
@@ -423,6 +425,36 @@ async def test_an_answer_waits_for_a_client_that_reads_slowly_and_no_longer() ->
     with pytest.raises(trio.ClosedResourceError):
         await connection.receive_some()
     await client.aclose()
+
+
+@pytest.mark.parametrize("read", [read_plain, leave_to_h11])
+async def test_a_connection_is_idle_but_for_its_calls(
+    read: Callable[[bytes], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[_Idleness] = []
+
+    class Noted(_Idleness):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(connections, "_Idleness", Noted)
+    monkeypatch.setattr(lithos.front.server.plain, "read_plain", read)
+    async with running_front() as front:
+        stream = await front.connect()
+        await stream.send_all(plain())
+        await read_until(stream, b"}}}")
+        await trio.testing.wait_all_tasks_blocked()
+        (idleness,) = made
+        began = idleness.since
+        assert began <= trio.current_time()
+        await stream.send_all(plain(body=call("wait")))
+        await front.tools.waiting.wait()
+        assert idleness.since == inf
+        front.tools.release.set()
+        await read_until(stream, b"}}}")
+        await trio.testing.wait_all_tasks_blocked()
+        assert began < idleness.since <= trio.current_time()
 
 
 @pytest.mark.autojump
