@@ -309,11 +309,11 @@ async def test_a_body_in_slow_pieces_is_waited_for_by_h11(monkeypatch: pytest.Mo
         stream = await front.connect()
         async with stream:
             padded = plain(body=BODY + b"  ")
-            for byte in padded + plain():
-                await stream.send_all(bytes((byte,)))
             await stream.send_all(padded[:-1])
             await trio.testing.wait_all_tasks_blocked()
             await stream.send_all(padded[-1:])
+            for byte in padded + plain():
+                await stream.send_all(bytes((byte,)))
             await stream.send_eof()
             answers = await read_all(stream)
         assert answers.count(b"HTTP/1.1 200 ") == answers.count(b"HTTP/1.1 ") == 3
