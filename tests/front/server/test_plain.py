@@ -303,6 +303,16 @@ async def test_what_is_refused_is_refused_by_the_gate() -> None:
         assert front.tools.calls == []
 
 
+async def test_a_plain_call_accepts_what_every_call_has_to() -> None:
+    kind = LOCAL + b"Content-Type: application/json\r\n"
+    async with running_front() as front:
+        for accepted, status in (
+            (b"", 406), (b"Accept: application/json\r\n", 406), (b"Accept: text/*, application/*\r\n", 200),
+        ):  # fmt: skip
+            assert status_of(await front.exchange(plain(kind + accepted))) == status
+        assert front.tools.calls == ["echo"]
+
+
 async def test_a_body_in_slow_pieces_is_waited_for_by_h11(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "PIECES_PATIENCE", 0.0)
     async with running_front() as front:
