@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from resource import RLIMIT_NOFILE, RUSAGE_SELF, getrlimit, getrusage
 from time import perf_counter, process_time, time, time_ns
-from typing import Final
+from typing import Any, Final
 
 from attrs import frozen
 from prometheus_client import (
@@ -157,6 +157,8 @@ class Metrics:
             )
             for name, (text, labels) in _HISTOGRAMS.items()
         }
+        #: By name and labels: the libraries' own look-up takes a lock and ten times as long.
+        self._series: dict[tuple[str, ...], Any] = {}
         #: Series that show zero once somebody looks.
         self._begun: list[tuple[Counter | Histogram, tuple[str, ...]]] = []
         self._gauges = _Gauges()
@@ -175,13 +177,19 @@ class Metrics:
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Increment a counter; `labels` in the order of the definition."""
-        counter = self._counters[name]
-        (counter.labels(*labels) if labels else counter).inc(by)
+        self._find((name, *labels)).inc(by)
 
     def observe(self, name: str, value: float, *labels: str) -> None:
         """Observe a value of a histogram: a duration in seconds, or a count."""
-        histogram = self._histograms[name]
-        (histogram.labels(*labels) if labels else histogram).observe(value)
+        self._find((name, *labels)).observe(value)
+
+    def _find(self, series: tuple[str, ...]) -> Any:
+        found = self._series.get(series)
+        if found is None:
+            name, *labels = series
+            metric = self._counters.get(name) or self._histograms[name]
+            found = self._series[series] = metric.labels(*labels) if labels else metric
+        return found
 
     @contextmanager
     def timed(self, name: str, *labels: str) -> Iterator[None]:

@@ -181,12 +181,13 @@ front.console.sessions.Sessions: _by_id | `.MOST_SESSIONS` | sessions
 front.console.sessions.Sessions: _ended | `.MOST_SESSIONS` | a sentence each
 front.mcp.session.SdkTransports: _openers | a connection
 front.mcp.session._Unanswered: _ids _listening | a connection
+front.server.access: _is_loopback _normal_name | `.MOST_NAMES` | `front.server.limits.HEAD_BYTES` at most
 front.server.admissions.Admissions: _open | a connection
 front.server.admissions.WrongTokens: _by_address | `.MOST_ADDRESSES` | an address and three numbers each
 front.server.connections.Connections: _open | a connection
 front.server.exchanges.Exchanges: _open | a connection
 metrics.Metrics: _begun | fixed: the tools, kinds, modes and mailboxes | fixed
-metrics.Metrics: _counters _histograms | fixed instruments with bounded labels | fixed
+metrics.Metrics: _counters _histograms _series | fixed instruments with bounded labels | fixed
 metrics._Gauges: samples | a call
 services.context.splits.Splits: _kept | what fits | `.SPLIT_BYTES`, `.LONGEST_SPLIT` each
 services.enrich.feed.DirectFeed: _pending | `.MOST_PENDING` | ids

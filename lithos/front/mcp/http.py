@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from pydantic_core import from_json
 
 from lithos.core.principals import COMMAND, OWN_CALL, OWNER, Principal
-from lithos.front.mcp.tool_calls import answer_directly, call_tool_box, read_direct_call
+from lithos.front.mcp.tool_calls import (
+    DirectCall,
+    answer_directly,
+    call_tool_box,
+    encode_answer,
+    read_direct_call,
+)
 from lithos.front.server.admissions import PRINCIPAL, ended_of
 from lithos.front.server.gate import replaying
+from lithos.front.server.plain import PlainRequest
 from lithos.front.server.ports import AsgiApp, Late, Receive, Scope, Send, SharedToolBox, answer
 from lithos.services.notes.resources import Library
 
@@ -22,6 +30,9 @@ SSE_PATH: Final = "/sse"
 MESSAGES_PATH: Final = "/messages/"
 #: The code of JSON-RPC.
 INVALID_REQUEST: Final = -32600
+_OWN_CALL: Final = OWN_CALL.encode()
+#: What clients send, as the protocol shows it.
+_USUAL_ACCEPT: Final = b"application/json, text/event-stream"
 #: Members of a message, of which there are four: over thousands the SDK stands still.
 MOST_MEMBERS: Final = 20
 NO_MESSAGE: Final = "Invalid Request: send one JSON object with jsonrpc, id, method and params"
@@ -73,23 +84,36 @@ class McpEndpoints:
         if scope["method"] != "POST":
             message = "Method Not Allowed: this server keeps no sessions; send POST"
             await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"POST")])
-        elif not _accepts_both(scope):
+        elif not _accepts_both(value for name, value in scope["headers"] if name == b"accept"):
             message = "Not Acceptable: Client must accept both application/json and text/event-stream"
             await answer(scope, receive, send, 406, _rpc_error(message))
         else:
             body: bytes = (await receive()).get("body", b"")
-            call = read_direct_call(scope, body)
+            fields = _fields_of(scope)
+            call = read_direct_call(fields, body)
             if call is None and not _may_be_message(body):
                 await answer(scope, receive, send, 400, _rpc_error(NO_MESSAGE))
             elif call is None:
                 sdk = await self._sdk.get()
                 await sdk.answer_post(scope, replaying(body, receive), send)
             else:
-                caller: Principal = scope[PRINCIPAL]
-                if caller == OWNER and any(name == OWN_CALL.encode() for name, _ in scope["headers"]):
-                    caller = COMMAND
-                result = await call_tool_box(self._toolbox.acting_as(caller), call.name, call.arguments)
-                await answer_directly(send, call, result)
+                await answer_directly(send, await self._call(fields, scope[PRINCIPAL], call))
+
+    async def answer_plain(
+        self, request: PlainRequest, principal: Principal, body: bytes
+    ) -> list[bytes] | None:
+        """The parts of the answer to a plain tool call; None for another request."""
+        call = read_direct_call(request.fields, body)
+        accept = request.fields.get(b"accept", b"")
+        if call is None or (accept != _USUAL_ACCEPT and not _accepts_both([accept])):
+            return None
+        return await self._call(request.fields, principal, call)
+
+    async def _call(self, fields: Mapping[bytes, bytes], caller: Principal, call: DirectCall) -> list[bytes]:
+        if caller == OWNER and _OWN_CALL in fields:
+            caller = COMMAND
+        result = await call_tool_box(self._toolbox.acting_as(caller), call.name, call.arguments)
+        return await encode_answer(call, result)
 
     async def _get_sse(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "GET":
@@ -124,13 +148,20 @@ def _redirect_to(path: str) -> AsgiApp:
     return redirect
 
 
-def _accepts_both(scope: Scope) -> bool:
-    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"]
-    kinds = {kind.split(";")[0].strip().lower() for line in lines for kind in line.split(",")}
-    if "*/*" in kinds:
+def _fields_of(scope: Scope) -> dict[bytes, bytes]:
+    """The header fields; one that is given twice is empty."""
+    fields: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        fields[name] = b"" if name in fields else value
+    return fields
+
+
+def _accepts_both(lines: Iterable[bytes]) -> bool:
+    kinds = {kind.split(b";")[0].strip().lower() for line in lines for kind in line.split(b",")}
+    if b"*/*" in kinds:
         return True
-    return bool(kinds & {"application/json", "application/*"}) and bool(
-        kinds & {"text/event-stream", "text/*"}
+    return not kinds.isdisjoint((b"application/json", b"application/*")) and not kinds.isdisjoint(
+        (b"text/event-stream", b"text/*")
     )
 
 

@@ -16,7 +16,7 @@ import trio
 from attrs import frozen
 from pydantic_core import from_json, to_json
 
-from lithos.front.server.ports import Scope, Send, ToolBox, compact_json
+from lithos.front.server.ports import Send, ToolBox, compact_json
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault, UnknownTool
 
@@ -127,9 +127,12 @@ class DirectCall:
     arguments: Mapping[str, Any]
 
 
-def read_direct_call(scope: Scope, body: bytes) -> DirectCall | None:
-    """Parse a plain tool call in a POST to `/mcp`; None when the SDK has to handle the request."""
-    if not _has_plain_head(scope):
+def read_direct_call(fields: Mapping[bytes, bytes], body: bytes) -> DirectCall | None:
+    """Parse a plain tool call in a POST to `/mcp`; None when the SDK has to handle the request.
+
+    Of its header `fields` those given twice are empty.
+    """
+    if not _has_plain_head(fields):
         return None
     try:
         message = from_json(body)
@@ -144,17 +147,11 @@ def read_direct_call(scope: Scope, body: bytes) -> DirectCall | None:
     return DirectCall(request_id, params["name"], params.get("arguments") or {})
 
 
-def _has_plain_head(scope: Scope) -> bool:
-    given: dict[bytes, list[bytes]] = {}
-    for name, value in scope["headers"]:
-        given.setdefault(name, []).append(value)
-    versions = given.get(VERSION_HEADER, [])
-    kinds = given.get(b"content-type", [])
+def _has_plain_head(fields: Mapping[bytes, bytes]) -> bool:
     return (
-        len(given.get(b"accept", [])) == 1
-        and len(kinds) == 1
-        and kinds[0] in _CONTENT_TYPES
-        and (not versions or (len(versions) == 1 and versions[0] in VERSIONS))
+        bool(fields.get(b"accept"))
+        and fields.get(b"content-type") in _CONTENT_TYPES
+        and (VERSION_HEADER not in fields or fields[VERSION_HEADER] in VERSIONS)
     )
 
 
@@ -170,9 +167,8 @@ def _is_plain(params: Any) -> bool:
     )
 
 
-async def answer_directly(send: Send, call: DirectCall, result: Mapping[str, Any]) -> None:
-    """Send an encoded tool result as the SDK would, a long one in chunks."""
-    parts = await _encode(call.request_id, result)
+async def answer_directly(send: Send, parts: list[bytes]) -> None:
+    """Send an answer as the SDK would, a long one in chunks."""
     length = sum(map(len, parts))
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % length)]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -183,12 +179,12 @@ async def answer_directly(send: Send, call: DirectCall, result: Mapping[str, Any
     await send({"type": "http.response.body", "body": b"".join(parts), "more_body": False})
 
 
-async def _encode(request_id: int | str, result: Mapping[str, Any]) -> list[bytes]:
-    """The chunks of the body."""
+async def encode_answer(call: DirectCall, result: Mapping[str, Any]) -> list[bytes]:
+    """The answer to a call with an encoded result, in parts."""
     (block,) = result["content"]
     parts = [
         b'{"jsonrpc":"2.0","id":',
-        to_json(request_id),
+        to_json(call.request_id),
         b',"result":{"content":[{"text":"',
         *await _in_slices(block["text"], lambda part: to_json(part)[1:-1]),
         b'","type":"text"}],"isError":',

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qsl, unquote
@@ -93,6 +94,8 @@ def _is_utf8(path: str) -> bool:
     return True
 
 
+#: Names of hosts of which it is known what they are: clients call this server by few.
+MOST_NAMES: Final = 64
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
 _LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
 _AUTHORITY = re.compile(
@@ -310,6 +313,7 @@ def _parse_authority(text: str) -> _Authority | None:
     return _Authority(name, int(found["port"]) if found["port"] else None)
 
 
+@lru_cache(MOST_NAMES)
 def _normal_name(name: str) -> str:
     try:
         return ipaddress.ip_address(name).compressed
@@ -322,6 +326,7 @@ def _bound_name(bound_host: str) -> str | None:
     return None if name in _WILDCARDS else name
 
 
+@lru_cache(MOST_NAMES)
 def _is_loopback(name: str) -> bool:
     try:
         address = ipaddress.ip_address(name)

@@ -37,7 +37,7 @@ class Exchanges:
     def __init__(self, app: AsgiApp, end_themselves: Collection[str] = ()) -> None:
         self._app = app
         self._end_themselves = frozenset(end_themselves)
-        self._open: set[_Exchange] = set()
+        self._open: set[_Exchange | PlainExchange] = set()
         self._stopping = False
         self._empty = trio.Event()
 
@@ -49,15 +49,23 @@ class Exchanges:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one exchange; never raises an ordinary exception."""
         exchange = _Exchange(scope, receive, send)
-        self._open.add(exchange)
+        self.begin(exchange)
         try:
             with exchange.cancel_scope:
                 await self._run(exchange)
             await self._end(exchange)
         finally:
-            self._open.discard(exchange)
-            if self._stopping and not self._open:
-                self._empty.set()
+            self.finish(exchange)
+
+    def begin(self, exchange: _Exchange | PlainExchange) -> None:
+        """An exchange is in flight."""
+        self._open.add(exchange)
+
+    def finish(self, exchange: _Exchange | PlainExchange) -> None:
+        """It has its answer, or never gets one."""
+        self._open.discard(exchange)
+        if self._stopping and not self._open:
+            self._empty.set()
 
     async def _run(self, exchange: _Exchange) -> None:
         try:
@@ -66,13 +74,13 @@ class Exchanges:
             fault = _fault_of(error)
             if fault is not None:
                 exchange.failed = True
-                log.error("request failed", exc=fault, path=exchange.scope["path"])
+                log.error("request failed", exc=fault, path=exchange.path)
 
     async def _end(self, exchange: _Exchange) -> None:
         try:
             await exchange.end()
         except Exception:
-            log.exception("response could not be completed", path=exchange.scope["path"])
+            log.exception("response could not be completed", path=exchange.path)
 
     def end_streams(self) -> None:
         """Begin the shutdown: end event streams and WebSockets now; requests go on."""
@@ -80,7 +88,7 @@ class Exchanges:
         if not self._open:
             self._empty.set()
         for exchange in self._open:
-            if exchange.is_stream and exchange.scope["path"] not in self._end_themselves:
+            if exchange.is_stream and exchange.path not in self._end_themselves:
                 exchange.cancel_scope.cancel()
 
     def cancel(self) -> None:
@@ -93,6 +101,16 @@ class Exchanges:
         await self._empty.wait()
 
 
+class PlainExchange:
+    """The plain requests of one connection, of which one is served at a time."""
+
+    is_stream = False
+    path = ""
+
+    def __init__(self) -> None:
+        self.cancel_scope = trio.CancelScope()
+
+
 class _Exchange:
     """One request or WebSocket and the state of its response."""
 
@@ -101,6 +119,7 @@ class _Exchange:
         self.cancel_scope = trio.CancelScope()
         self.failed = False
         self.is_stream = scope["type"] == "websocket"
+        self.path: str = scope["path"]
         self._started = False
         self._complete = False
         self._accepted = False

@@ -18,6 +18,9 @@ SEND_PATIENCE: Final = 30.0
 
 SEND_PIECE: Final = 64 * 1024
 
+PIECES_PATIENCE: Final = 0.1
+"""How long a plain request's body may come behind its head; then h11 waits for it."""
+
 BODY_PATIENCE: Final = 30.0
 """How long a request body may pause; then the request is answered 408."""
 

@@ -106,9 +106,8 @@ async def answer(
     """
     content = b"" if body is None else compact_json(body).encode()
     kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
-    lines = [*headers, (b"content-length", b"%d" % len(content))]
-    if body is not None:
-        lines.append((b"content-type", b"application/json"))
+    lines = [*headers] if body is None else [*headers, (b"content-type", b"application/json")]
+    lines.append((b"content-length", b"%d" % len(content)))
     await send({"type": f"{kind}.start", "status": status, "headers": lines})
     if scope["type"] == "http":
         await send({"type": f"{kind}.body", "body": content, "more_body": True})

@@ -18,6 +18,7 @@ from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.gate import Gate
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
+from lithos.front.server.plain import PlainPath
 from lithos.front.server.ports import (
     AsgiApp,
     FrontSettings,
@@ -86,7 +87,8 @@ async def serve_http(
     dispatch = _by_path({**mcp.routes, **apps}, pages)
     gate = Gate(dispatch, policy, settings.max_body_bytes, rejected, wrong_tokens)
     exchanges = Exchanges(gate, {SSE_PATH, MCP_PATH})
-    connections = Connections(exchanges, config, rejected)
+    plain = PlainPath({MCP_PATH: mcp.answer_plain}, gate.admit_plain, exchanges)
+    connections = Connections(exchanges, config, rejected, plain)
     if warning := open_bind_warning(policy):
         log.warning(warning)
 

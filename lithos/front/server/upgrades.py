@@ -235,6 +235,11 @@ class Http1Protocol(H11Protocol):
         """Whether the connection ends because of what the client sent."""
         return self._requests.has_refused or (self._socket is not None and self._socket.has_refused)
 
+    @property
+    def is_between_requests(self) -> bool:
+        """Whether the next byte that is received begins a request."""
+        return self._requests.their_state is h11.IDLE and not self._requests.trailing_data[0]
+
     async def _send_h11_event(self, event: H11SendableEvent) -> None:
         try:
             await super()._send_h11_event(event)

@@ -15,6 +15,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
 import lithos.front.mcp.http
+import lithos.front.server.plain
+from lithos.front.mcp.http import _fields_of
 from lithos.front.mcp.tool_calls import SLICE, join_slices, read_direct_call
 from lithos.front.server.ports import compact_json
 from tests.front.running import FakeToolBox, rpc, running_front
@@ -53,9 +55,9 @@ OTHERS: tuple[Any, ...] = (
 )
 
 
-def request(message: Any, head: dict[str, str] = HEAD, version: str | None = None) -> bytes:
+def request(message: Any, version: str | None = None, **more: str) -> bytes:
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    lines = head | {"Host": "localhost", "Connection": "close", "Content-Length": str(len(body))}
+    lines = HEAD | {"Host": "localhost", "Content-Length": str(len(body))} | more
     if version is not None:
         lines["MCP-Protocol-Version"] = version
     text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
@@ -79,17 +81,38 @@ async def test_both_ways_answer_byte_for_byte_alike(monkeypatch: pytest.MonkeyPa
     async with running_front() as front:
         for version, (number, params) in product((None, *HANDSHAKE_PROTOCOL_VERSIONS), enumerate(CALLS)):
             for request_id in (number, f"id-{number} é"):
-                wire = request(rpc("tools/call", request_id=request_id, **params), version=version)
-                direct = await front.exchange(wire)
+                wire = request(rpc("tools/call", request_id=request_id, **params), version)
+                plain = await front.exchange(wire)
                 with monkeypatch.context() as patch:
-                    patch.setattr(lithos.front.mcp.http, "read_direct_call", lambda scope, body: None)
+                    patch.setattr(lithos.front.server.plain, "read_plain", lambda data: None)
+                    direct = await front.exchange(wire)
+                    patch.setattr(lithos.front.mcp.http, "read_direct_call", lambda fields, body: None)
                     through_sdk = await front.exchange(wire)
-                assert DATE.sub(b"", direct) == DATE.sub(b"", through_sdk), (version, params)
-                assert b" 200 " in direct
+                assert DATE.sub(b"", plain) == DATE.sub(b"", direct) == DATE.sub(b"", through_sdk)
+                assert b" 200 " in plain
 
 
-def scope_of(**headers: str) -> dict[str, Any]:
-    return {"headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]}
+async def test_a_field_given_twice_is_for_the_sdk_to_judge() -> None:
+    whole = request(rpc("tools/call", name="echo"), "2025-06-18")
+    twice = b"MCP-Protocol-Version: 1999-01-01\r\nContent-Length"
+    async with running_front() as front:
+        assert b" 200 " in await front.exchange(whole)
+        assert b" 400 " in await front.exchange(whole.replace(b"Content-Length", twice))
+
+
+@pytest.mark.parametrize("name", [b"accept", b"content-type", b"mcp-protocol-version", b"via"])
+def test_only_fields_that_decide_on_a_call_may_be_given_once_only(name: bytes) -> None:
+    body = json.dumps(rpc("tools/call", name="echo")).encode()
+    headers = [(given.lower().encode(), value.encode()) for given, value in HEAD.items()]
+    headers += [(b"mcp-protocol-version", b"2025-06-18"), (b"via", b"a")]
+    again = [pair for pair in headers if pair[0] == name]
+    assert read_direct_call(_fields_of({"headers": headers}), body) is not None
+    is_direct = read_direct_call(_fields_of({"headers": headers + again}), body) is not None
+    assert is_direct == (name == b"via"), "as proxies add it"
+
+
+def fields_of(**fields: str) -> dict[bytes, bytes]:
+    return {name.replace("_", "-").encode(): value.encode() for name, value in fields.items()}
 
 
 PLAIN = {"content_type": "application/json", "accept": "*/*"}
@@ -97,17 +120,17 @@ PLAIN = {"content_type": "application/json", "accept": "*/*"}
 
 def test_what_is_not_a_plain_call_is_left_to_the_sdk() -> None:
     plain = json.dumps(rpc("tools/call", name="echo")).encode()
-    assert read_direct_call(scope_of(**PLAIN), plain) is not None
+    assert read_direct_call(fields_of(**PLAIN), plain) is not None
     broken = (b"", b"{", b"\xff", b'{"jsonrpc":"2.0","id":"\\ud800"}')
     for body in (*(json.dumps(message).encode() for message in OTHERS), *broken):
-        assert read_direct_call(scope_of(**PLAIN), body) is None, body
+        assert read_direct_call(fields_of(**PLAIN), body) is None, body
     for headers in (
         {"mcp_protocol_version": "2026-07-28"},
         {"mcp_protocol_version": "1.0"},
         {"content_type": "text/plain"},
         {"content_type": "application/json, text/plain"},
     ):
-        assert read_direct_call(scope_of(**(PLAIN | headers)), plain) is None, headers
+        assert read_direct_call(fields_of(**(PLAIN | headers)), plain) is None, headers
 
 
 texts = st.dictionaries(st.text(), st.lists(st.integers()) | st.text() | st.none(), max_size=3)

@@ -369,14 +369,16 @@ async def test_an_upgrade_passes_with_the_token_in_the_query_which_goes_no_furth
 
 
 async def test_a_body_that_stops_arriving_gets_408(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def stall(*_: object) -> bytes:
-        raise gate.BodyStalled
-
-    monkeypatch.setattr(gate, "read_body", stall)
+    monkeypatch.setattr(gate, "BODY_PATIENCE", 0.01)
+    whole = request("POST /mcp", LOCAL + MCP, call("echo"))
     async with running_front() as front:
-        answer = await front.exchange(request("POST /mcp", LOCAL + MCP, call("echo")))
-        assert status_of(answer) == 408
-        assert front.rejected == ["body_stalled"]
+        for sent in (whole[:-60], whole[:-1]):
+            stream = await front.connect()
+            async with stream:
+                await stream.send_all(sent)
+                assert status_of(await read_until(stream, b"}")) == 408
+        assert front.rejected == ["body_stalled"] * 2
+        assert front.tools.calls == []
 
 
 async def test_added_routes_stream_without_a_time_limit() -> None:
