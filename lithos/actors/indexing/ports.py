@@ -7,15 +7,16 @@ hold the interpreter (GIL) and pushes everything else out of a core's cache; mea
 the full-text query on the other core. The first query starts a pass, later ones are in the next. The query
 is embedded in the same pass, which takes a transformer two milliseconds.
 
-Where a pass takes less than handing it to a thread and back, the event loop makes it: whoever needs its hits
-first, after a turn in which others may ask.
+Where a pass takes less than handing it to a thread and back, the event loop makes it: the first of those
+whose hits are wanted in the same turn.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
@@ -144,14 +145,16 @@ class Searched(Protocol):
         """The hits of each query, best first; raises `IndexFailed`."""
         ...
 
-    def is_quick(self, text: str) -> bool:
-        """Whether the event loop may call `find` with a text: it takes some tenths of a millisecond."""
+    def is_quick(self, wanted: Wanted) -> bool:
+        """Whether the event loop may call `find` with a query: it takes some tenths of a millisecond."""
         ...
 
 
-#: Chunks that are compared with a query, and characters of one that are embedded, in 0.3 ms.
+#: Chunks that are compared with a query, characters of one that are embedded, and notes that are ranked or
+#: looked up one by one, each in 0.3 ms.
 QUICK_CHUNKS: Final = 8_192
 QUICK_TEXT: Final = 1_000
+QUICK_NOTES: Final = 1_000
 
 
 @frozen
@@ -167,9 +170,13 @@ class EmbeddedNotes:
         vectors = self.embedder.encode([each.text for each in wanted])
         return search_all(self.vectors, vectors, wanted)
 
-    def is_quick(self, text: str) -> bool:
+    def is_quick(self, wanted: Wanted) -> bool:
         """With few vectors, for a text of ordinary length."""
-        return self.vectors.chunk_total <= QUICK_CHUNKS and len(text) <= QUICK_TEXT
+        return (
+            self.vectors.chunk_total <= QUICK_CHUNKS
+            and len(wanted.text) <= QUICK_TEXT
+            and max(wanted.most, len(wanted.among or ())) <= QUICK_NOTES
+        )
 
 
 def search_all(
@@ -275,17 +282,14 @@ class Asked:
     _outcome: Outcome[list[VectorHit]] | None = None
     #: Whether the accurate tier answers it, which is decided when it is asked.
     is_accurate: bool = field(default=False, kw_only=True)
-    #: Makes the pass that answers it, unless another has; None: a thread makes it.
-    _make_pass: Callable[[Asked], None] | None = field(default=None, kw_only=True)
+    #: Has it answered on the event loop; None: a thread answers it.
+    _find_here: Callable[[Asked], Awaitable[None]] | None = field(default=None, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
         """The nearest notes, best first; can be taken once. Raises `IndexFailed` and what the search did."""
-        if self._make_pass is not None:
-            try:
-                await trio.lowlevel.checkpoint()
-            finally:  # also of one that is cancelled, so that none stays
-                self._make_pass(self)
+        if self._find_here is not None:
+            await self._find_here(self)
         if self._outcome is None:
             with trio.move_on_after(PATIENCE):
                 await self._answered.wait()
@@ -312,35 +316,36 @@ class VectorQueries:
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
         self._is_passing = False
-        #: Those that the event loop answers, until somebody needs their hits.
+        #: Those that the event loop answers, for the turn from when their hits are wanted.
         self._quick: dict[Asked, _Waiting] = {}
 
     def ask(
         self, notes: Searched, text: str, most: int, threshold: float, among: Sequence[int] | None = None
     ) -> Asked:
         """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
-        is_quick = notes.is_quick(text)
-        asked = Asked(is_accurate=notes.is_accurate, make_pass=self._pass_here if is_quick else None)
-        waiting = _Waiting(notes, Wanted(spell_dates(text), most, threshold, among), asked)
-        if is_quick:
-            self._quick[asked] = waiting
-            return asked
-        self._waiting.append(waiting)
+        wanted = Wanted(spell_dates(text), most, threshold, among)
+        if notes.is_quick(wanted):
+            return Asked(is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted))
+        asked = Asked(is_accurate=notes.is_accurate)
+        self._waiting.append(_Waiting(notes, wanted, asked))
         if not self._is_passing:
             self._start()
         return asked
 
-    def _pass_here(self, asked: Asked) -> None:
-        """Answer a query and some that wait beside it for the same vectors, unless that has been done."""
-        own = self._quick.get(asked)
-        if own is None:
-            return
-        others = (each for each in self._quick.values() if each.notes is own.notes and each is not own)
-        together = [own, *islice(others, ABREAST - 1)]
-        outcome = capture(own.notes.find, [each.wanted for each in together])
-        for each, answer in zip(together, _answers(outcome, len(together)), strict=True):
-            del self._quick[each.asked]
-            each.asked.answer(answer)
+    async def _find_here(self, notes: Searched, wanted: Wanted, asked: Asked) -> None:
+        """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
+        self._quick[asked] = own = _Waiting(notes, wanted, asked)
+        try:
+            await trio.lowlevel.checkpoint()
+            if asked in self._quick:
+                others = (each for each in self._quick.values() if each.notes is notes and each is not own)
+                together = [own, *islice(others, ABREAST - 1)]
+                outcome = capture(notes.find, [each.wanted for each in together])
+                for each, answer in zip(together, _answers(outcome, len(together)), strict=True):
+                    del self._quick[each.asked]
+                    each.asked.answer(answer)
+        finally:
+            self._quick.pop(asked, None)
 
     def _start(self) -> None:
         """Start a pass with the waiting queries of the same vectors as the first."""

@@ -48,7 +48,7 @@ class TieredNotes:
             self.on_failure(failure)
             return self.static.find(wanted)
 
-    def is_quick(self, text: str) -> bool:
+    def is_quick(self, wanted: Wanted) -> bool:
         """Never: a transformer takes milliseconds."""
         return False
 

@@ -187,18 +187,47 @@ async def test_who_gives_up_before_the_event_loop_has_searched_leaves_nothing_be
         scope.cancel()
         await left.hits()
     assert scope.cancelled_caught
-    passes = len(vectors.passes)
+    queries.ask(notes, "3", 3, 0.5)  # and so does one whose hits nobody wants after all
     assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]
-    assert vectors.passes[passes:] == [1], "nobody looks for what was given up"
+    assert vectors.passes == [1], "nobody looks for what was given up"
+
+
+async def test_who_gives_up_beside_others_does_not_take_their_answers_along() -> None:
+    vectors, queries = Vectors(10), VectorQueries()
+    notes = vectors.embedded()
+    asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 4)]
+    found: list[int] = []
+
+    async def take_one(each: Asked, scope: trio.CancelScope) -> None:
+        with scope:
+            found.append((await each.hits())[0].serial)
+
+    scopes = [trio.CancelScope() for _ in asked]
+    scopes[0].cancel()
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            for each, scope in zip(asked, scopes, strict=True):
+                nursery.start_soon(take_one, each, scope)
+    assert sorted(found) == [2, 3]
 
 
 async def test_a_failure_on_the_event_loop_is_told_to_everybody_of_its_pass() -> None:
     vectors, queries = Vectors(10), VectorQueries()
     notes = vectors.embedded()
     vectors.failure = IndexFailed("the disk is on fire")
-    for each in [queries.ask(notes, "1", 3, 0.5) for _ in range(3)]:
-        with pytest.raises(IndexFailed, match="on fire"):
+    asked = [queries.ask(notes, "1", 3, 0.5) for _ in range(3)]
+    told: list[str] = []
+
+    async def take_one(each: Asked) -> None:
+        with pytest.raises(IndexFailed) as failed:
             await each.hits()
+        told.append(str(failed.value))
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            for each in asked:
+                nursery.start_soon(take_one, each)
+    assert told == ["the disk is on fire"] * 3
     assert vectors.passes == [3]
     vectors.failure = None
     assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]
