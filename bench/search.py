@@ -47,7 +47,7 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
     texts = queries(3, 5_000)
     kinds: dict[str, Callable[[int], Request]] = {"noop": lambda number: NOOP}
     for mode in MODES:
-        kinds[mode] = _asking(texts, mode)
+        kinds[mode] = asking(texts, mode)
     for request in kinds.values():
         await drive(server, 1, WARM_UP, request, sdk=options.sdk)
     figures: dict[str, Any] = {}
@@ -66,7 +66,8 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
     print_report("search", client="sdk" if options.sdk else "raw", memory_mib=memory, **figures)
 
 
-def _asking(texts: list[str], mode: str) -> Callable[[int], Request]:
+def asking(texts: list[str], mode: str) -> Callable[[int], Request]:
+    """Searches for the texts in turn."""
     return lambda number: ("lithos_search", {"query": texts[number % len(texts)], "mode": mode})
 
 

@@ -1,4 +1,5 @@
-"""How strong the first rows of a full-text search are: fits `WORDS_CALIBRATION` (`core.learning.match`).
+"""How strong the first rows of a search by words or meaning alone are: fits `WORDS_CALIBRATION`, and with
+`--mode semantic` an entry of `MEANING_CALIBRATIONS` (`core.learning.match`).
 
 `python -m bench.word_matches COLLECTIONS --data DIR` takes half of the documents away, twice anew, as
 `bench.lookup` does, and searches for all questions with `mode=fulltext`. For each collection and layout it
@@ -25,10 +26,12 @@ from bench.lookup import ALLOWED, FOLDS, Halved, halve
 from bench.quality import MEASURED_LAYOUTS, add_collection_options, distinct_layouts
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
-from lithos.core.learning.match import TENTH, WordFeatures
+from lithos.app import Server
+from lithos.core.learning.match import TENTH, THIRTIETH, MeaningFeatures, WordFeatures
 from lithos.services.search.search import SearchRequest
 
-NAMES: Final = tuple(attrs.fields_dict(WordFeatures))
+#: The features of each mode.
+MODES: Final = {"fulltext": WordFeatures, "semantic": MeaningFeatures}
 DRAWS: Final = 2
 
 
@@ -58,6 +61,7 @@ def main() -> None:
     )
     add_collection_options(parser)
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=MEASURED_LAYOUTS)
+    parser.add_argument("--mode", choices=tuple(MODES), default="fulltext")
     parser.add_argument("--draws", type=int, default=DRAWS, help="halves of each collection")
     options = parser.parse_args()
     rows: list[Row] = []
@@ -67,20 +71,16 @@ def main() -> None:
             for layout, laid_out in distinct_layouts(collection, options.layouts):
                 for draw in range(options.draws):
                     halved = halve(laid_out.sample(options.sample), seed=7 + draw)
-                    rows += trio.run(_collect, collection.name, layout, halved, vaults)
-    report(rows)
+                    rows += trio.run(_collect, collection.name, layout, halved, vaults, options.mode)
+    report(rows, options.mode)
 
 
-async def _collect(name: str, layout: str, halved: Halved, vaults: Vaults) -> list[Row]:
+async def _collect(name: str, layout: str, halved: Halved, vaults: Vaults, mode: str) -> list[Row]:
     rows: list[Row] = []
     async with vaults.serving(halved.kept) as server:
-        documents, search = halved.kept.documents(), server.search
+        documents = halved.kept.documents()
         for query in halved.kept.queries:
-            words = " ".join(re.findall(r"\w+", query.text))
-            found = await search.search(SearchRequest(query=words, mode="fulltext", limit=TENTH))
-            scores = [(hit.entry.serial, hit.score) for hit in found.hits]
-            _, features = search.hybrid.word_features(words, scores)
-            for number, (serial, known) in enumerate((features or {}).items()):
+            for number, (serial, known) in enumerate((await _features(server, mode, query.text)).items()):
                 entry = server.state.catalogue.at_serial(serial)
                 assert entry is not None
                 rows.append(
@@ -97,7 +97,20 @@ async def _collect(name: str, layout: str, halved: Halved, vaults: Vaults) -> li
     return rows
 
 
-def report(rows: Sequence[Row]) -> None:
+async def _features(server: Server, mode: str, question: str) -> Mapping[int, WordFeatures | MeaningFeatures]:
+    """Those of the first three rows by serial; of a full-text search for the plain words."""
+    search = server.search
+    if mode == "semantic":
+        found = await search.search(SearchRequest(query=question, mode=mode, limit=THIRTIETH))
+        scores = [(hit.entry.serial, hit.score) for hit in found.hits]
+        return search.hybrid.meaning_features(question, scores, search.threshold)[1] or {}
+    words = " ".join(re.findall(r"\w+", question))
+    found = await search.search(SearchRequest(query=words, mode=mode, limit=TENTH))
+    scores = [(hit.entry.serial, hit.score) for hit in found.hits]
+    return search.hybrid.word_features(words, scores)[1] or {}
+
+
+def report(rows: Sequence[Row], mode: str) -> None:
     """Print the figures of each part, and the coefficients fitted to all of it."""
     chances = predict_held_out(rows)
     is_answered = np.array([row.is_answered for row in rows])
@@ -108,12 +121,13 @@ def report(rows: Sequence[Row]) -> None:
         strong, answered = chances[first] > threshold, is_answered[first]
         print_report(
             "word_matches",
+            mode=mode,
             collection=collection,
             layout=layout,
             false_strong=_percent(strong[~answered]),
             right_strong=_percent((strong & is_right[first])[answered]),
         )
-    print(fit(rows).as_code("words", threshold))
+    print(fit(rows).as_code(mode, threshold))
 
 
 def fit(rows: Sequence[Row]) -> Logistic:
@@ -122,7 +136,8 @@ def fit(rows: Sequence[Row]) -> Logistic:
     for row in rows:
         sizes[row.part] = sizes.get(row.part, 0) + 1
     counts = np.array([(max(sizes.values()) / sizes[row.part]) ** 0.5 for row in rows])
-    return fit_logistic(NAMES, _matrix(rows), np.array([row.is_right for row in rows]), 1.0, counts)
+    names = tuple(rows[0].features)
+    return fit_logistic(names, _matrix(rows), np.array([row.is_right for row in rows]), 1.0, counts)
 
 
 def predict_held_out(rows: Sequence[Row]) -> Matrix:
@@ -138,7 +153,7 @@ def predict_held_out(rows: Sequence[Row]) -> Matrix:
 
 
 def _matrix(rows: Sequence[Row]) -> Matrix:
-    return np.array([[row.features[name] for name in NAMES] for row in rows], dtype=np.float64)
+    return np.array([list(row.features.values()) for row in rows], dtype=np.float64)
 
 
 def _firsts(rows: Sequence[Row]) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:

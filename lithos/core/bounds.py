@@ -128,7 +128,7 @@ actors.coordinating.coordinator.Coordinator: agents | as the table `agents`, loo
     registered | `services.tasks.retention.AGENT_BYTES`
 actors.coordinating.task_choice.Marks: _places | `.KINDS` | the aspect and the filter of a call each
 actors.indexing.coverage.Coverage: _lacking _stamps _todo | a note id
-actors.indexing.ports.VectorQueries: _waiting | searches under way | their vectors
+actors.indexing.ports.VectorQueries: _quick _waiting | searches under way | their vectors
 actors.kit.Mailbox: _send inbox | the capacity that each actor gives | the messages, whose askers wait
 actors.remembering.actor.Memory: _pairs | `.PAIRS_WAITING` and those of one batch | ids
 actors.remembering.actor.Memory: _undelivered | rows of the outbox | the events

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from bench.word_matches import NAMES, Row, fit, predict_held_out
+import attrs
+
+from bench.word_matches import Row, fit, predict_held_out
+from lithos.core.learning.match import WordFeatures
 
 
 def some_rows(count: int) -> list[Row]:
@@ -12,7 +15,7 @@ def some_rows(count: int) -> list[Row]:
     random = Random(3)
     rows = []
     for number in range(count):
-        features = {name: random.random() for name in NAMES}
+        features = {name: random.random() for name in attrs.fields_dict(WordFeatures)}
         is_right = features["passage"] + random.gauss(0, 0.1) > 0.5
         rows.append(Row("made", "documents", str(number // 3), number % 3 == 0, True, is_right, features))
     return rows

@@ -6,27 +6,39 @@ the same time in one pass: a pass over all vectors takes as long for four querie
 hold the interpreter (GIL) and pushes everything else out of a core's cache; meanwhile the event loop runs
 the full-text query on the other core. The first query starts a pass, later ones are in the next. The query
 is embedded in the same pass, which takes a transformer two milliseconds.
+
+Where a pass takes less than handing it to a thread and back, the event loop makes it: the first of those
+whose hits are wanted in the same turn.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import Final, Protocol
 
 import trio
 from attrs import define, field, frozen
-from outcome import Error, Outcome, Value
+from outcome import Error, Outcome, Value, capture
 
 from lithos.actors.blocking import start_call
 from lithos.actors.indexing.coverage import NoteText
 from lithos.actors.indexing.messages import Upsert
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import KeptEntities
-from lithos.core.text.chunk import Chunk, chunk_text, dates_in_words, headings_of, spell_dates
+from lithos.core.text.chunk import (
+    Chunk,
+    chunk_text,
+    dates_in_words,
+    headings_of,
+    iterate_chunks,
+    spell_dates,
+)
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery
+from lithos.stores.indexes.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
 from lithos.stores.indexes.embedder import Embedder, Matrix
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry
@@ -46,6 +58,10 @@ class ChunkSizes:
     def chunks(self, title: str, content: str) -> list[Chunk]:
         """The chunks of a note."""
         return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
+
+    def iterate(self, title: str, content: str) -> Iterator[str]:
+        """The texts of the chunks of a note, one by one."""
+        return iterate_chunks(title, content, self.size, self.maximum)
 
     def mix(self, stamp: int) -> int:
         """Mix chunk sizes and the form of what is embedded into a stamp: others make all notes stale."""
@@ -129,6 +145,17 @@ class Searched(Protocol):
         """The hits of each query, best first; raises `IndexFailed`."""
         ...
 
+    def is_quick(self, wanted: Wanted) -> bool:
+        """Whether the event loop may call `find` with a query: it takes some tenths of a millisecond."""
+        ...
+
+
+#: Chunks that are compared with a query, characters of one that are embedded, and notes that are ranked or
+#: looked up one by one, each in 0.3 ms.
+QUICK_CHUNKS: Final = 8_192
+QUICK_TEXT: Final = 1_000
+QUICK_NOTES: Final = 1_000
+
 
 @frozen
 class EmbeddedNotes:
@@ -142,6 +169,14 @@ class EmbeddedNotes:
         """The hits of each query, best first; a text without a known word finds nothing."""
         vectors = self.embedder.encode([each.text for each in wanted])
         return search_all(self.vectors, vectors, wanted)
+
+    def is_quick(self, wanted: Wanted) -> bool:
+        """With few vectors, for a text of ordinary length."""
+        return (
+            self.vectors.chunk_total <= QUICK_CHUNKS
+            and len(wanted.text) <= QUICK_TEXT
+            and max(wanted.most, len(wanted.among or ())) <= QUICK_NOTES
+        )
 
 
 def search_all(
@@ -247,10 +282,14 @@ class Asked:
     _outcome: Outcome[list[VectorHit]] | None = None
     #: Whether the accurate tier answers it, which is decided when it is asked.
     is_accurate: bool = field(default=False, kw_only=True)
+    #: Has it answered on the event loop; None: a thread answers it.
+    _find_here: Callable[[Asked], Awaitable[None]] | None = field(default=None, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
         """The nearest notes, best first; can be taken once. Raises `IndexFailed` and what the search did."""
+        if self._find_here is not None:
+            await self._find_here(self)
         if self._outcome is None:
             with trio.move_on_after(PATIENCE):
                 await self._answered.wait()
@@ -277,16 +316,36 @@ class VectorQueries:
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
         self._is_passing = False
+        #: Those that the event loop answers, for the turn from when their hits are wanted.
+        self._quick: dict[Asked, _Waiting] = {}
 
     def ask(
         self, notes: Searched, text: str, most: int, threshold: float, among: Sequence[int] | None = None
     ) -> Asked:
         """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
+        wanted = Wanted(spell_dates(text), most, threshold, among)
+        if notes.is_quick(wanted):
+            return Asked(is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted))
         asked = Asked(is_accurate=notes.is_accurate)
-        self._waiting.append(_Waiting(notes, Wanted(spell_dates(text), most, threshold, among), asked))
+        self._waiting.append(_Waiting(notes, wanted, asked))
         if not self._is_passing:
             self._start()
         return asked
+
+    async def _find_here(self, notes: Searched, wanted: Wanted, asked: Asked) -> None:
+        """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
+        self._quick[asked] = own = _Waiting(notes, wanted, asked)
+        try:
+            await trio.lowlevel.checkpoint()
+            if asked in self._quick:
+                others = (each for each in self._quick.values() if each.notes is notes and each is not own)
+                together = [own, *islice(others, ABREAST - 1)]
+                outcome = capture(notes.find, [each.wanted for each in together])
+                for each, answer in zip(together, _answers(outcome, len(together)), strict=True):
+                    del self._quick[each.asked]
+                    each.asked.answer(answer)
+        finally:
+            self._quick.pop(asked, None)
 
     def _start(self) -> None:
         """Start a pass with the waiting queries of the same vectors as the first."""
@@ -310,11 +369,7 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
     Each searcher then ranks its hits, a millisecond or two. Woken at once, sixteen of them would be one turn
     of 25 ms, and a write waits for many turns.
     """
-    if isinstance(outcome, Error):
-        answers: list[Outcome[list[VectorHit]]] = [Error(outcome.error) for _ in together]
-    else:
-        answers = [Value(hits) for hits in outcome.unwrap()]
-    waiting = list(zip(together, answers, strict=True))[::-1]
+    waiting = list(zip(together, _answers(outcome, len(together)), strict=True))[::-1]
     token = trio.lowlevel.current_trio_token()
 
     def answer_next() -> None:
@@ -325,3 +380,10 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
                 token.run_sync_soon(answer_next)
 
     answer_next()
+
+
+def _answers(outcome: Outcome[list[list[VectorHit]]], count: int) -> list[Outcome[list[VectorHit]]]:
+    """The outcome of a pass of so many queries, for each of them."""
+    if isinstance(outcome, Error):
+        return [Error(outcome.error) for _ in range(count)]
+    return [Value(hits) for hits in outcome.unwrap()]

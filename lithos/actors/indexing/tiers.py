@@ -48,6 +48,10 @@ class TieredNotes:
             self.on_failure(failure)
             return self.static.find(wanted)
 
+    def is_quick(self, wanted: Wanted) -> bool:
+        """Never: a transformer takes milliseconds."""
+        return False
+
     def _find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
         # One by one: the vector of a query must not depend on who else asks, which int8 activations make it.
         vectors = [self.embedder.encode_query(each.text) for each in wanted]

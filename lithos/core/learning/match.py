@@ -162,7 +162,90 @@ def word_features(
     return features
 
 
-def probability(features: Features | WordFeatures, calibration: Calibration) -> float:
+@frozen(kw_only=True)
+class MeaningFeatures:
+    """What is known of one candidate among the best notes of a semantic search, without BM25.
+
+    Names as in `Features`, but `margin` and `depth` are differences of similarities; `passage_ahead` is how
+    much `passage` is above that of the better of the other two candidates.
+    """
+
+    cosine: float
+    nearest: float
+    ahead: float
+    margin: float
+    depth: float
+    share: float
+    words: float
+    lead: float
+    passage: float
+    passage_ahead: float
+    crowd: float
+    length: float
+
+
+#: Made by `python -m bench.word_matches COLLECTIONS --mode semantic --tier TIER` (`--draws 1` of the accurate
+#: one), as `WORDS_CALIBRATION`: by the questions as they are, on these same at most 5 % false hits.
+MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
+    "static": Calibration(
+        intercept=-3.911,
+        weights={
+            "cosine": -3.724, "nearest": 0.610, "ahead": 1.213, "margin": -0.584, "depth": 9.009,
+            "share": 3.707, "words": -2.954, "lead": 3.384, "passage": -0.456, "passage_ahead": 2.164,
+            "crowd": 2.085, "length": 0.458,
+        },
+        threshold=0.684,
+    ),
+    "accurate": Calibration(
+        intercept=-3.747,
+        weights={
+            "cosine": -4.474, "nearest": 3.027, "ahead": -1.836, "margin": -2.185, "depth": 12.619,
+            "share": 2.657, "words": -2.371, "lead": 3.580, "passage": -1.329, "passage_ahead": 2.111,
+            "crowd": 1.559, "length": 0.069,
+        },
+        threshold=0.761,
+    ),
+}  # fmt: skip
+
+
+def meaning_features(
+    found: Sequence[tuple[int, float]], stems: int, covered: Mapping[int, Covered], threshold: float
+) -> dict[int, MeaningFeatures]:
+    """The features of the first three rows of a semantic search (serial, similarity) from a threshold on.
+
+    `found` has thirty, or all there are; `stems` is the number of content stems of the question. A row that
+    `covered` says nothing of has none.
+    """
+    similarities = dict(found[:THIRTIETH])
+    nearest, ahead = semantic_margins(similarities, threshold)
+    tenth = found[TENTH - 1][1] if len(found) >= TENTH else threshold
+    around, length = crowd(similarities.values(), threshold), math.log(max(1, stems))
+    best = [(serial, covered[serial]) for serial, _ in found[:CANDIDATES] if serial in covered]
+    features: dict[int, MeaningFeatures] = {}
+    for i, (serial, similarity) in enumerate(found[:CANDIDATES]):
+        of_note = covered.get(serial)
+        if of_note is None:
+            continue
+        following = found[i + 1][1] if i + 1 < len(found) else threshold
+        others = max((each.passage for other, each in best if other != serial), default=0.0)
+        features[serial] = MeaningFeatures(
+            cosine=similarity,
+            nearest=nearest,
+            ahead=ahead,
+            margin=similarity - following,
+            depth=similarity - tenth,
+            share=of_note.share,
+            words=of_note.words,
+            lead=of_note.lead,
+            passage=of_note.passage,
+            passage_ahead=of_note.passage - others,
+            crowd=around,
+            length=length,
+        )
+    return features
+
+
+def probability(features: Features | WordFeatures | MeaningFeatures, calibration: Calibration) -> float:
     """The probability that the candidate answers the question: the logistic function of a weighted sum."""
     total = calibration.intercept
     for name, weight in calibration.weights.items():

@@ -93,12 +93,18 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
     Linear in the length of the text; empty text has no chunks.
     """
     text = f"{title}\n\n{content}".strip()
-    spans = _spans(text, chunk_size, chunk_max)
+    spans = list(_spans(text, chunk_size, chunk_max))
     contexts = _contexts(title, text, spans)
     return [
         Chunk(index, text[start:end], context)
         for index, ((start, end), context) in enumerate(zip(spans, contexts, strict=True))
     ]
+
+
+def iterate_chunks(title: str, content: str, chunk_size: int, chunk_max: int) -> Iterator[str]:
+    """The texts of the chunks of `chunk_text`, found one by one: who needs the first few looks no further."""
+    text = f"{title}\n\n{content}".strip()
+    return (text[start:end] for start, end in _spans(text, chunk_size, chunk_max))
 
 
 def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> list[Span]:
@@ -113,10 +119,10 @@ def headings_of(content: str) -> str:
     return "\n".join(text for _, _, text in scan_headings(content))
 
 
-def _spans(text: str, chunk_size: int, chunk_max: int) -> list[Span]:
+def _spans(text: str, chunk_size: int, chunk_max: int) -> Iterator[Span]:
     if len(text) <= chunk_size:
-        return [(0, len(text))] if text else []
-    return list(_pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max))
+        return iter([(0, len(text))] if text else [])
+    return _pack(text, (0, len(text)), 0, min(chunk_size, chunk_max), chunk_max)
 
 
 def _pack(text: str, span: Span, level: int, size: int, longest: int) -> Iterator[Span]:

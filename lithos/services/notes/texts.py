@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Final, TypeVar
 
 import attrs
@@ -397,9 +398,7 @@ class Snippets:
     def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
         """A chunk as it reads; the next, or the one before, where it says nothing but a title."""
         title = entry.note.title
-        of_note = self._sizes.chunks(title, content)
+        of_note = list(islice(self._sizes.iterate(title, content), number + 2))
         around = (number, number + 1, number - 1)
-        texts = (
-            plain_passage(of_note[i].text, title if i == 0 else "") for i in around if 0 <= i < len(of_note)
-        )
+        texts = (plain_passage(of_note[i], title if i == 0 else "") for i in around if 0 <= i < len(of_note))
         return next(filter(None, texts), "")

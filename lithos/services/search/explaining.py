@@ -188,11 +188,13 @@ def words_alone(
     }
 
 
-def meaning_alone(told: Mapping[int, Explanation]) -> dict[int, Explanation]:
+def meaning_alone(told: Mapping[int, Explanation], chances: Mapping[int, float]) -> dict[int, Explanation]:
     """The explanations of a semantic search, which scores by similarity alone."""
     return {
         serial: attrs.evolve(
-            _without_parts(each), meaning=attrs.evolve(each.meaning, part=each.meaning.similarity)
+            _without_parts(each),
+            meaning=attrs.evolve(each.meaning, part=each.meaning.similarity),
+            probability=chances.get(serial),
         )
         for serial, each in told.items()
         if each.meaning is not None

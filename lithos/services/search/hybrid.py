@@ -19,6 +19,7 @@ from lithos.core.learning.lead import Covered
 from lithos.core.learning.match import (
     CALIBRATIONS,
     CANDIDATES,
+    MEANING_CALIBRATIONS,
     TENTH,
     TENTH_SCORE,
     THIRTIETH,
@@ -26,9 +27,11 @@ from lithos.core.learning.match import (
     Calibration,
     Features,
     LexicalLeg,
+    MeaningFeatures,
     Strength,
     WordFeatures,
     crowd,
+    meaning_features,
     probability,
     semantic_margins,
     strength,
@@ -107,8 +110,7 @@ class Hybrid:
 
     def chances(self, ranking: HybridRanking) -> dict[int, float]:
         """The probability that a note answers, for the first three."""
-        calibration = _calibration(ranking)
-        return {serial: probability(known, calibration) for serial, known in ranking.features.items()}
+        return _chances(ranking.features, _calibration(ranking))
 
     def terms(self, words: str) -> Terms:
         """The words of a query that count, weighted; without weights while the index cannot be read."""
@@ -126,16 +128,31 @@ class Hybrid:
         nothing is known of the notes' words.
         """
         terms, features = self.word_features(words, found)
+        return terms, self._judge(features, WORDS_CALIBRATION)
+
+    def judge_meaning(
+        self, query: str, found: Sequence[tuple[int, float]], threshold: float, *, is_accurate: bool
+    ) -> tuple[Terms, Mapping[int, Strength] | None]:
+        """The same of a semantic search, from similarities and lead coverage: BM25 would cost as much again.
+
+        `found` (serial, similarity) has thirty, or all there are from the threshold on.
+        """
+        terms, features = self.meaning_features(query, found, threshold)
+        return terms, self._judge(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
+
+    def _judge(
+        self, features: Mapping[int, WordFeatures | MeaningFeatures] | None, calibration: Calibration
+    ) -> Mapping[int, Strength] | None:
         if features is None:
-            return terms, None
+            return None
         configured = self._settings.cache_confidence
-        confidence = WORDS_CALIBRATION.threshold if configured is None else configured
-        chances = self.word_chances(features)
-        return terms, {serial: strength(chance, confidence) for serial, chance in chances.items()}
+        confidence = calibration.threshold if configured is None else configured
+        chances = _chances(features, calibration)
+        return {serial: strength(chance, confidence) for serial, chance in chances.items()}
 
     def word_chances(self, features: Mapping[int, WordFeatures]) -> dict[int, float]:
         """The probability that a note answers, from words alone."""
-        return {serial: probability(known, WORDS_CALIBRATION) for serial, known in features.items()}
+        return _chances(features, WORDS_CALIBRATION)
 
     def word_features(
         self, words: str, found: Sequence[tuple[int, float]]
@@ -144,14 +161,37 @@ class Hybrid:
 
         None when nothing is known of the notes' words.
         """
+        terms, idf, covered = self._look_at(words, [serial for serial, _ in found[:CANDIDATES]])
+        return terms, None if covered is None else word_features(found, idf, covered)
+
+    def meaning_features(
+        self, query: str, found: Sequence[tuple[int, float]], threshold: float
+    ) -> tuple[Terms, Mapping[int, MeaningFeatures] | None]:
+        """The same of a semantic search; `found` has thirty, or all there are."""
+        terms, idf, covered = self._look_at(
+            query[:LONGEST_QUERY], [serial for serial, _ in found[:CANDIDATES]]
+        )
+        return terms, None if covered is None else meaning_features(found, len(idf), covered, threshold)
+
+    def meaning_chances(
+        self, features: Mapping[int, MeaningFeatures], *, is_accurate: bool
+    ) -> dict[int, float]:
+        """The probability that a note answers, from similarities and lead coverage."""
+        return _chances(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
+
+    def _look_at(
+        self, words: str, serials: Sequence[int]
+    ) -> tuple[Terms, Mapping[str, float], Mapping[int, Covered] | None]:
+        """The terms of a query, the idf of its content stems, and how these notes have them.
+
+        None for the last when nothing is known of the notes' words.
+        """
         try:
             idf = self._fulltext.idf(self._fulltext.content_stems(words))
         except IndexFailed:
-            return Terms.of(words, {}), None
-        covered = self._fulltext.coverage(idf, [serial for serial, _ in found[:CANDIDATES]])
-        if found and not covered:
-            return Terms.of(words, idf), None
-        return Terms.of(words, idf), word_features(found, idf, covered)
+            return Terms.of(words, {}), {}, None
+        covered = self._fulltext.coverage(idf, serials)
+        return Terms.of(words, idf), idf, None if serials and not covered else covered
 
     async def rank(self, query: str, filters: Filters, limit: int, threshold: float) -> HybridRanking:
         """The ranking of at least `limit` notes if there are so many.
@@ -250,7 +290,18 @@ class Hybrid:
 
 
 def _calibration(ranking: HybridRanking) -> Calibration:
-    return CALIBRATIONS["accurate" if ranking.is_accurate else "static"]
+    return CALIBRATIONS[_tier(ranking.is_accurate)]
+
+
+def _chances(
+    features: Mapping[int, Features | WordFeatures | MeaningFeatures], calibration: Calibration
+) -> dict[int, float]:
+    return {serial: probability(known, calibration) for serial, known in features.items()}
+
+
+def _tier(is_accurate: bool) -> str:
+    """The name of a tier in the tables of calibrations."""
+    return "accurate" if is_accurate else "static"
 
 
 def _features(

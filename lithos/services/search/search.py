@@ -187,7 +187,10 @@ class Search:
             words = self._explainer.tell_words(node, request.filters, found, wanted)
             told = words_alone(told, words, self.hybrid.word_chances(features or {}))
         elif request.mode == "semantic":
-            told = meaning_alone(told)
+            scores = list(map(_serial_and_similarity, ranking.chunks))
+            terms, known = self.hybrid.meaning_features(request.query, scores, threshold)
+            chances = self.hybrid.meaning_chances(known or {}, is_accurate=ranking.is_accurate)
+            told = meaning_alone(told, chances)
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
 
     async def _rank_pages(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
@@ -282,16 +285,18 @@ class Search:
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         await self._wait_for_meaning()
-        wanted = request.offset + limit
-        judged = await self._judge(request.query, request.filters, threshold)
-        found = judged.chunks
-        if "semantic" in judged.failed or wanted > LEG_NOTES:
-            try:
-                found = await self._nearest.search(request.query, request.filters, wanted, threshold)
-            except (SemanticUnavailable, IndexFailed) as failure:
-                raise backend_failure(str(failure)) from failure
+        # So many even for few rows: as in a hybrid search, which decides how far inverted lists look.
+        wanted = max(LEG_NOTES, request.offset + limit)
+        asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
+        try:
+            found = await asked.hits()
+        except (SemanticUnavailable, IndexFailed) as failure:
+            raise backend_failure(str(failure)) from failure
         scores = list(map(_serial_and_similarity, found))
-        return _Ranked(scores, found, judged.terms, matches=self.strengths(judged))
+        terms, matches = self.hybrid.judge_meaning(
+            request.query, scores, threshold, is_accurate=asked.is_accurate
+        )
+        return _Ranked(scores, found, terms, matches=matches)
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
         """The hybrid ranking, which tells how well a note answers, whatever mode found it."""

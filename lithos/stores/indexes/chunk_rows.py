@@ -196,7 +196,9 @@ def compare_codes(codes: Codes, inverse: Matrix, queries: Codes) -> Iterator[Mat
     if not len(codes):
         yield from np.zeros((len(queries), 0), np.float32)
         return
-    products = multiply(codes, queries)
+    # Without AVX-512 the kernel for four takes a fifth less time than that for one, with it as much.
+    abreast = np.resize(queries, (max(ABREAST, len(queries)), queries.shape[1]))
+    products = multiply(codes, abreast)[:, : len(queries)]
     for of_query, length in zip(products.T, invert_lengths(queries), strict=True):
         yield _scale(of_query, inverse, length)
 

@@ -12,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Self
 
+import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
 from lithos.core.learning.lead import Covered, LeadText, lead_coverage
@@ -320,6 +321,9 @@ def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, f
     Scores that differ by their last digits are one, the highest of them: tantivy adds up what the terms of a
     note give in any order.
     """
+    found = np.array(scores)
+    if not (found[1:] >= found[:-1] * _LEAST_STEP).any():
+        return list(zip(serials, scores, strict=True))
     heads: list[float] = []
     head, least = float("inf"), float("inf")
     for score in scores:

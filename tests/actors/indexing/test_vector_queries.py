@@ -11,16 +11,28 @@ import pytest
 import trio
 import trio.testing
 
-from lithos.actors.indexing.ports import PATIENCE, Asked, EmbeddedNotes, VectorQueries
+from lithos.actors.indexing.ports import (
+    PATIENCE,
+    QUICK_CHUNKS,
+    QUICK_TEXT,
+    Asked,
+    EmbeddedNotes,
+    VectorQueries,
+)
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit, VectorQuery
 from tests.fakes import Turns
 
 
 class Vectors:
-    """Finds the note whose number is the query; stops before each pass while the gate is shut."""
+    """Finds the note whose number is the query; stops before each pass while the gate is shut.
 
-    def __init__(self) -> None:
+    So many chunks that a thread makes each pass, unless there are few.
+    """
+
+    def __init__(self, chunks: int = QUICK_CHUNKS + 1) -> None:
+        self.chunk_total = chunks
+        self.threads: set[int] = set()
         self.gate = threading.Event()
         self.gate.set()
         self.passes: list[int] = []
@@ -31,6 +43,7 @@ class Vectors:
 
     def search_together(self, queries: Sequence[VectorQuery]) -> list[list[VectorHit]]:
         self.gate.wait(10)
+        self.threads.add(threading.get_ident())
         self.passes.append(len(queries))
         if self.failure is not None:
             raise self.failure
@@ -125,3 +138,96 @@ async def test_an_answer_that_does_not_come_is_an_error() -> None:
         await asked.hits()
     assert trio.current_time() >= PATIENCE
     vectors.gate.set()
+
+
+async def take_together(asked: Sequence[Asked]) -> list[int]:
+    """Each awaited by a task of its own."""
+    found: dict[int, int] = {}
+
+    async def take_one(number: int, each: Asked) -> None:
+        found[number] = (await each.hits())[0].serial
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            for number, each in enumerate(asked):
+                nursery.start_soon(take_one, number, each)
+    return [found[number] for number in range(len(asked))]
+
+
+async def test_few_vectors_are_searched_on_the_event_loop_four_queries_at_a_time() -> None:
+    vectors, queries = Vectors(QUICK_CHUNKS), VectorQueries()
+    notes = vectors.embedded()
+    asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 8)]
+    assert not vectors.passes, "who asks does other work first"
+    assert await take_together(asked) == [1, 2, 3, 4, 5, 6, 7]
+    assert vectors.passes == [4, 3]
+    assert vectors.threads == {threading.get_ident()}
+
+
+async def test_a_long_text_goes_to_a_thread_beside_few_vectors_too() -> None:
+    vectors, queries = Vectors(10), VectorQueries()
+    notes = vectors.embedded()
+    assert await take([queries.ask(notes, "5".rjust(QUICK_TEXT + 1), 3, 0.5)]) == [5]
+    assert threading.get_ident() not in vectors.threads
+
+
+async def test_on_the_event_loop_too_no_pass_has_vectors_of_two_models() -> None:
+    one, other, queries = Vectors(10), Vectors(10), VectorQueries()
+    first, second = one.embedded(), other.embedded()
+    asked = [queries.ask(notes, "5", 3, 0.5) for notes in (first, second, first, second, first)]
+    assert await take_together(asked) == [5] * 5
+    assert (one.passes, other.passes) == ([3], [2])
+
+
+async def test_who_gives_up_before_the_event_loop_has_searched_leaves_nothing_behind() -> None:
+    vectors, queries = Vectors(10), VectorQueries()
+    notes = vectors.embedded()
+    left = queries.ask(notes, "1", 3, 0.5)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await left.hits()
+    assert scope.cancelled_caught
+    queries.ask(notes, "3", 3, 0.5)  # and so does one whose hits nobody wants after all
+    assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]
+    assert vectors.passes == [1], "nobody looks for what was given up"
+
+
+async def test_who_gives_up_beside_others_does_not_take_their_answers_along() -> None:
+    vectors, queries = Vectors(10), VectorQueries()
+    notes = vectors.embedded()
+    asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 4)]
+    found: list[int] = []
+
+    async def take_one(each: Asked, scope: trio.CancelScope) -> None:
+        with scope:
+            found.append((await each.hits())[0].serial)
+
+    scopes = [trio.CancelScope() for _ in asked]
+    scopes[0].cancel()
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            for each, scope in zip(asked, scopes, strict=True):
+                nursery.start_soon(take_one, each, scope)
+    assert sorted(found) == [2, 3]
+
+
+async def test_a_failure_on_the_event_loop_is_told_to_everybody_of_its_pass() -> None:
+    vectors, queries = Vectors(10), VectorQueries()
+    notes = vectors.embedded()
+    vectors.failure = IndexFailed("the disk is on fire")
+    asked = [queries.ask(notes, "1", 3, 0.5) for _ in range(3)]
+    told: list[str] = []
+
+    async def take_one(each: Asked) -> None:
+        with pytest.raises(IndexFailed) as failed:
+            await each.hits()
+        told.append(str(failed.value))
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            for each in asked:
+                nursery.start_soon(take_one, each)
+    assert told == ["the disk is on fire"] * 3
+    assert vectors.passes == [3]
+    vectors.failure = None
+    assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]

@@ -7,11 +7,15 @@ import math
 import attrs
 import pytest
 
+from lithos.core.learning.lead import Covered
 from lithos.core.learning.match import (
     CALIBRATIONS,
+    MEANING_CALIBRATIONS,
     Calibration,
     Features,
     LexicalLeg,
+    MeaningFeatures,
+    meaning_features,
     probability,
     semantic_margins,
     strength,
@@ -36,9 +40,35 @@ def test_features_beyond_measure_give_a_probability(size: float) -> None:
 
 @pytest.mark.parametrize("tier", sorted(CALIBRATIONS))
 def test_each_table_weighs_features_there_are_and_knows_its_threshold(tier: str) -> None:
-    rule = CALIBRATIONS[tier]
-    assert rule.weights.keys() == attrs.fields_dict(Features).keys()
-    assert 0.3 < rule.threshold < 1
+    for rule, of_candidate in (
+        (CALIBRATIONS[tier], Features),
+        (MEANING_CALIBRATIONS[tier], MeaningFeatures),
+    ):
+        assert rule.weights.keys() == attrs.fields_dict(of_candidate).keys()
+        assert 0.3 < rule.threshold < 1
+
+
+def test_a_semantic_row_is_known_by_its_margins_and_by_how_it_has_the_words() -> None:
+    """search §6: the following row, the tenth, the thirtieth; the passage beside those of the other two."""
+    found = [(serial, 0.9 - serial / 50) for serial in range(40)]
+    covered = {0: Covered(0.5, 0.4, 0.6, 0.7, 0.8), 1: Covered(passage=0.25), 2: Covered(passage=0.75)}
+    features = meaning_features(found, 3, covered, 0.0)
+    assert [*features] == [0, 1, 2]
+    assert attrs.asdict(features[0]) == pytest.approx(
+        {
+            "cosine": 0.9, "nearest": 0.9, "ahead": 0.02, "margin": 0.02, "depth": 9 / 50, "share": 0.7,
+            "words": 0.8, "lead": 0.4, "passage": 0.6, "passage_ahead": -0.15, "crowd": 0.9 - 29 / 50,
+            "length": math.log(3),
+        }
+    )  # fmt: skip
+    assert features[2].passage_ahead == pytest.approx(0.15)
+
+
+def test_of_few_semantic_rows_the_last_is_followed_by_the_threshold() -> None:
+    features = meaning_features([(7, 0.8), (5, 0.5)], 0, {5: Covered()}, 0.3)
+    assert [*features] == [5], "nothing is known of the words of the other"
+    assert (features[5].margin, features[5].depth, features[5].length) == pytest.approx((0.2, 0.2, 0.0))
+    assert meaning_features([], 1, {}, 0.3) == {}
 
 
 @pytest.mark.parametrize(
