@@ -13,7 +13,7 @@ import trio
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.writing.preparation import Prepared
+from lithos.actors.writing.preparation import Passed, Prepared
 from lithos.actors.writing.recording import NotKept, Recorder, is_undone
 from lithos.catalogue.note_records import NoteRecords
 from lithos.stores.history.store import HistoryFailed, NewVersion
@@ -112,8 +112,18 @@ class Applying:
                     self._moves.write(change.intent)
             except OSError as failure:
                 failures[number] = failure
-        done = iter(self.files.apply([each.operation for n, each in enumerate(changes) if n not in failures]))
-        results = [failures[number] if number in failures else next(done) for number in range(len(changes))]
+        operations = [
+            each.operation
+            for number, each in enumerate(changes)
+            if number not in failures and not isinstance(each.operation, Passed)
+        ]
+        done = list(self.files.apply(operations))
+        results: list[FileState | Exception | None] = []
+        for number, change in reversed([*enumerate(changes)]):
+            if not isinstance(change.operation, Passed):  # one that is comes directly before its last change
+                result = failures[number] if number in failures else done.pop()
+            results.append(result)
+        results.reverse()
         for change, result in zip(changes, results, strict=True):
             if change.intent is not None and is_undone(result):
                 with suppress(OSError):  # what is left of it is found undone at the next start

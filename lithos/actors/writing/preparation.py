@@ -79,10 +79,29 @@ _NOT_WRITTEN_YET = FileState(0, 0)
 
 
 @frozen
-class Prepared:
-    """A validated change, ready to be written; `document` is None for a deletion."""
+class Passed:
+    """A state that a note passes on its way to that of a later change of the round: a version, but no file.
 
-    operation: Put | Remove | Move
+    `entry` is the note as it is then.
+    """
+
+    entry: Entry
+    data: bytes
+
+    @property
+    def path(self) -> str:
+        """The path of its file."""
+        return self.entry.path
+
+
+@frozen
+class Prepared:
+    """A validated change, ready to be written; `document` is None for a deletion.
+
+    One with a state that is `Passed` has the entry and the document of the change that it comes before.
+    """
+
+    operation: Put | Remove | Move | Passed
     entry: Entry
     document: Document | None
     outcome: WriteOutcome
@@ -91,6 +110,8 @@ class Prepared:
     says_version: bool = True
     #: What is journalled before a move.
     intent: MoveIntent | None = None
+    #: Of an edit that goes into the file together with earlier ones: the note as that before it leaves it.
+    former: Entry | None = None
     #: What made the version, where the operation does not say it (`core.history.versions.RESTORED`).
     op: str | None = None
 

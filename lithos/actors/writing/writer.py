@@ -101,6 +101,8 @@ class _Job:
     #: Its body with the edit, where that is the request, or why there is none.
     edited: Edited | LithosError | None = None
     prepared: Prepared | None = None
+    #: Of an edit: those of the same note that came next, which may go into the file with it.
+    followers: list[_Job] = attrs.field(factory=list)
 
 
 class Writer:
@@ -186,16 +188,18 @@ class Writer:
 
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
         """Apply the jobs that do not conflict with each other; returns those left for the next round."""
+        for job in waiting:
+            job.prepared, job.source, job.followers = None, None, []  # of an earlier round
         chosen, left = _choose(waiting)
         await self._read_sources(chosen)
         await self._follow([job for job in chosen if isinstance(job.source, FILE_GONE)])
         again: list[_Job] = []
+        ready: list[_Job] = []
         await self._rebase(chosen)
         for job in chosen:
-            job.prepared = None  # of an earlier round
             if self._is_outdated(job):
                 job.attempts += 1
-                again.append(job)
+                again += [job, *job.followers]
                 continue
             try:
                 job.prepared = self._prepare(job)
@@ -203,8 +207,12 @@ class Writer:
                     job.prepared = await self._moving.plan(job.request, job.prepared)
             except LithosError as refusal:
                 job.reply = refusal
+                again += job.followers
+            else:
+                together, later = self._join(job)
+                ready += together
+                again += later
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
-        ready = [job for job in chosen if job.prepared is not None]
         results = await self._applying.apply(
             [job.prepared for job in ready if job.prepared is not None], self._versions(ready)
         )
@@ -216,6 +224,18 @@ class Writer:
             else:
                 job.reply = await self._settle(job, result)
         return again + left
+
+    def _join(self, first: _Job) -> tuple[list[_Job], list[_Job]]:
+        """The edits of a note that go into its file together, in order, and those that come after them."""
+        edits = [first, *first.followers]
+        assert first.prepared is not None
+        if len(edits) > 1:
+            requests = [each.request for each in first.followers if isinstance(each.request, EditNote)]
+            together = self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
+            for job, prepared in zip(edits, together, strict=False):
+                job.prepared = prepared
+            return edits[: len(together)], edits[len(together) :]
+        return edits, []
 
     def _is_outdated(self, job: _Job) -> bool:
         """Whether a reader saw a later state of the file than the one read: that one must not count again.
@@ -284,8 +304,11 @@ class Writer:
         if isinstance(request, RelinkNote):
             job.rewritten = rewrite(request, path, source, self._files.is_file)
         if isinstance(request, EditNote):
-            keeps_heading = self._catalogue.style.titles_from_files
-            job.edited = edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
+            job.edited = self._edit(request, source)
+
+    def _edit(self, request: EditNote, source: ReadFile) -> Edited | LithosError | None:
+        keeps_heading = self._catalogue.style.titles_from_files
+        return edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
 
     async def _rebase(self, jobs: Sequence[_Job]) -> None:
         """Merge the requests that have a base with their files as they are, in one thread job."""
@@ -352,7 +375,9 @@ class Writer:
             vacated = None if self._catalogue.at_path(entry.path) else entry.path
         else:
             entry = attrs.evolve(entry, state=state)
-            await take_turns(self._catalogue.put_in_steps(entry))
+            known = self._catalogue.get(entry.note.id)
+            if known is None or known.standing != entry.standing:  # else it came with the edit before
+                await take_turns(self._catalogue.put_in_steps(entry))
             if prepared.says_version:
                 self._catalogue.records.settle_version(entry.note.id, entry.standing)
             former = prepared.operation.path
@@ -371,11 +396,21 @@ class Writer:
 
 def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
     taken: set[tuple[str, str]] = set()
+    editing: dict[str, _Job] = {}  # by note, where nothing but edits came so far
     chosen: list[_Job] = []
     left: list[_Job] = []
     for job in waiting:
-        keys = keys_of(job.request)
-        (left if keys & taken else chosen).append(job)
+        keys, note_id = keys_of(job.request), job.request.id or ""
+        is_edit = isinstance(job.request, EditNote)
+        if not keys & taken:
+            chosen.append(job)
+            if is_edit:
+                editing[note_id] = job
+        elif is_edit and note_id in editing:
+            editing[note_id].followers.append(job)
+        else:
+            left.append(job)
+            editing.pop(note_id, None)
         taken |= keys  # also of those left: requests for one note stay in order (FIFO)
     return chosen, left
 

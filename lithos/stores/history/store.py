@@ -198,7 +198,7 @@ class HistoryStore(HistoryReading):
             " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 note, place, new.version, to_number(new.at), new.agent, CODES[new.op], new.path, new.title,
-                content, "\n".join(new.changed), int(is_pending), int(new.is_undo),
+                content, "\n".join(new.changed), is_pending * (2 if new.is_passed else 1), int(new.is_undo),
             ),
         )  # fmt: skip
         return int(place)
