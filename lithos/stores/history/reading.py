@@ -133,7 +133,7 @@ class HistoryReading(LearningDatabase):
         found = self._ask(
             f"SELECT v.place,v.pending,c.mark,"  # noqa: S608 - our own words
             " (SELECT hex(d.mark) FROM versions w JOIN contents d ON d.number=w.content"
-            "  WHERE w.note=v.note AND w.place<v.place ORDER BY w.place DESC LIMIT 1),"
+            "  WHERE w.note=v.note AND w.place<v.place AND w.pending<2 ORDER BY w.place DESC LIMIT 1),"
             " NOT EXISTS(SELECT 1 FROM versions w WHERE w.note=v.note AND w.place>v.place),"
             f"{COLUMNS} FROM {JOINED} WHERE v.pending ORDER BY v.place"
         )

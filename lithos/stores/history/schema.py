@@ -200,7 +200,8 @@ class NewVersion:
 class PendingVersion:
     """A row of which it is not known whether its bytes reached the file.
 
-    `former` is the hash of the version before, as the manifest has it of files, None for the first.
+    `former` is the hash of the version that its change began with, as the manifest has it of files, None for
+    the first.
     """
 
     place: int
