@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import attrs
@@ -211,7 +211,7 @@ async def _collect(
     batch = [first]
     can_wait = linger > 0 and not is_urgent(first.message)
     try:
-        with trio.move_on_after(linger), suppress(trio.EndOfChannel):
+        with trio.move_on_after(linger) if can_wait else nullcontext(), suppress(trio.EndOfChannel):
             while len(batch) < size:
                 try:
                     # First without waiting: `receive` under an expired deadline would leave messages unread.
