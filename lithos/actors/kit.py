@@ -66,9 +66,10 @@ class Envelope(Generic[M, R]):
     async def reply(self) -> R:
         """Wait for the reply; raises the refusal, `ActorDown` or `ShuttingDown`.
 
-        Only one caller may, once; that caller sets the deadline.
+        Only one caller may, once; that caller sets the deadline. A reply that is there is no turn of the loop.
         """
-        await self.done.wait()
+        if self.result is None:
+            await self.done.wait()
         assert self.result is not None
         return self.result.unwrap()
 

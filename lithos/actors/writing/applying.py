@@ -87,7 +87,7 @@ class Applying:
                 # Not by a task of its own, which would begin a turn of the event loop later and end one late.
                 committed = await self._save_intents()
                 results = await self.blocking.run(lambda: self._carry_out(prepared))
-                await self._wait_saved(committed)
+            await self._wait_saved(committed)
         for each, result in zip(prepared, results, strict=True):
             if result is None:
                 self._records.fulfil(each.entry.note.id)  # removed
