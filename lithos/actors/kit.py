@@ -66,7 +66,7 @@ class Envelope(Generic[M, R]):
     async def reply(self) -> R:
         """Wait for the reply; raises the refusal, `ActorDown` or `ShuttingDown`.
 
-        Only one caller may, once; that caller sets the deadline. A reply that is there is no turn of the loop.
+        Only one caller may, once; that caller sets the deadline. One that is there takes no turn of the loop.
         """
         if self.result is None:
             await self.done.wait()
