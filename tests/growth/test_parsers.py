@@ -91,6 +91,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "looks two keys up": ("graph.check_keys",),
     "findings.find_issues": ("findings.plan_amendments",),
     "document.rewrite_document": (
+        "document.Reading.rewritten", "document.Reading.edited", "document.Reading.heading_for",
         "yaml_edit.apply_changes", "yaml_edit.apply_edits",
     ),
     "asks for a type": ("yaml_nodes.is_scalar",),

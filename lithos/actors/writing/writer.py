@@ -187,19 +187,17 @@ class Writer:
         return taken
 
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
-        """Apply the jobs that do not conflict with each other; returns those left for the next round."""
+        """Apply the jobs that do not conflict with each other; returns those that have no reply yet."""
         for job in waiting:
             job.prepared, job.source, job.followers = None, None, []  # of an earlier round
-        chosen, left = _choose(waiting)
+        chosen = _choose(waiting)
         await self._read_sources(chosen)
         await self._follow([job for job in chosen if isinstance(job.source, FILE_GONE)])
-        again: list[_Job] = []
         ready: list[_Job] = []
         await self._rebase(chosen)
         for job in chosen:
             if self._is_outdated(job):
                 job.attempts += 1
-                again += [job, *job.followers]
                 continue
             try:
                 job.prepared = self._prepare(job)
@@ -207,11 +205,8 @@ class Writer:
                     job.prepared = await self._moving.plan(job.request, job.prepared)
             except LithosError as refusal:
                 job.reply = refusal
-                again += job.followers
             else:
-                together, later = self._join(job)
-                ready += together
-                again += later
+                ready += await self._join(job)
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         results = await self._applying.apply(
             [job.prepared for job in ready if job.prepared is not None], self._versions(ready)
@@ -220,22 +215,21 @@ class Writer:
         for job, result in zip(ready, results, strict=True):
             if isinstance(result, FileChanged) and job.attempts < RETRIES:
                 job.attempts += 1
-                again.append(job)
             else:
                 job.reply = await self._settle(job, result)
-        return again + left
+        return [job for job in waiting if job.reply is None]  # in their order, also those left by a refusal
 
-    def _join(self, first: _Job) -> tuple[list[_Job], list[_Job]]:
-        """The edits of a note that go into its file together, in order, and those that come after them."""
-        edits = [first, *first.followers]
+    async def _join(self, first: _Job) -> list[_Job]:
+        """A prepared job and, of an edit, those of its followers that go into the file with it, in order."""
+        if not first.followers:
+            return [first]
         assert first.prepared is not None
-        if len(edits) > 1:
-            requests = [each.request for each in first.followers if isinstance(each.request, EditNote)]
-            together = self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
-            for job, prepared in zip(edits, together, strict=False):
-                job.prepared = prepared
-            return edits[: len(together)], edits[len(together) :]
-        return edits, []
+        requests = [each.request for each in first.followers if isinstance(each.request, EditNote)]
+        together = await self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
+        joined = [first, *first.followers][: len(together)]
+        for job, prepared in zip(joined, together, strict=True):
+            job.prepared = prepared
+        return joined
 
     def _is_outdated(self, job: _Job) -> bool:
         """Whether a reader saw a later state of the file than the one read: that one must not count again.
@@ -375,8 +369,7 @@ class Writer:
             vacated = None if self._catalogue.at_path(entry.path) else entry.path
         else:
             entry = attrs.evolve(entry, state=state)
-            known = self._catalogue.get(entry.note.id)
-            if known is None or known.standing != entry.standing:  # else it came with the edit before
+            if prepared.former is None:  # else it came with the edit before
                 await take_turns(self._catalogue.put_in_steps(entry))
             if prepared.says_version:
                 self._catalogue.records.settle_version(entry.note.id, entry.standing)
@@ -394,11 +387,11 @@ class Writer:
         return await self._publisher.post(Publication(change, receipts))
 
 
-def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
+def _choose(waiting: Sequence[_Job]) -> list[_Job]:
+    """The jobs of one round, with the edits that may follow each: no two of them conflict."""
     taken: set[tuple[str, str]] = set()
     editing: dict[str, _Job] = {}  # by note, where nothing but edits came so far
     chosen: list[_Job] = []
-    left: list[_Job] = []
     for job in waiting:
         keys, note_id = keys_of(job.request), job.request.id or ""
         is_edit = isinstance(job.request, EditNote)
@@ -409,10 +402,9 @@ def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
         elif is_edit and note_id in editing:
             editing[note_id].followers.append(job)
         else:
-            left.append(job)
             editing.pop(note_id, None)
         taken |= keys  # also of those left: requests for one note stay in order (FIFO)
-    return chosen, left
+    return chosen
 
 
 def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:

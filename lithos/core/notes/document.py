@@ -248,9 +248,9 @@ def edit_document(
 ) -> tuple[bytes, Document, bool]:
     """`data` with another body, character by character; what it reads as, and whether it names its id.
 
-    `decide` makes the values of the new note of what `parse_signed` gives. Raises `UnreadableNote` when
-    `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that begins
-    with another title.
+    `decide` makes the values of the new note of the old one and `Reading.is_signed`. Raises `UnreadableNote`
+    when `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that
+    begins with another title.
     """
     old = _read(data, path, modified_at, stand_in, style)
     wanted = normalise_note(decide(old.document, old.is_signed))
