@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,6 +94,19 @@ def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None
     while not holds():
         assert time.monotonic() < end, told()
         time.sleep(0.02)
+
+
+def wait_until_well(server: Lithos) -> None:
+    """Until `/health` says that nothing is degraded: a server answers before all its indexes are built."""
+
+    def status() -> object:
+        try:
+            with urllib.request.urlopen(f"{server.url}/health", timeout=START_BOUND) as answer:
+                return json.load(answer)["status"]
+        except urllib.error.HTTPError as failure:
+            return json.load(failure)["status"]
+
+    until(lambda: status() == "ok", status)
 
 
 def start_lithos(

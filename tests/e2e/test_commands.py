@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lithos.cli import main
-from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos
+from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos, wait_until_well
 from tests.e2e.vault import NOTES, make_vault, snapshot
 
 HEAVY = ("apsw", "mcp", "model2vec", "numpy", "pydantic", "quart", "tantivy", "trio", "usearch", "yaml")
@@ -30,7 +30,8 @@ def data(request: pytest.FixtureRequest, vault: Path) -> Iterator[Path]:
     if request.param == "alone":
         yield vault
     else:
-        with running_lithos(vault):
+        with running_lithos(vault) as server:
+            wait_until_well(server)
             yield vault
 
 
