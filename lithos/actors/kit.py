@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import attrs
@@ -66,9 +66,10 @@ class Envelope(Generic[M, R]):
     async def reply(self) -> R:
         """Wait for the reply; raises the refusal, `ActorDown` or `ShuttingDown`.
 
-        Only one caller may, once; that caller sets the deadline.
+        Only one caller may, once; that caller sets the deadline. One that is there takes no turn of the loop.
         """
-        await self.done.wait()
+        if self.result is None:
+            await self.done.wait()
         assert self.result is not None
         return self.result.unwrap()
 
@@ -211,7 +212,7 @@ async def _collect(
     batch = [first]
     can_wait = linger > 0 and not is_urgent(first.message)
     try:
-        with trio.move_on_after(linger), suppress(trio.EndOfChannel):
+        with trio.move_on_after(linger) if can_wait else nullcontext(), suppress(trio.EndOfChannel):
             while len(batch) < size:
                 try:
                     # First without waiting: `receive` under an expired deadline would leave messages unread.

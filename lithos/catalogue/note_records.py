@@ -108,8 +108,9 @@ class NoteRecords:
         self._urgent: set[str] = set()
         #: Notes that are being written; set once what is written stays or was taken back.
         self._undecided: dict[str, trio.Event] = {}
-        #: Awaits a commit of everything unsaved; None where nothing is ever committed, as in a survey.
-        self.commit: Callable[[], Awaitable[object]] | None = None
+        #: Has everything unsaved committed; what it returns waits for that. Where nothing ever is, as in a
+        #: survey, there is nothing to wait for.
+        self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     def take_over(self, newer: NoteRecords) -> None:
         """Have everything that another cache knows, in place of what this one does."""
@@ -298,12 +299,16 @@ class NoteRecords:
         """
         is_due = bool(self._urgent) if note_id is None else note_id in self._urgent
         if is_due and self.commit is not None:
-            await self.commit()
+            await (await self.commit())()
 
-    async def save_intents(self) -> None:
-        """Wait until the intents recorded so far are durable; as `save`, it gives up on a broken database."""
+    async def save_intents(self) -> Callable[[], Awaitable[object]]:
+        """Have the intents recorded so far committed; what it returns waits for that.
+
+        As `save`, it gives up on a broken database.
+        """
         if self._urgent_intents and self.commit is not None:
-            await self.commit()
+            return await self.commit()
+        return trio.lowlevel.checkpoint_if_cancelled
 
     def take_unsaved(self) -> NoteRows:
         """Take the dirty rows for a commit; then call `saved`, or `put_back` when the commit failed."""

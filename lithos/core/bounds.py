@@ -144,6 +144,7 @@ actors.writing.keeper.Keeper: _waiting | `.CAPACITY` | paths; the files are on t
 actors.writing.outside_changes.Taken: again changes displaced present versions | a call
 actors.writing.publisher.Publisher: _unjournalled _unrecorded _withheld | a note
 actors.writing.recording.Recorder: _confirmed _refused | changes within `.TIDY_AFTER` | a number each
+actors.writing.writer._Job: followers | `.BATCH` | the batch's own requests
 app.allocator: _glibc | fixed
 app.evaluation.asking._Asking: _known | `core.evaluation.questions.MOST_QUESTIONS` times twice
     `core.evaluation.questions.MOST_NAMES` | the file, `core.evaluation.questions.LARGEST_FILE`

@@ -67,7 +67,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "links.LinkTable.resolve": (
         "links.LinkTable.candidates", "links.LinkTable.resolve_if_moved",
     ),
-    "document.parse_document": ("document.parse_signed",),
+    "document.parse_document": ("document.open_document",),
     "one search from the end": ("paths.folder_of", "outline.stop_before"),
     "looks at the end": ("paths.names_file",),
     "looks two paths up": ("link_edit.Relinking.path_after",),
@@ -91,6 +91,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "looks two keys up": ("graph.check_keys",),
     "findings.find_issues": ("findings.plan_amendments",),
     "document.rewrite_document": (
+        "document.Reading.rewritten", "document.Reading.edited", "document.Reading.heading_for",
         "yaml_edit.apply_changes", "yaml_edit.apply_edits",
     ),
     "asks for a type": ("yaml_nodes.is_scalar",),

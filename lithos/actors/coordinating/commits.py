@@ -11,7 +11,7 @@ from datetime import datetime
 
 from attrs import evolve, field, frozen
 
-from lithos.actors.coordinating.messages import Journalled, MoveCursor, Step
+from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled, MoveCursor, Step
 from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.core.errors import LithosError
 from lithos.core.events import Event, EventDraft
@@ -48,6 +48,11 @@ class Batch:
     def is_due(self) -> bool:
         """Whether something has come by the clock."""
         return self.due is not None and self.due <= self.now
+
+    @property
+    def may_move_due(self) -> bool:
+        """Whether `due` may change: not by events of notes and what is remembered of them."""
+        return self.is_due or not all(isinstance(step.message, AppendEvents | Flush) for step in self.steps)
 
     @property
     def is_empty(self) -> bool:
@@ -105,7 +110,9 @@ class Commits:
             if since_prune > PRUNE_EVERY:
                 self._store.prune_events(self._journal_size, PRUNE_AT_ONCE)
                 since_prune = 0
-            due = self._board.readiness.next_due(batch.now)
+            due = batch.due
+            if batch.may_move_due or not self._board.readiness.is_through:
+                due = self._board.readiness.next_due(batch.now)
         return evolve(committed, since_prune=since_prune, due=due)
 
     def _carry_out(self, step: Step, batch: Batch, committed: Committed) -> None:

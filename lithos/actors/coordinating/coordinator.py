@@ -8,7 +8,7 @@ lose their last second, so they are buffered in memory and ride along with the n
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from time import perf_counter
@@ -178,8 +178,16 @@ class Coordinator:
         if self._due is not None and self._due <= now:
             self.mailbox.nudge(Flush())
 
-    async def _commit_records(self) -> None:
-        await self.mailbox.ask(Flush(), within=RECORDS_DEADLINE)
+    async def _commit_records(self) -> Callable[[], Awaitable[object]]:
+        deadline = trio.current_time() + RECORDS_DEADLINE
+        with trio.fail_at(deadline):
+            envelope = await self.mailbox.post(Flush())
+
+        async def committed() -> None:
+            with trio.fail_at(deadline):
+                await envelope.reply()
+
+        return committed
 
     async def _flush(self, messages: Sequence[CoordinatorMessage]) -> list[object]:
         new_agents: dict[str, Agent] = {}

@@ -119,9 +119,16 @@ class Readiness:
         """When the next sweep is due; None when nothing will come by the clock."""
         if now < self._began and self._rows.ready.ends_after(self._times.latest(now)):
             return now
-        if self._checked is not None and self._rows.ready.unready_after(self._checked, 1):
-            return now
+        if self._checked is not None:
+            if self._rows.ready.unready_after(self._checked, 1):
+                return now
+            self._checked = None
         return self._rows.ready.next_due()
+
+    @property
+    def is_through(self) -> bool:
+        """Whether no task is to be looked at after a start: then `next_due` changes with tasks only."""
+        return self._checked is None
 
     def _check_waiting(self, now: datetime) -> list[EventDraft]:
         """After a start: tasks that became ready while no server ran, or through an older version."""

@@ -6,14 +6,14 @@ durable before anything is shown or acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import trio
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.writing.preparation import Prepared
+from lithos.actors.writing.preparation import Passed, Prepared
 from lithos.actors.writing.recording import NotKept, Recorder, is_undone
 from lithos.catalogue.note_records import NoteRecords
 from lithos.stores.history.store import HistoryFailed, NewVersion
@@ -23,6 +23,10 @@ from lithos.stores.notes.values import FileState, Put
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.writer")
+
+#: Waits for a commit that has begun.
+Committed = Callable[[], Awaitable[object]]
+_UNSAVED = (trio.TooSlowError, ActorDown, ShuttingDown)
 
 
 class Applying:
@@ -78,10 +82,12 @@ class Applying:
 
         with self._records.deciding(intents):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._save_intents)
                 if versions:
                     nursery.start_soon(record)
+                # Not by a task of its own, which would begin a turn of the event loop later and end one late.
+                committed = await self._save_intents()
                 results = await self.blocking.run(lambda: self._carry_out(prepared))
+            await self._wait_saved(committed)
         for each, result in zip(prepared, results, strict=True):
             if result is None:
                 self._records.fulfil(each.entry.note.id)  # removed
@@ -96,11 +102,18 @@ class Applying:
             await self.recorder.settle(kept, results)
         return results
 
-    async def _save_intents(self) -> None:
-        """Commit the intents. The files are written in any case: a broken database is told by the journal."""
+    async def _save_intents(self) -> Committed:
+        """Begin to commit the intents. Files are written in any case: the journal tells a broken database."""
         try:
-            await self._records.save_intents()
-        except (trio.TooSlowError, ActorDown, ShuttingDown) as failure:
+            return await self._records.save_intents()
+        except _UNSAVED as failure:
+            log.error("write intents not recorded", reason=repr(failure))
+            return trio.lowlevel.checkpoint_if_cancelled
+
+    async def _wait_saved(self, committed: Committed) -> None:
+        try:
+            await committed()
+        except _UNSAVED as failure:
             log.error("write intents not recorded", reason=repr(failure))
 
     def _carry_out(self, changes: Sequence[Prepared]) -> list[FileState | Exception | None]:
@@ -112,8 +125,18 @@ class Applying:
                     self._moves.write(change.intent)
             except OSError as failure:
                 failures[number] = failure
-        done = iter(self.files.apply([each.operation for n, each in enumerate(changes) if n not in failures]))
-        results = [failures[number] if number in failures else next(done) for number in range(len(changes))]
+        operations = [
+            each.operation
+            for number, each in enumerate(changes)
+            if number not in failures and not isinstance(each.operation, Passed)
+        ]
+        done = list(self.files.apply(operations))
+        results: list[FileState | Exception | None] = []
+        for number, change in reversed([*enumerate(changes)]):
+            if not isinstance(change.operation, Passed):  # one that is comes directly before its last change
+                result = failures[number] if number in failures else done.pop()
+            results.append(result)
+        results.reverse()
         for change, result in zip(changes, results, strict=True):
             if change.intent is not None and is_undone(result):
                 with suppress(OSError):  # what is left of it is found undone at the next start

@@ -91,11 +91,17 @@ async def settle_pending(
         entries = {each.row.note_id: catalogue.get(each.row.note_id) for each in pending}
         deletions = {each.row.path for each in pending if each.row.op == DELETED}
         there = await recorder.blocking.run(lambda: {path for path in deletions if files.is_file(path)})
-        dropped = [
-            each.place
-            for each in pending
-            if not _has_happened(each, entries[each.row.note_id], announced, is_there=each.row.path in there)
-        ]
+        dropped = list[int]()
+        happened: dict[str, bool] = {}  # the change that came next to a note
+        for each in reversed(pending):
+            note_id = each.row.note_id
+            happened[note_id] = (
+                happened.get(note_id, True)
+                if each.is_passed
+                else _has_happened(each, entries[note_id], announced, is_there=each.row.path in there)
+            )
+            if not happened[note_id]:
+                dropped.append(each.place)
         confirmed = [each.place for each in pending if each.place not in dropped]
         await recorder.settle_now(confirmed, dropped)
     except HistoryFailed as failure:

@@ -40,11 +40,10 @@ from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import (
+    open_document,
     parse_document,
-    parse_signed,
     place_heading,
     render_document,
-    rewrite_document,
 )
 from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.ignored import Ignored
@@ -79,10 +78,29 @@ _NOT_WRITTEN_YET = FileState(0, 0)
 
 
 @frozen
-class Prepared:
-    """A validated change, ready to be written; `document` is None for a deletion."""
+class Passed:
+    """A state that a note passes on its way to that of a later change of the round: a version, but no file.
 
-    operation: Put | Remove | Move
+    `entry` is the note as it is then.
+    """
+
+    entry: Entry
+    data: bytes
+
+    @property
+    def path(self) -> str:
+        """The path of its file."""
+        return self.entry.path
+
+
+@frozen
+class Prepared:
+    """A validated change, ready to be written; `document` is None for a deletion.
+
+    One with a state that is `Passed` has the entry and the document of the change that it comes before.
+    """
+
+    operation: Put | Remove | Move | Passed
     entry: Entry
     document: Document | None
     outcome: WriteOutcome
@@ -91,6 +109,8 @@ class Prepared:
     says_version: bool = True
     #: What is journalled before a move.
     intent: MoveIntent | None = None
+    #: Of an edit that goes into the file together with earlier ones: the note as that before it leaves it.
+    former: Entry | None = None
     #: What made the version, where the operation does not say it (`core.history.versions.RESTORED`).
     op: str | None = None
 
@@ -158,14 +178,15 @@ class Preparation:
     ) -> tuple[Decision, bytes]:
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
-            old, is_signed = parse_signed(source.data, entry.path, modified, entry.stand_in, self._style)
+            reading = open_document(source.data, entry.path, modified, entry.stand_in, self._style)
         except UnreadableNote as problem:
             raise cannot_update(entry.path, problem) from problem
+        old, is_signed = reading.document, reading.is_signed
         refuse_broken(old, entry.path)
         if old.note.id != entry.note.id:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
-        version = self.catalogue.see_version(entry.note.id, digest_of(source.data), old.note.version)
+        version = self.catalogue.see_version(entry.note.id, source.digest, old.note.version)
         note = self.catalogue.to_update(attrs.evolve(old.note, version=version), modified, self.clock())
         old = attrs.evolve(old, note=note)
         expected, merged_with = request.expected_version, None
@@ -178,16 +199,7 @@ class Preparation:
             document, heading = place_heading(decision.document, self._style)
             decision = attrs.evolve(decision, document=document)
         try:
-            data = rewrite_document(
-                source.data,
-                entry.path,
-                modified,
-                decision.document,
-                replace_body=replace,
-                stand_in=entry.stand_in,
-                style=self._style,
-                heading=heading,
-            )
+            data = reading.rewritten(decision.document, replace_body=replace, heading=heading)
         except UnreadableNote as problem:
             _render(
                 decision.document, entry.path, self._style, heading=heading

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.writing.preparation import Prepared
+from lithos.actors.writing.preparation import Passed, Prepared
 from lithos.catalogue.catalogue import Entry
 from lithos.core.events import NOTE_CREATED, TAKING_BACK, origin_source
 from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, PATH, RENAMED, UPDATED, changed_properties
@@ -182,12 +182,18 @@ def version_of(
     was assigned to bytes which the catalogue has not.
     """
     event, note, operation = prepared.event, prepared.entry.note, prepared.operation
+    former = prepared.former or former
     before = None
     if former is not None and isinstance(source, ReadFile):
         before = _state_before(former, source, seen, event.timestamp)
     version, data = note.version, source.data if isinstance(source, ReadFile) else None
     changed = changed_properties(former.note, note) if former is not None else ()
-    if isinstance(operation, Put):
+    entry, is_passed = prepared.entry, isinstance(operation, Passed)
+    if isinstance(operation, Passed):
+        entry = operation.entry
+        version = entry.note.version
+        changed = changed_properties(former.note, entry.note) if former is not None else ()
+    if isinstance(operation, Put | Passed):
         data = operation.data
         op = CREATED if event.type == NOTE_CREATED else UPDATED
     elif isinstance(operation, Move):
@@ -195,7 +201,7 @@ def version_of(
     else:
         op, version = DELETED, (note.version if before is None else before.version) + 1
     return _new(
-        prepared.entry,
+        entry,
         version,
         event.timestamp,
         event.agent,
@@ -204,6 +210,7 @@ def version_of(
         changed=changed,
         is_undo=origin_source(event.origin) == TAKING_BACK,
         before=before,
+        is_passed=is_passed,
     )
 
 

@@ -101,6 +101,8 @@ class _Job:
     #: Its body with the edit, where that is the request, or why there is none.
     edited: Edited | LithosError | None = None
     prepared: Prepared | None = None
+    #: Of an edit: those of the same note that came next, which may go into the file with it.
+    followers: list[_Job] = attrs.field(factory=list)
 
 
 class Writer:
@@ -185,17 +187,17 @@ class Writer:
         return taken
 
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
-        """Apply the jobs that do not conflict with each other; returns those left for the next round."""
-        chosen, left = _choose(waiting)
+        """Apply the jobs that do not conflict with each other; returns those that have no reply yet."""
+        for job in waiting:
+            job.prepared, job.source, job.followers = None, None, []  # of an earlier round
+        chosen = _choose(waiting)
         await self._read_sources(chosen)
         await self._follow([job for job in chosen if isinstance(job.source, FILE_GONE)])
-        again: list[_Job] = []
+        ready: list[_Job] = []
         await self._rebase(chosen)
         for job in chosen:
-            job.prepared = None  # of an earlier round
             if self._is_outdated(job):
                 job.attempts += 1
-                again.append(job)
                 continue
             try:
                 job.prepared = self._prepare(job)
@@ -203,8 +205,9 @@ class Writer:
                     job.prepared = await self._moving.plan(job.request, job.prepared)
             except LithosError as refusal:
                 job.reply = refusal
+            else:
+                ready += await self._join(job)
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
-        ready = [job for job in chosen if job.prepared is not None]
         results = await self._applying.apply(
             [job.prepared for job in ready if job.prepared is not None], self._versions(ready)
         )
@@ -212,10 +215,21 @@ class Writer:
         for job, result in zip(ready, results, strict=True):
             if isinstance(result, FileChanged) and job.attempts < RETRIES:
                 job.attempts += 1
-                again.append(job)
             else:
                 job.reply = await self._settle(job, result)
-        return again + left
+        return [job for job in waiting if job.reply is None]  # in their order, also those left by a refusal
+
+    async def _join(self, first: _Job) -> list[_Job]:
+        """A prepared job and, of an edit, those of its followers that go into the file with it, in order."""
+        if not first.followers:
+            return [first]
+        assert first.prepared is not None
+        requests = [each.request for each in first.followers if isinstance(each.request, EditNote)]
+        together = await self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
+        joined = [first, *first.followers][: len(together)]
+        for job, prepared in zip(joined, together, strict=True):
+            job.prepared = prepared
+        return joined
 
     def _is_outdated(self, job: _Job) -> bool:
         """Whether a reader saw a later state of the file than the one read: that one must not count again.
@@ -284,8 +298,11 @@ class Writer:
         if isinstance(request, RelinkNote):
             job.rewritten = rewrite(request, path, source, self._files.is_file)
         if isinstance(request, EditNote):
-            keeps_heading = self._catalogue.style.titles_from_files
-            job.edited = edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
+            job.edited = self._edit(request, source)
+
+    def _edit(self, request: EditNote, source: ReadFile) -> Edited | LithosError | None:
+        keeps_heading = self._catalogue.style.titles_from_files
+        return edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
 
     async def _rebase(self, jobs: Sequence[_Job]) -> None:
         """Merge the requests that have a base with their files as they are, in one thread job."""
@@ -352,7 +369,8 @@ class Writer:
             vacated = None if self._catalogue.at_path(entry.path) else entry.path
         else:
             entry = attrs.evolve(entry, state=state)
-            await take_turns(self._catalogue.put_in_steps(entry))
+            if prepared.former is None:  # else it came with the edit before
+                await take_turns(self._catalogue.put_in_steps(entry))
             if prepared.says_version:
                 self._catalogue.records.settle_version(entry.note.id, entry.standing)
             former = prepared.operation.path
@@ -369,15 +387,24 @@ class Writer:
         return await self._publisher.post(Publication(change, receipts))
 
 
-def _choose(waiting: list[_Job]) -> tuple[list[_Job], list[_Job]]:
+def _choose(waiting: Sequence[_Job]) -> list[_Job]:
+    """The jobs of one round, with the edits that may follow each: no two of them conflict."""
     taken: set[tuple[str, str]] = set()
+    editing: dict[str, _Job] = {}  # by note, where nothing but edits came so far
     chosen: list[_Job] = []
-    left: list[_Job] = []
     for job in waiting:
-        keys = keys_of(job.request)
-        (left if keys & taken else chosen).append(job)
+        keys, note_id = keys_of(job.request), job.request.id or ""
+        is_edit = isinstance(job.request, EditNote)
+        if not keys & taken:
+            chosen.append(job)
+            if is_edit:
+                editing[note_id] = job
+        elif is_edit and note_id in editing:
+            editing[note_id].followers.append(job)
+        else:
+            editing.pop(note_id, None)
         taken |= keys  # also of those left: requests for one note stay in order (FIFO)
-    return chosen, left
+    return chosen
 
 
 def _unconfirmed(prepared: Prepared, failure: NotSynced) -> StorageFailed:

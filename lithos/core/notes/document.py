@@ -60,7 +60,7 @@ _SIGNATURE: Final = frozenset(("id", "author", "created_at"))
 
 
 @frozen(kw_only=True)
-class _Reading:
+class Reading:
     """A parsed file: the document and what an edit needs to know of its source."""
 
     layout: Layout
@@ -95,8 +95,22 @@ class _Reading:
             return title
         return self.layout.text[found.start : found.end]
 
+    def rewritten(self, new: Document, *, replace_body: bool, heading: bool = True) -> bytes:
+        """The file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
+        style, newline = self.style, self.layout.newline
+        content = unify_breaks(new.content, newline).strip() if replace_body else self.document.content
+        expected = _expected(new.note, content, style)
+        note, heading = expected.note, heading and not style.titles_from_files
+        if not replace_body:
+            body = _kept_body(self, note.title)
+        elif style.minimal_frontmatter:
+            body = _spared_body(self, note.title, content, heading=heading)
+        else:
+            body = _body(self.heading_for(note.title) if heading else None, content, newline)
+        return self.edited(_changes(self, note), body, lambda new: _same(new.document, expected))[0]
+
     def edited(
-        self, changes: Changes, body: str, is_right: Callable[[_Reading], bool]
+        self, changes: Changes, body: str, is_right: Callable[[Reading], bool]
     ) -> tuple[bytes, Document, bool]:
         """The file with this body and changed frontmatter: the gentlest edit that reads back right.
 
@@ -153,15 +167,11 @@ def parse_identified(
     return reading.document, reading.is_identified
 
 
-def parse_signed(
+def open_document(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
-) -> tuple[Document, bool]:
-    """The same document, and whether those who change it are to be written down among its contributors.
-
-    A minimal style spares the notes that Lithos did not create and that name no contributors.
-    """
-    reading = _read(data, path, modified_at, stand_in, style)
-    return reading.document, reading.is_signed
+) -> Reading:
+    """The file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
+    return _read(data, path, modified_at, stand_in, style)
 
 
 def given_keys(data: bytes) -> frozenset[str]:
@@ -224,17 +234,7 @@ def rewrite_document(
     Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
     """
     old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
-    newline = old.layout.newline
-    content = unify_breaks(new.content, newline).strip() if replace_body else old.document.content
-    expected = _expected(new.note, content, style)
-    note, heading = expected.note, heading and not style.titles_from_files
-    if not replace_body:
-        body = _kept_body(old, note.title)
-    elif style.minimal_frontmatter:
-        body = _spared_body(old, note.title, content, heading=heading)
-    else:
-        body = _body(old.heading_for(note.title) if heading else None, content, newline)
-    return old.edited(_changes(old, note), body, lambda new: _same(new.document, expected))[0]
+    return old.rewritten(new, replace_body=replace_body, heading=heading)
 
 
 def edit_document(
@@ -248,14 +248,14 @@ def edit_document(
 ) -> tuple[bytes, Document, bool]:
     """`data` with another body, character by character; what it reads as, and whether it names its id.
 
-    `decide` makes the values of the new note of what `parse_signed` gives. Raises `UnreadableNote` when
-    `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that begins
-    with another title.
+    `decide` makes the values of the new note of the old one and `Reading.is_signed`. Raises `UnreadableNote`
+    when `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that
+    begins with another title.
     """
     old = _read(data, path, modified_at, stand_in, style)
     wanted = normalise_note(decide(old.document, old.is_signed))
 
-    def is_right(new: _Reading) -> bool:
+    def is_right(new: Reading) -> bool:
         document = new.document
         if document.note.title != wanted.title:
             raise InvalidInput(
@@ -320,7 +320,7 @@ def _expected(note: Note, content: str, style: VaultStyle) -> Document:
     return Document(note=evolve(normalise_note(note), inline_tags=tags), content=content)
 
 
-def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle) -> _Reading:
+def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle) -> Reading:
     layout = read_layout(data, keeps_heading=style.titles_from_files)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
@@ -345,7 +345,7 @@ def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None, s
     if "derived_from_ids" in healed:
         fields["derived_from_ids"] = clean_sources(healed["derived_from_ids"], own_id)
     tags = scan_tags(content) if style.inline_tags else ()
-    return _Reading(
+    return Reading(
         layout=layout,
         mapping=mapping,
         nodes=nodes,
@@ -384,7 +384,7 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in _CREATED or value != _DEFAULTS.get(key, ())}
 
 
-def _changes(old: _Reading, new: Note) -> Changes:
+def _changes(old: Reading, new: Note) -> Changes:
     """The changes of an update; under a minimal style only `_ADDED`, and what differs."""
     before, after = written_values(old.document.note), written_values(new)
     is_older = older_source(old.nodes, old.mapping.values) is not None
@@ -405,7 +405,7 @@ def _changes(old: _Reading, new: Note) -> Changes:
     return Changes(values={**values, **extra.values}, removed=removed)
 
 
-def _changes_of_extra(old: _Reading, new: Note) -> Changes:
+def _changes_of_extra(old: Reading, new: Note) -> Changes:
     extra = old.document.note.extra
     changed = {
         key: value
@@ -421,7 +421,7 @@ def _body(title: str | None, content: str, newline: str = "\n") -> str:
     return text if newline == "\n" else text.replace("\n", newline)
 
 
-def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> str:
+def _spared_body(old: Reading, title: str, content: str, *, heading: bool) -> str:
     """A body with another content; the heading it has, and the blank lines around the text, stay."""
     found, said = old.title_heading, old.heading_for(title)
     if content == old.document.content and (heading or found is None):
@@ -442,7 +442,7 @@ def _spared_body(old: _Reading, title: str, content: str, *, heading: bool) -> s
     return top + before[: before.rfind("\n") + 1] + text + after[max(after.find(newline), 0) :]
 
 
-def _kept_body(old: _Reading, title: str) -> str:
+def _kept_body(old: Reading, title: str) -> str:
     layout, heading = old.layout, old.title_heading
     if heading is None or title == old.document.note.title:
         return layout.body

@@ -21,7 +21,7 @@ them (write-ahead: a reader may have been shown one before a crash).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -97,7 +97,12 @@ def _read_newer(connection: apsw.Connection, query: str) -> list[Any]:
 
 def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
     """Change rows, inside a transaction. An id may pass from one path to another."""
-    run, versions, intents, creations = connection.executemany, rows.versions, rows.intents, rows.creations
+    versions, intents, creations = rows.versions, rows.intents, rows.creations
+
+    def run(sql: str, given: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
+        if given:  # most are empty, and a statement costs what a hand-over of the interpreter does
+            connection.executemany(sql, given)
+
     run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
     run(
         "INSERT OR REPLACE INTO note_versions VALUES(?,?,?)",

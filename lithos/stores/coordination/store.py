@@ -7,7 +7,7 @@ read-only connection answers queries.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -130,9 +130,10 @@ class CoordinationStore(Database):
         if last is not None:
             self.old_rows().drop(DropEvents(through=last, most=most))
 
-    def put_agents(self, agents: Iterable[Agent]) -> None:
+    def put_agents(self, agents: Collection[Agent]) -> None:
         """Insert or update agents; columns that this version does not know keep their values."""
-        self._writer.executemany(AGENTS.upsert, map(AGENTS.row, agents))
+        if agents:
+            self._writer.executemany(AGENTS.upsert, map(AGENTS.row, agents))
 
     def move_cursor(self, subscriber: str, seq: int, now: datetime) -> None:
         """Remember how far a subscriber has got; a cursor never goes back."""
@@ -146,9 +147,10 @@ class CoordinationStore(Database):
         """Where a named subscriber has got to, as the open transaction sees it."""
         return _cursor(self._writer, subscriber)
 
-    def add_audit(self, rows: Iterable[AuditRow]) -> None:
+    def add_audit(self, rows: Collection[AuditRow]) -> None:
         """Append to the access log."""
-        self._writer.executemany(_ACCESSES.insert, map(_ACCESSES.row, rows))
+        if rows:
+            self._writer.executemany(_ACCESSES.insert, map(_ACCESSES.row, rows))
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -131,17 +131,22 @@ class HistoryReading(LearningDatabase):
     def pending(self) -> list[PendingVersion]:
         """The rows that are pending, in the order of recording."""
         found = self._ask(
-            f"SELECT v.place,c.mark,"  # noqa: S608 - our own words
+            f"SELECT v.place,v.pending,c.mark,"  # noqa: S608 - our own words
             " (SELECT hex(d.mark) FROM versions w JOIN contents d ON d.number=w.content"
-            "  WHERE w.note=v.note AND w.place<v.place ORDER BY w.place DESC LIMIT 1),"
+            "  WHERE w.note=v.note AND w.place<v.place AND w.pending<2 ORDER BY w.place DESC LIMIT 1),"
             " NOT EXISTS(SELECT 1 FROM versions w WHERE w.note=v.note AND w.place>v.place),"
             f"{COLUMNS} FROM {JOINED} WHERE v.pending ORDER BY v.place"
         )
         return [
             PendingVersion(
-                place, read_row(tuple(row)), mark.hex(), former and former.lower(), bool(is_newest)
+                place,
+                read_row(tuple(row)),
+                mark.hex(),
+                former and former.lower(),
+                bool(is_newest),
+                is_passed=pending > 1,
             )
-            for place, mark, former, is_newest, *row in found
+            for place, pending, mark, former, is_newest, *row in found
         ]
 
     def newest(self, after: int, most: int) -> list[NewestVersion]:

@@ -192,13 +192,16 @@ class NewVersion:
     changed: tuple[str, ...] = ()
     is_undo: bool = False
     before: NewVersion | None = None
+    #: Its bytes are never those of the file: the file gets those of a later version with the same change.
+    is_passed: bool = False
 
 
 @frozen
 class PendingVersion:
     """A row of which it is not known whether its bytes reached the file.
 
-    `former` is the hash of the version before, as the manifest has it of files, None for the first.
+    `former` is the hash of the version that its change began with, as the manifest has it of files, None for
+    the first.
     """
 
     place: int
@@ -206,6 +209,8 @@ class PendingVersion:
     mark: str
     former: str | None
     is_newest: bool
+    #: As of `NewVersion`.
+    is_passed: bool = False
 
 
 @frozen
@@ -235,7 +240,8 @@ FORMAT: Final = 1
 
 #: `contents.base` is the content that a delta was made from, NULL for a whole one; `depth` counts the deltas
 #: up to the whole one; `mark` is the hash that the manifest has of a file (BLAKE2b). `versions.pending` is 1
-#: until the file is known to have the bytes, `versions.undo` for what takes changes back.
+#: until the file is known to have the bytes (2: of what was passed on the way to the next version),
+#: `versions.undo` for what takes changes back.
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS notes(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS contents(

@@ -65,7 +65,8 @@ class HistoryStore(HistoryReading):
             with self.transaction():
                 self._confirm(done)
                 self._drop(undone)
-                return [self._add(each, is_pending) for each in versions]
+                known: dict[int, bytes] = {}
+                return [self._add(each, is_pending, known) for each in versions]
 
         try:
             return write()
@@ -90,7 +91,7 @@ class HistoryStore(HistoryReading):
             for each, place in versions:
                 newest = self._newest_row(self._note_number(each.note_id))
                 if (None if newest is None else newest[3]) == place:
-                    self._add(each, is_pending=False)
+                    self._add(each, False, {})
                     added += 1
         return added
 
@@ -153,7 +154,8 @@ class HistoryStore(HistoryReading):
         for place in places:
             self._writer.execute("UPDATE versions SET pending=0 WHERE place=?", (place,))
 
-    def _add(self, new: NewVersion, is_pending: bool) -> int:
+    def _add(self, new: NewVersion, is_pending: bool, known: dict[int, bytes]) -> int:
+        """Record a version; `known` has contents that were put by this transaction, and gets this one."""
         note = self._note_number(new.note_id)
         newest = self._newest_row(note)
         contents = Contents(self._writer)
@@ -165,8 +167,10 @@ class HistoryStore(HistoryReading):
             content = contents.put(b"") if base is None else base
         else:
             if base is not None and base_data is None:
-                base_data = contents.try_get(base)
+                base_data = known[base] if base in known else contents.try_get(base)
             content = contents.put(new.data, base, base_data)
+            known.clear()  # the next version of the note, if there is one, comes directly after it
+            known[content] = new.data
             if content != base and base_data is not None and not have_same_body(base_data, new.data):
                 changed = (BODY, *changed)
         if not is_pending and newest is not None:
@@ -198,7 +202,7 @@ class HistoryStore(HistoryReading):
             " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 note, place, new.version, to_number(new.at), new.agent, CODES[new.op], new.path, new.title,
-                content, "\n".join(new.changed), int(is_pending), int(new.is_undo),
+                content, "\n".join(new.changed), is_pending * (2 if new.is_passed else 1), int(new.is_undo),
             ),
         )  # fmt: skip
         return int(place)

@@ -29,7 +29,7 @@ from lithos.stores.notes.replacing import (
     try_writing,
 )
 from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
-from lithos.stores.notes.tree import is_inside, walk_notes
+from lithos.stores.notes.tree import is_inside, resolve_below, walk_notes
 from lithos.stores.notes.values import (
     TEMPORARY_PREFIX,
     FileBusy,
@@ -225,11 +225,12 @@ class NoteFiles:
         """Group the numbers of the changes by real file, and by created or changed parent folder."""
         folders: dict[str, list[int]] = {}
         targets: dict[str, list[int]] = {}
+        root = self._find_root()
         for number, change in enumerate(changes):
             try:
-                target = self._locate(change.path)
+                target = self._locate(change.path, root)
                 targets.setdefault(target, []).append(number)
-                written = self._locate(change.new) if isinstance(change, Move) else target
+                written = self._locate(change.new, root) if isinstance(change, Move) else target
                 # A folder that an update finds missing was renamed: its old name stays free.
                 if isinstance(change, Move) or (isinstance(change, Put) and change.expected is None):
                     for made in make_folders(self._calls, os.path.dirname(written)):
@@ -331,10 +332,10 @@ class NoteFiles:
             return False
         return True
 
-    def _locate(self, path: str) -> str:
-        """Resolve a relative path; raises `OutsideKnowledge` (path traversal)."""
-        root = self._find_root()
-        real = os.path.realpath(os.path.join(root, path))
+    def _locate(self, path: str, root: str | None = None) -> str:
+        """Resolve a relative path below the real folder; raises `OutsideKnowledge` (path traversal)."""
+        root = root or self._find_root()
+        real = resolve_below(root, path)
         if not is_inside(real, root):
             raise OutsideKnowledge(path)
         return real

@@ -124,6 +124,25 @@ def is_inside(real: str, root: str) -> bool:
     return real.startswith(root + os.sep) or real == root
 
 
+def resolve_below(root: str, path: str) -> str:
+    """What `os.path.realpath` makes of a path below a real folder, by as few system calls as there are names.
+
+    Each is a hand-over of the interpreter, for which a thread waits beside a busy event loop.
+    """
+    target, names = root, path.split("/")
+    if not {"", os.curdir, os.pardir}.intersection(names):
+        for number, name in enumerate(names):
+            target = f"{target}{os.sep}{name}"
+            try:
+                if stat.S_ISLNK(os.lstat(target).st_mode):
+                    break
+            except OSError:  # what is not there leads nowhere else
+                return os.sep.join([target, *names[number + 1 :]])
+        else:
+            return target
+    return os.path.realpath(os.path.join(root, path))
+
+
 def is_text(name: str) -> bool:
     """False for names that are no UTF-8."""
     return name.isascii() or not any("\udc80" <= character <= "\udcff" for character in name)

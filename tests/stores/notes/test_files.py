@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import threading
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from lithos.stores.notes import replacing
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
+from lithos.stores.notes.tree import resolve_below
 from lithos.stores.notes.values import (
     FileChanged,
     FileOccupied,
@@ -401,6 +403,23 @@ def test_what_a_symlink_reaches_outside_is_neither_listed_read_nor_written(files
     )
     assert all(isinstance(result, OutsideKnowledge) for result in results)
     assert {path.name for path in outside.iterdir()} == {"secret.md"}
+
+
+def test_a_path_is_resolved_as_the_system_does(files, tmp_path, monkeypatch):
+    root = os.path.realpath(files.root)
+    (files.root / "a/b").mkdir(parents=True)
+    (files.root / "a/note.md").touch()
+    (files.root / "link").symlink_to(files.root / "a")
+    (files.root / "a/out").symlink_to(tmp_path)
+    (files.root / "a/loop").symlink_to(files.root / "a/loop")
+    names = ["a", "b", "link", "out", "loop", "note.md", "none", "..", ".", "", "/", "x.md"]
+    for path in map("/".join, product(names, repeat=3)):
+        assert resolve_below(root, path) == os.path.realpath(os.path.join(root, path)), path
+    looked: list[str] = []
+    real = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path: (looked.append(path), real(path))[1])
+    assert resolve_below(root, "a/note.md") == f"{root}/a/note.md"
+    assert len(looked) == 2
 
 
 def test_symlink_loops_end_and_a_linked_folder_counts_once(files):

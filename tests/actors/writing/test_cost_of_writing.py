@@ -1,0 +1,38 @@
+"""What one write of one caller costs the event loop: turns, each of which a search may hold up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trio
+
+from lithos.actors.blocking import Threads
+from tests.fakes import Turns
+from tests.servers import serving
+
+#: Four hand-overs one after another to threads end two turns after they began; actors hand on between them.
+TURNS = 15
+#: Intents, file and folder, version, vectors, event; the words of many notes at once, later.
+JOBS = 5
+
+
+async def test_a_write_takes_few_turns_of_the_event_loop_and_few_threads(tmp_path: Path, monkeypatch) -> None:
+    jobs, run = [0], Threads.run
+
+    async def counted(self, call):
+        jobs[0] += 1
+        return await run(self, call)
+
+    monkeypatch.setattr(Threads, "run", counted)
+    costs: list[tuple[int, int]] = []
+    async with serving(tmp_path) as lithos:
+        await lithos.create("First", "text")
+        for number in range(12):  # what runs in the background falls on some of them
+            turns = Turns()
+            jobs[0] = 0
+            trio.lowlevel.add_instrument(turns)
+            await lithos.create(f"Note {number}", "text")
+            trio.lowlevel.remove_instrument(turns)
+            costs.append((turns.number, jobs[0]))
+    assert min(turns for turns, _ in costs) <= TURNS, costs
+    assert min(jobs for _, jobs in costs) == JOBS
