@@ -75,7 +75,8 @@ class Opening:
         self.complete = trio.Event()
         #: Why the notes cannot be read now; it is tried again.
         self.failure: str | None = None
-        self._is_long = trio.Event()
+        #: Set once there are many files to read.
+        self.is_long = trio.Event()
         self._may_read = threading.Event()
         #: How long the start took, once it is complete.
         self.seconds = 0.0
@@ -101,7 +102,7 @@ class Opening:
                 raise StartStopped
             self.read, self.found = done, total
             if is_first and total - done > MANY:
-                token.run_sync_soon(self._is_long.set)
+                token.run_sync_soon(self.is_long.set)
                 self._may_read.wait(FRONT_FIRST)
             is_first = False
 
@@ -120,7 +121,7 @@ class Opening:
         """Wait until the start is complete, or turns out to take long."""
         with trio.move_on_after(SHORT):
             async with trio.open_nursery() as nursery:
-                for event in (self.complete, self._is_long):
+                for event in (self.complete, self.is_long):
                     nursery.start_soon(_cancel_after, event, nursery.cancel_scope)
 
     async def wait_known(self) -> None:

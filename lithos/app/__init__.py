@@ -206,6 +206,9 @@ async def _scan(actors: Actors, announced: Sequence[Event], writing: Threads) ->
 
 
 async def _let_read(server: Server) -> None:
+    """Let a long start read once clients can be answered meanwhile."""
+    await server.opening.is_long.wait()
+    server.actors.front_wanted.set()
     await server.actors.front_loaded.wait()
     server.opening.let_read()
 
