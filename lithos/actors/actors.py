@@ -313,6 +313,12 @@ class Actors:
         """
         stores, rows = self.stores, self._rows
         tell = self.opening.teller()
+        token = trio.lowlevel.current_trio_token()
+        if stores.manifest.is_new:
+            self.opening.recalled.set()
+
+        def show(known: Catalogue) -> None:
+            token.run_sync_soon(self._show, known)
 
         def fill() -> tuple[Catalogue, ScanResult]:
             filled = Catalogue(NoteRecords(rows), self.catalogue.style)
@@ -321,7 +327,7 @@ class Actors:
             place_moved(stores, filled)
             recorded = partial(_recorded, stores)
             return filled, scan_folder(
-                stores.files, stores.manifest, filled, announced, now, rule, tell, recorded
+                stores.files, stores.manifest, filled, announced, now, rule, tell, recorded, show
             )
 
         filled, scanned = await blocking.run(fill)
@@ -329,6 +335,11 @@ class Actors:
         self._rows = NoteRows()
         await settle_pending(self.recorder, self.catalogue, stores.files, announced)
         return scanned
+
+    def _show(self, known: Catalogue) -> None:
+        if not self.opening.known.is_set():
+            self.catalogue.show(known)
+            self.opening.show(len(known))
 
     async def announce(self, scanned: ScanResult) -> None:
         """Journal what the scan found, then let the manifest remember it."""

@@ -52,6 +52,8 @@ MANY: Final = 300
 SHORT: Final = 1.0
 #: Seconds that reading many files waits for the libraries of the front, which load twice as fast alone.
 FRONT_FIRST: Final = 2.0
+#: Seconds that a read waits for the notes that were known before.
+READ_WAIT: Final = 30.0
 #: Seconds that a write waits for the first pass.
 WRITE_WAIT: Final = 50.0
 
@@ -69,6 +71,8 @@ class Opening:
         #: Files of notes, and how many of them are known or read.
         self.found = 0
         self.read = 0
+        #: Set once readers find the notes that were known before the start, if any were.
+        self.recalled = trio.Event()
         #: Set once every note is known: id, title, URL.
         self.known = trio.Event()
         #: Set once full text has every note.
@@ -108,6 +112,11 @@ class Opening:
 
         return tell
 
+    def show(self, known: int) -> None:
+        """So many notes that were known before can be listed and found, though nobody has looked at them."""
+        self.found = max(self.found, known)
+        self.recalled.set()
+
     def let_read(self) -> None:
         """Have many files read now: no client waits for a library any more."""
         self._may_read.set()
@@ -123,6 +132,11 @@ class Opening:
             async with trio.open_nursery() as nursery:
                 for event in (self.complete, self.is_long):
                     nursery.start_soon(_cancel_after, event, nursery.cancel_scope)
+
+    async def wait_recalled(self) -> None:
+        """Wait until the notes that were known before the start are found again, or until that takes long."""
+        if not self.recalled.is_set():
+            await wait_telling(self.recalled, READ_WAIT, "recalling the notes")
 
     async def wait_known(self) -> None:
         """Wait until every note is known; raises `StorageFailed` when that takes too long."""

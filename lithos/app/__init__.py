@@ -154,6 +154,7 @@ async def _open(
     await actors.announce(scanned)
     examined = scanned.examined
     del scanned  # it holds what the manifest had to learn: after a first scan, of every note
+    opening.recalled.set()
     opening.known.set()
     await actors.open(background)
     await background.start(actors.watch)

@@ -220,6 +220,8 @@ class Tools:
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()
+            elif not self._opening.recalled.is_set() and tool.reads_notes and "path" not in arguments:
+                await self._opening.wait_recalled()
             answer = self._fit(tool, await self._serve(tool, given), offset)
             outcome, error = "ok", None
         except LithosError as refusal:
