@@ -88,8 +88,10 @@ class Opening:
 
     def status(self) -> Mapping[str, int] | None:
         """How many notes of how many can be searched; None when all can."""
-        if self.complete.is_set():
-            return None
+        return None if self.complete.is_set() else self.progress()
+
+    def progress(self) -> Mapping[str, int]:
+        """How many notes of how many can be searched."""
         return {"done": min(self._searchable(), self.found), "total": self.found}
 
     def teller(self) -> Callable[[int, int], None]:
@@ -134,9 +136,16 @@ class Opening:
                     nursery.start_soon(_cancel_after, event, nursery.cancel_scope)
 
     async def wait_recalled(self) -> None:
-        """Wait until the notes that were known before the start are found again, or until that takes long."""
-        if not self.recalled.is_set():
+        """Wait until the notes that were known before the start are found again, or until that takes long.
+
+        Where the folder of the notes cannot be read nobody waits.
+        """
+        if not self.recalled.is_set() and self.failure is None:
             await wait_telling(self.recalled, READ_WAIT, "recalling the notes")
+
+    def will_tell(self, is_recalled: bool) -> bool:
+        """Whether the scan will tell the version of a note whose file has other bytes than were known."""
+        return not self.known.is_set() and (is_recalled or not self.recalled.is_set())
 
     async def wait_known(self) -> None:
         """Wait until every note is known; raises `StorageFailed` when that takes too long."""

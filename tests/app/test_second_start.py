@@ -12,11 +12,13 @@ import pytest
 import trio
 
 from lithos.actors import opening
+from lithos.actors.opening import Opening
 from lithos.app import Server, running_server
 from lithos.catalogue import scan
-from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.services.notes.knowledge import Knowledge
 from lithos.stores.notes.files import NoteFiles
 from tests.servers import serving
 
@@ -76,6 +78,7 @@ async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
         with trio.fail_after(30):
             assert await titles_of(server, "lithos_search", **query) == ({"Cloves", "Nutmeg"}, unchecked)
             assert await titles_of(server, "lithos_list") == ({"Cloves", "Mace", "Nutmeg"}, unchecked)
+            assert await resources_of(server) == set()  # these say nothing of it
         waited: list[Any] = []
 
         async def ask(tool: str, **arguments: Any) -> None:
@@ -99,6 +102,50 @@ async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
         assert "June" in read["content"]
         assert read["metadata"]["version"] == 2
         assert refused["code"] == "version_conflict"
+        assert await resources_of(server) == {"Cloves", "Nutmeg"}
+
+
+async def test_what_was_found_before_the_scan_says_so_though_it_is_told_after(
+    tmp_path: Path, looking: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_known(tmp_path)
+    begun, real = trio.Event(), Knowledge.list_notes
+
+    async def list_notes(knowledge: Knowledge, *arguments: Any, **more: Any) -> Any:
+        begun.set()
+        page = await real(knowledge, *arguments, **more)
+        await server.opening.complete.wait()
+        return page
+
+    monkeypatch.setattr(Knowledge, "list_notes", list_notes)
+    (tmp_path / "data/knowledge/mace.md").unlink()
+    async with running_server(known(tmp_path), gets_front=True) as server, trio.open_nursery() as nursery:
+        found: list[Any] = []
+
+        async def ask() -> None:
+            found.append(await titles_of(server, "lithos_list"))
+
+        nursery.start_soon(ask)
+        with trio.fail_after(30):
+            await begun.wait()
+            looking.set()
+            await server.opening.complete.wait()
+            while not found:
+                await trio.lowlevel.checkpoint()
+        assert found == [({"Cloves", "Mace", "Nutmeg"}, (True, {"done": 2, "total": 2}))]
+
+
+async def test_nobody_waits_for_what_was_known_where_the_folder_cannot_be_read() -> None:
+    start = Opening()
+    start.failure = "the notes cannot be read"
+    with trio.fail_after(1):
+        await start.wait_recalled()
+
+
+async def resources_of(server: Server) -> set[str]:
+    """The titles of the notes among the resources."""
+    page = await server.library.resources.page(None)
+    return {each.subject.note.title for each in page.resources if isinstance(each.subject, Entry)}
 
 
 async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_gone(

@@ -179,8 +179,8 @@ class NoteTexts:
             if loaded is None:
                 return None
             version = self._known_version(loaded, entry.note.id, before)
-            if version is None and self._opening is not None and not self._opening.known.is_set():
-                await self._opening.wait_known()  # the scan gives it the version that it has from then on
+            if version is None and self._opening is not None and self._opening.will_tell(before is not None):
+                await self._opening.wait_known()
                 continue
             if version is None:
                 if await self._catalogue.records.decided(entry.note.id):
