@@ -132,13 +132,15 @@ def _create_pages(routes: Iterable[RouteModule]) -> AsgiApp:
 
 
 def _tell_health(health: HealthReport) -> AsgiApp:
+    unkept = b"cache-control", b"no-store"
+
     async def tell(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in {"GET", "HEAD"}:
             status, body = await health.report()
-            await answer(scope, receive, send, status, body, headers=[(b"cache-control", b"no-store")])
+            await answer(scope, receive, send, status, body, headers=[unkept])
         else:
             refusal = {"error": "method_not_allowed"}
-            await answer(scope, receive, send, 405, refusal, headers=[(b"allow", b"GET, HEAD")])
+            await answer(scope, receive, send, 405, refusal, headers=[(b"allow", b"GET, HEAD"), unkept])
 
     return tell
 
