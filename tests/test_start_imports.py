@@ -16,22 +16,26 @@ HOOK = (
     "lithos.cli, lithos.cli.hooks.briefing, lithos.cli.hooks.checkpoint, "
     "lithos.stores.lock, lithos.stores.told"
 )
+#: Loading the model that is built in, as nearly every server does.
+EMBEDDER = "lithos.stores.indexes.embedder as e; e.load_embedder(e.BUILTIN)"
 HEAVY = (
     "mcp", "mcp_types", "pydantic", "quart", "flask", "werkzeug", "model2vec", "huggingface_hub", "joblib",
 )  # fmt: skip
 STARTS = {
     BRIDGE: ("numpy", "tantivy", "usearch", "rustworkx", "hypercorn", "prometheus_client"),
     "lithos.cli.commands.hosting": ("asyncio", "httpx2", "markdown_it"),
+    EMBEDDER: ("huggingface_hub", "httpx2", "click"),
     HOOK: ("numpy", "trio", "asyncio", "apsw", "yaml", "cattrs", "anyascii", "lithos.core.findings"),
     "lithos.cli.commands.serve": ("opentelemetry.sdk",),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "hook", "serve"])
+@pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "embedder", "hook", "serve"])
 def test_a_start_does_not_load_what_it_does_not_need(modules: str) -> None:
-    """Of `lithos serve` only that the SDK of the export is not there: it is loaded where it is asked for."""
-    unwanted = {*STARTS[modules]} if modules.endswith("serve") else {*HEAVY, *STARTS[modules]}
+    """Of `lithos serve` and of the model only what is loaded where it is asked for."""
+    is_alone = modules.endswith("serve") or modules == EMBEDDER
+    unwanted = {*STARTS[modules]} if is_alone else {*HEAVY, *STARTS[modules]}
     program = f"import sys, {modules}; print(*sorted({unwanted!r} & set(sys.modules)))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.split() == []

@@ -154,8 +154,8 @@ def place_moved(stores: Stores, catalogue: Catalogue) -> None:
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
-#: Seconds that the model waits for the libraries of the front.
-FIRST_THINGS = 2.0
+#: Seconds that the model waits for a first client, and then for the libraries of the front.
+FIRST_CLIENT, FIRST_THINGS = 0.1, 2.0
 #: A commit costs more than everything else about a write, so that many writes should share one. Nobody
 #: waits that long: whoever needs a change in the index hurries it.
 FULLTEXT_LINGER = 0.2
@@ -173,6 +173,8 @@ class Actors:
         self.settled = SettledClock(clock, stores.coordination.settled())
         self.reading = Threads(2)
         self.metrics = Metrics()
+        #: Set once somebody waits for a library of the front.
+        self.front_wanted = trio.Event()
         #: Set once no client has to wait for a library of the front, or there is none.
         self.front_loaded = trio.Event()
         #: Kept until the start scan.
@@ -311,6 +313,12 @@ class Actors:
         """
         stores, rows = self.stores, self._rows
         tell = self.opening.teller()
+        token = trio.lowlevel.current_trio_token()
+        if stores.manifest.is_new:
+            self.opening.recalled.set()
+
+        def show(known: Catalogue) -> None:
+            token.run_sync_soon(self._show, known)
 
         def fill() -> tuple[Catalogue, ScanResult]:
             filled = Catalogue(NoteRecords(rows), self.catalogue.style)
@@ -319,7 +327,7 @@ class Actors:
             place_moved(stores, filled)
             recorded = partial(_recorded, stores)
             return filled, scan_folder(
-                stores.files, stores.manifest, filled, announced, now, rule, tell, recorded
+                stores.files, stores.manifest, filled, announced, now, rule, tell, recorded, show
             )
 
         filled, scanned = await blocking.run(fill)
@@ -327,6 +335,11 @@ class Actors:
         self._rows = NoteRows()
         await settle_pending(self.recorder, self.catalogue, stores.files, announced)
         return scanned
+
+    def _show(self, known: Catalogue) -> None:
+        if not self.opening.known.is_set():
+            self.catalogue.show(known)
+            self.opening.show(len(known))
 
     async def announce(self, scanned: ScanResult) -> None:
         """Journal what the scan found, then let the manifest remember it."""
@@ -375,7 +388,11 @@ class Actors:
 
     async def _first_things(self) -> None:
         """Leave the processor to what clients wait for first, unless there are notes to embed."""
-        with trio.move_on_after(0 if self.stores.manifest.is_new else FIRST_THINGS):
+        if self.stores.manifest.is_new or self.front_loaded.is_set():
+            return
+        with trio.move_on_after(FIRST_CLIENT):
+            await self.front_wanted.wait()
+        with trio.move_on_after(FIRST_THINGS if self.front_wanted.is_set() else 0):
             await self.front_loaded.wait()
 
     def mailboxes(self) -> tuple[Mailbox[Any], ...]:

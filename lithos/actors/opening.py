@@ -52,6 +52,8 @@ MANY: Final = 300
 SHORT: Final = 1.0
 #: Seconds that reading many files waits for the libraries of the front, which load twice as fast alone.
 FRONT_FIRST: Final = 2.0
+#: Seconds that a read waits for the notes that were known before.
+READ_WAIT: Final = 30.0
 #: Seconds that a write waits for the first pass.
 WRITE_WAIT: Final = 50.0
 
@@ -69,13 +71,16 @@ class Opening:
         #: Files of notes, and how many of them are known or read.
         self.found = 0
         self.read = 0
+        #: Set once readers find the notes that were known before the start, if any were.
+        self.recalled = trio.Event()
         #: Set once every note is known: id, title, URL.
         self.known = trio.Event()
         #: Set once full text has every note.
         self.complete = trio.Event()
         #: Why the notes cannot be read now; it is tried again.
         self.failure: str | None = None
-        self._is_long = trio.Event()
+        #: Set once there are many files to read.
+        self.is_long = trio.Event()
         self._may_read = threading.Event()
         #: How long the start took, once it is complete.
         self.seconds = 0.0
@@ -83,8 +88,10 @@ class Opening:
 
     def status(self) -> Mapping[str, int] | None:
         """How many notes of how many can be searched; None when all can."""
-        if self.complete.is_set():
-            return None
+        return None if self.complete.is_set() else self.progress()
+
+    def progress(self) -> Mapping[str, int]:
+        """How many notes of how many can be searched."""
         return {"done": min(self._searchable(), self.found), "total": self.found}
 
     def teller(self) -> Callable[[int, int], None]:
@@ -101,11 +108,16 @@ class Opening:
                 raise StartStopped
             self.read, self.found = done, total
             if is_first and total - done > MANY:
-                token.run_sync_soon(self._is_long.set)
+                token.run_sync_soon(self.is_long.set)
                 self._may_read.wait(FRONT_FIRST)
             is_first = False
 
         return tell
+
+    def show(self, known: int) -> None:
+        """So many notes that were known before can be listed and found, though nobody has looked at them."""
+        self.found = max(self.found, known)
+        self.recalled.set()
 
     def let_read(self) -> None:
         """Have many files read now: no client waits for a library any more."""
@@ -120,8 +132,20 @@ class Opening:
         """Wait until the start is complete, or turns out to take long."""
         with trio.move_on_after(SHORT):
             async with trio.open_nursery() as nursery:
-                for event in (self.complete, self._is_long):
+                for event in (self.complete, self.is_long):
                     nursery.start_soon(_cancel_after, event, nursery.cancel_scope)
+
+    async def wait_recalled(self) -> None:
+        """Wait until the notes that were known before the start are found again, or until that takes long.
+
+        Where the folder of the notes cannot be read nobody waits.
+        """
+        if not self.recalled.is_set() and self.failure is None:
+            await wait_telling(self.recalled, READ_WAIT, "recalling the notes")
+
+    def will_tell(self, is_recalled: bool) -> bool:
+        """Whether the scan will tell the version of a note whose file has other bytes than were known."""
+        return not self.known.is_set() and (is_recalled or not self.recalled.is_set())
 
     async def wait_known(self) -> None:
         """Wait until every note is known; raises `StorageFailed` when that takes too long."""

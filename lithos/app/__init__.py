@@ -154,6 +154,7 @@ async def _open(
     await actors.announce(scanned)
     examined = scanned.examined
     del scanned  # it holds what the manifest had to learn: after a first scan, of every note
+    opening.recalled.set()
     opening.known.set()
     await actors.open(background)
     await background.start(actors.watch)
@@ -206,6 +207,9 @@ async def _scan(actors: Actors, announced: Sequence[Event], writing: Threads) ->
 
 
 async def _let_read(server: Server) -> None:
+    """Let a long start read once clients can be answered meanwhile."""
+    await server.opening.is_long.wait()
+    server.actors.front_wanted.set()
     await server.actors.front_loaded.wait()
     server.opening.let_read()
 

@@ -61,6 +61,7 @@ async def serve_front(
             apps=apps,
             routes=routes,
             rejected=rejected,
+            wanted=server.actors.front_wanted,
             on_loaded=server.actors.front_loaded.set,
             task_status=task_status,
         )

@@ -261,18 +261,26 @@ class Catalogue:
         self.graph.load(ordered)
 
     def take_over(self, filled: Catalogue) -> None:
-        """Have everything that another catalogue was filled with, at once; this one must be empty.
+        """Have everything that another catalogue was filled with, at once; this one has no links yet.
 
         Its records, graph, relations and entities stay the same objects, since others hold them. `filled` is
         not used again, and has no entities.
         """
-        assert not self._by_id
-        records, graph, relations, entities = self.records, self.graph, self.relations, self.entities
-        relations.take_over(filled.relations)
-        records.take_over(filled.records)
-        graph.take_over(filled.graph)
-        vars(self).update(vars(filled))
-        self.records, self.graph, self.relations, self.entities = records, graph, relations, entities
+        self.records.take_over(filled.records)
+        self.graph.take_over(filled.graph)
+        self.show(filled)
+
+    def show(self, filled: Catalogue) -> None:
+        """Have the notes of another catalogue until `take_over`, but neither its links nor its records."""
+        self.relations.take_over(filled.relations)
+        own = ("records", "graph", "relations", "entities")
+        vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
+
+    def adopt(self, filled: Catalogue) -> None:
+        """Have the notes of another catalogue without loading them again; this one has none yet."""
+        own = ("records", "graph", "entities", "files", "skipped", "doubles")
+        vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
+        self.graph.load(sorted(self._by_id.values(), key=attrgetter("path")))
 
     def put(self, entry: Entry) -> None:
         """Upsert a note; a replaced one keeps its place in the listing."""

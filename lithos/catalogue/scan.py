@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 import attrs
 from attrs import frozen
@@ -32,6 +33,7 @@ from lithos.core.events import (
     origin_version,
 )
 from lithos.core.notes.model import Standing, effective_version, newest, with_creation
+from lithos.core.notes.style import VaultStyle
 from lithos.core.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
 from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import from_nanoseconds
@@ -145,8 +147,15 @@ log = get_logger("lithos.scan")
 
 _UNGUARDED = VanishRule()
 
+#: Known notes whose files take longer to look at than a reader should wait.
+MANY_KNOWN: Final = 20_000
+#: Files that take longer to read.
+MANY_UNREAD: Final = 300
+
 #: Progress callback: files known or read so far, and of how many.
 Progress = Callable[[int, int], None]
+#: Has readers see notes that were known, until the scan is over.
+Show = Callable[[Catalogue], None]
 #: Where notes were according to the history, by id; asked only where several files have one id.
 PlacesOf = Callable[[Collection[str]], Mapping[str, Place]]
 
@@ -187,6 +196,7 @@ def scan_folder(
     rule: VanishRule = _UNGUARDED,
     tell: Progress = lambda done, total: None,
     recorded: PlacesOf = lambda ids: {},
+    show: Show = lambda known: None,
 ) -> ScanResult:
     """Fill an empty catalogue. Blocks; run it in a worker thread before anything else uses the catalogue.
 
@@ -195,14 +205,19 @@ def scan_folder(
     are all there are, and only give versions. A first scan emits no events. Notes of vanished files are
     kept where `rule` says so. Versions and ids missing in the files come from the catalogue's records,
     which are updated. `tell` is called for every file that is read, and may raise to end the scan.
-    `recorded` says where a note was of which neither the manifest nor `announced` knows.
+    `recorded` says where a note was of which neither the manifest nor `announced` knows. Where the scan takes
+    long, `show` gets the notes as the manifest knows them, and again without those whose files are gone.
     """
     records = catalogue.records
     rows = {row.path: row for row in manifest.load()}
+    shown = _show(rows.values(), catalogue.style, show) if len(rows) >= MANY_KNOWN else None
     found = {file.path: file for file in files.list_notes()}
     plan = plan_files(
         {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
     )
+    if rows and len(plan.examine) > MANY_UNREAD:
+        gone = set(plan.missing)
+        shown = _show((row for path, row in rows.items() if path not in gone), catalogue.style, show)
     for path in list_attachments(str(files.root)):
         catalogue.files.add(path)
     examined: dict[str, Entry | Skipped] = {}
@@ -234,7 +249,10 @@ def scan_folder(
     entries |= {row.note.id: row for row in vanished}
     given = {each: told[each].standing for each in _ids_of(announced) if each in told}
     give_versions(entries, rows.values(), given, records)
-    catalogue.load(entries.values())
+    if shown is not None and _are_same(entries, rows):
+        catalogue.adopt(shown)
+    else:
+        catalogue.load(entries.values())
     changed = [entry for entry in entries.values() if _differs(entry, rows.get(entry.path))]
     paths = {entry.path for entry in entries.values()}
     removed = tuple(path for path in rows if path not in paths)
@@ -248,6 +266,18 @@ def scan_folder(
     _warn_of_claims(catalogue)
     kept = tuple(row.note.id for row in vanished)
     return ScanResult(events, tuple(changed), removed, len(found), len(examined), kept)
+
+
+def _show(rows: Iterable[Entry], style: VaultStyle, show: Show) -> Catalogue:
+    known = Catalogue(style=style)
+    known.load(rows)
+    show(known)
+    return known
+
+
+def _are_same(entries: Mapping[str, Entry], rows: Mapping[str, Entry]) -> bool:
+    """Whether the notes are exactly those of the manifest."""
+    return len(entries) == len(rows) and all(rows.get(each.path) is each for each in entries.values())
 
 
 def _choose_kept(

@@ -72,7 +72,7 @@ class Services:
         self.is_plain = config.server.write_outcomes == "status"
         #: The tokens that are accepted; the front has it follow their file.
         self.keyring = TokenRing(config.storage.data_dir / ".lithos", clock, config.server.auth_token)
-        texts = NoteTexts(stores.files, actors.catalogue)
+        texts = NoteTexts(stores.files, actors.catalogue, actors.opening)
         self.search = Search(actors, texts)
         remembered = QuestionMemory(actors, self.learning, texts)
         self.history = NoteHistory(stores.history, Threads(2), actors.catalogue)

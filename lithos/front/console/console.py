@@ -159,6 +159,7 @@ class Console:
             "lacks": {right: self.lacks(right) if session else "" for right in RIGHTS},
             "once": token_urlsafe(12),
             "has_login": session is not None and session.principal != ANYONE,
+            "is_early": session is not None and not self.parts.opening.known.is_set(),
             "notices": session.take_notices() if session and "partial" not in request.args else (),
         }
         page = self.environment.get_template(template)

@@ -1,4 +1,4 @@
-"""The Quart-Trio application: `/health`, routes of other modules, JSON error responses.
+"""The Quart-Trio application: routes of other modules, JSON error responses.
 
 Also `GET /audit`, the access log, `GET /metrics`, Prometheus text (docs/spec/events-http.md §6 and §7), and
 `POST /import`, the records that `lithos import` reads, for the server that owns the data directory.
@@ -28,7 +28,7 @@ from lithos.core.findings import SCOPES
 from lithos.core.principals import ANYONE, Principal
 from lithos.core.times import parse_time
 from lithos.front.server.admissions import principal_of
-from lithos.front.server.ports import HealthReport, compact_json
+from lithos.front.server.ports import compact_json
 from lithos.metrics import CONTENT_TYPE
 from lithos.services.importing.importing import Importing, NoImport
 from lithos.services.importing.records import Options, SourceEdge, batch_from_json, record_from_json
@@ -49,16 +49,11 @@ RouteModule = Callable[[QuartTrio], None]
 """Adds the routes of one module to the application."""
 
 
-def create_app(health: HealthReport, routes: Iterable[RouteModule] = ()) -> QuartTrio:
+def create_app(routes: Iterable[RouteModule] = ()) -> QuartTrio:
     """Return the application. Streams are never cut by a timer; the gate bounds the bodies."""
     app = QuartTrio("lithos.front.events.monitoring", static_folder=None)
     app.config.update(RESPONSE_TIMEOUT=None, MAX_CONTENT_LENGTH=None, BACKGROUND_TASK_SHUTDOWN_TIMEOUT=None)
     app.url_map.merge_slashes = False  # an address has one spelling
-
-    @app.get("/health")
-    async def report_health() -> Response:
-        status, body = await health.report()
-        return json_response(status, body)
 
     app.register_error_handler(HTTPException, _describe)
     for add_routes in routes:

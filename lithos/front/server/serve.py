@@ -28,6 +28,7 @@ from lithos.front.server.ports import (
     Scope,
     Send,
     SharedToolBox,
+    answer,
     ignore_rejection,
 )
 from lithos.front.server.sockets import open_listeners
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 
 log = get_logger("lithos.front.serve")
 
-#: Seconds that a client has for a first plain call, before loading takes half of the interpreter.
-UNDISTURBED: Final = 0.1
+#: Seconds that plain calls have the interpreter for themselves, while nobody asks for the SDK.
+UNDISTURBED: Final = 2.0
+HEALTH_PATH: Final = "/health"
 NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
 
 
@@ -57,6 +59,7 @@ async def serve_http(
     routes: Iterable[RouteModule] = (),
     apps: Mapping[str, AsgiApp] = NO_APPS,
     rejected: Callable[[str], None] = ignore_rejection,
+    wanted: trio.Event | None = None,
     on_loaded: Callable[[], None] = lambda: None,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -64,11 +67,12 @@ async def serve_http(
 
     The stop ends event streams at once and lets running calls finish for `STOP_GRACE`; it is over
     within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. The libraries behind all
-    but plain tool calls and `apps` are loaded once it listens; requests wait for them. Raises `PortInUse` or
-    `CannotListen` before it starts. `rejected` is told the reason of every refusal. `apps` serve single
-    paths over HTTP, past Quart. `keyring` has the tokens that are valid; without one it is
-    `settings.auth_token` alone. `wrong_tokens` counts the others. `on_loaded` is told once no client has to
-    wait for the MCP SDK any more.
+    but plain tool calls, `/health` and `apps` are loaded while it listens, and requests wait for them: Quart
+    at the first request for a page, the MCP SDK once `wanted` is set, as the first client that needs it
+    does, and otherwise after `UNDISTURBED`; `on_loaded` is told then. Raises `PortInUse` or `CannotListen`
+    before it starts. `rejected` is told the reason of every refusal. `apps` serve single paths over HTTP,
+    past Quart. `keyring` has the tokens that are valid; without one it is `settings.auth_token` alone.
+    `wrong_tokens` counts the others.
     """
     config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
@@ -81,10 +85,12 @@ async def serve_http(
         keyring or OneToken(settings.auth_token),
         settings.private,
     )
-    wanted, ended = trio.Event(), trio.Event()
+    if wanted is None:
+        wanted = trio.Event()
+    page_wanted, ended = trio.Event(), trio.Event()
     mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, wanted)
-    pages = Late(lambda: _create_pages(health, routes), wanted)
-    dispatch = _by_path({**mcp.routes, **apps}, pages)
+    pages = Late(lambda: _create_pages(routes), page_wanted)
+    dispatch = _by_path({**mcp.routes, **apps, HEALTH_PATH: _tell_health(health)}, pages)
     gate = Gate(dispatch, policy, settings.max_body_bytes, rejected, wrong_tokens)
     exchanges = Exchanges(gate, {SSE_PATH, MCP_PATH})
     plain = PlainPath({MCP_PATH: mcp.answer_plain}, gate.admit_plain, exchanges)
@@ -92,12 +98,15 @@ async def serve_http(
     if warning := open_bind_warning(policy):
         log.warning(warning)
 
-    async def load() -> None:
-        """Bring up what serves the other requests, first that for which every client waits, until `ended`."""
+    async def load_sdk(wanted: trio.Event) -> None:
         with trio.move_on_after(UNDISTURBED):
             await wanted.wait()
         await nursery.start(mcp.run)
         on_loaded()
+
+    async def serve_pages() -> None:
+        """Bring Quart up for the first who wants a page, until `ended`."""
+        await page_wanted.wait()
         app = await pages.make()
         lifespan = Lifespan(ASGIWrapper(app), config, {})  # type: ignore[arg-type]
         await nursery.start(lifespan.handle_lifespan)
@@ -105,19 +114,37 @@ async def serve_http(
         pages.give(app)
         await ended.wait()
         await lifespan.wait_for_shutdown()
-        nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(load)
+        nursery.start_soon(load_sdk, wanted)
         nursery.start_soon(gate.run)
-        await _accept_until(shutdown, listeners, connections, exchanges, task_status)
-        ended.set()
+        async with trio.open_nursery() as paging:
+            paging.start_soon(serve_pages)
+            await _accept_until(shutdown, listeners, connections, exchanges, task_status)
+            if not page_wanted.is_set():
+                paging.cancel_scope.cancel()
+            ended.set()
+        nursery.cancel_scope.cancel()
 
 
-def _create_pages(health: HealthReport, routes: Iterable[RouteModule]) -> AsgiApp:
+def _create_pages(routes: Iterable[RouteModule]) -> AsgiApp:
     from lithos.front.events.monitoring import create_app  # noqa: PLC0415 - Quart takes a while, when others are served
 
-    return cast(AsgiApp, create_app(health, routes))
+    return cast(AsgiApp, create_app(routes))
+
+
+def _tell_health(health: HealthReport) -> AsgiApp:
+    unkept = b"cache-control", b"no-store"
+
+    async def tell(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in {"GET", "HEAD"}:
+            status, body = await health.report()
+            await answer(scope, receive, send, status, body, headers=[unkept])
+        else:
+            refusal = {"error": "method_not_allowed"}
+            await answer(scope, receive, send, 405, refusal, headers=[(b"allow", b"GET, HEAD"), unkept])
+
+    return tell
 
 
 async def _accept_until(

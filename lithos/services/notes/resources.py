@@ -226,6 +226,7 @@ class Resources:
         self._knowledge = knowledge
         self._coordination = coordination
         self._coordinator = actors.coordinator
+        self._known = actors.opening.known
         self._clock = actors.clock
 
     async def find(self, uri: str) -> Address:
@@ -245,8 +246,9 @@ class Resources:
         Raises `UnknownResource`.
         """
         address = _address(uri)
-        if address.kind == "note":
+        if address.kind != "task":
             await self._knowledge.wait_known()
+        if address.kind == "note":
             return await self._read_note(self._entry(address), agent or UNKNOWN_AGENT)
         if address.kind == "tags":
             return Tags(self._knowledge.tags(None))
@@ -257,12 +259,15 @@ class Resources:
         """The tags, the notes newest first, the open tasks newest first: 100 at a time.
 
         Keyset pagination: a page starts after the last resource of the one before, whatever was added or
-        removed meanwhile, so nothing is listed twice. Raises `BadCursor`.
+        removed meanwhile, so nothing is listed twice. Notes are listed once all are known.
+
+        Raises `BadCursor`.
         """
         kind, after = ("tags", None) if cursor is None else _read_cursor(cursor)
         found = [ListedResource(Address("tags"))] if cursor is None else []
         if kind != "task":
-            notes = await _newest(list(self._catalogue), _place_of_note, after, PAGE + 1 - len(found))
+            known = list(self._catalogue) if self._known.is_set() else []
+            notes = await _newest(known, _place_of_note, after, PAGE + 1 - len(found))
             found += [ListedResource(Address("note", entry.note.id), entry) for entry in notes]
             after = None
         if len(found) <= PAGE:

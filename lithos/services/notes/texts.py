@@ -13,6 +13,7 @@ import trio
 from attrs import frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.opening import Opening
 from lithos.actors.writing.editing import Outlines
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import examine, make_entry
@@ -136,8 +137,9 @@ class NoteTexts:
     indexed states therefore come from the cache where they can.
     """
 
-    def __init__(self, files: NoteFiles, catalogue: Catalogue) -> None:
+    def __init__(self, files: NoteFiles, catalogue: Catalogue, opening: Opening | None = None) -> None:
         self._files = files
+        self._opening = opening
         self._catalogue = catalogue
         self._limiter = trio.CapacityLimiter(READERS)
         self._kept = _KeptContents(KEPT_BYTES)
@@ -178,6 +180,9 @@ class NoteTexts:
             if loaded is None:
                 return None
             version = self._known_version(loaded, entry.note.id, before)
+            if version is None and self._opening is not None and self._opening.will_tell(before is not None):
+                await self._opening.wait_known()
+                continue
             if version is None:
                 if await self._catalogue.records.decided(entry.note.id):
                     continue  # read while it was written: perhaps what was then taken back

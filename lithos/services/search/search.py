@@ -126,6 +126,7 @@ class Search:
         self._coordinator = actors.coordinator
         self._settings = actors.config.search
         self._clock = actors.clock
+        self._known = actors.opening.known
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
         """The best matches of one search. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""
@@ -373,6 +374,8 @@ class Search:
                 None if matches is None else matches.get(entry.serial, "weak"),
             )
             for (entry, score), snippet in zip(chosen, snippets, strict=True)
+            # Before the scan a note that cannot be read may be one that is gone.
+            if snippet is not None or self._known.is_set()
         )
 
     def _record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:

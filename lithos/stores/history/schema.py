@@ -12,11 +12,11 @@ deltas on a whole content, so that reading a version decompresses at most so man
 from __future__ import annotations
 
 import hashlib
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import apsw
-import zstandard
 from attrs import frozen
 
 from lithos.core.errors import StorageFailed
@@ -33,6 +33,11 @@ from lithos.stores.database import add_missing_columns
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 log = get_logger("lithos.history")
 
 #: Deltas on one whole content: every 50th version of a note is whole.
@@ -42,8 +47,17 @@ _LEVEL: Final = 3
 #: Levels of less do not look far enough back in a large former version.
 _LARGE: Final = 128 * 1024
 
-#: Frames say neither their size nor a checksum: the rows do.
-_BARE: Final[dict[str, Any]] = {"write_content_size": False, "write_checksum": False}
+#: A frame's window reaches over so many bits at most, 128 MiB.
+_WIDEST: Final = 27
+#: Zstandard looks at no dictionary of fewer bytes.
+_SHORTEST: Final = 8
+#: Frames say neither their size nor a checksum nor their dictionary: the rows do.
+_BARE: Final[dict[int, int]] = {
+    zstd.CompressionParameter.compression_level: _LEVEL,
+    zstd.CompressionParameter.content_size_flag: 0,
+    zstd.CompressionParameter.checksum_flag: 0,
+    zstd.CompressionParameter.dict_id_flag: 0,
+}
 #: Nothing is made so many times smaller without what came before.
 _SURELY_SMALL: Final = 8
 
@@ -106,7 +120,7 @@ class Contents:
         try:
             for _, packed, _, size in reversed(rows):
                 data = _unpack(packed, data, size)
-        except (zstandard.ZstdError, MemoryError) as failure:
+        except (zstd.ZstdError, MemoryError) as failure:
             raise DamagedContent(f"content {number} cannot be decompressed: {failure}") from failure
         assert data is not None
         if hashlib.sha256(data).digest() != rows[0][2]:
@@ -145,28 +159,25 @@ class Contents:
 
 
 def _pack(data: bytes, former: bytes | None) -> bytes:
-    if not former:
-        return zstandard.ZstdCompressor(level=_LEVEL, **_BARE).compress(data)
-    words = zstandard.ZstdCompressionDict(former, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-    size, bare = len(former) + len(data), {**_BARE, "write_dict_id": False}
-    if size <= _LARGE:
-        return zstandard.ZstdCompressor(level=_LEVEL, dict_data=words, **bare).compress(data)
-    reach = min(27, size.bit_length())  # the window must reach over both
-    parameters = zstandard.ZstdCompressionParameters.from_level(
-        _LEVEL, window_log=reach, enable_ldm=True, **bare
-    )
-    return zstandard.ZstdCompressor(compression_params=parameters, dict_data=words).compress(data)
+    options: dict[int, int] = dict(_BARE)
+    size = len(former or b"") + len(data)
+    if former and size > _LARGE:
+        options[zstd.CompressionParameter.window_log] = min(_WIDEST, size.bit_length())  # reach over both
+        options[zstd.CompressionParameter.enable_long_distance_matching] = 1
+    return zstd.compress(data, options=options, zstd_dict=_dictionary(former))
 
 
 def _unpack(packed: bytes, former: bytes | None, size: int) -> bytes:
     if not size:
         return b""
-    words = None
-    if former:
-        words = zstandard.ZstdCompressionDict(former, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-    return zstandard.ZstdDecompressor(dict_data=words, max_window_size=1 << 27).decompress(
-        packed, max_output_size=size
-    )
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WIDEST}
+    return zstd.ZstdDecompressor(_dictionary(former), options).decompress(packed, size)
+
+
+def _dictionary(former: bytes | None) -> zstd.ZstdDict | None:
+    if former is None or len(former) < _SHORTEST:
+        return None
+    return zstd.ZstdDict(former, is_raw=True)
 
 
 class HistoryFailed(StorageFailed):

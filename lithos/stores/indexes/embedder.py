@@ -6,6 +6,7 @@ The model's files are found first (builtin, a directory, the Hugging Face cache)
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BUILTIN: Final = "builtin"
+_BUILTIN_FILES: Final = ("config.json", "model.safetensors", "tokenizer.json")
 _ADVICE: Final = (
     "Set search.embedding_model to 'builtin', to the directory of a model2vec model, "
     "or to the Hugging Face name of one that can be reached."
@@ -67,7 +69,10 @@ def locate_model(name: str) -> ModelFiles:
     """
     if not name.strip():
         raise EmbedderUnavailable(name, "the name is blank")
-    folder = _builtin_folder() if name == BUILTIN else Path(name).expanduser()
+    if name == BUILTIN:
+        folder = _builtin_folder()
+        return ModelFiles(folder, tuple(folder / file for file in _BUILTIN_FILES))
+    folder = Path(name).expanduser()
     if folder.is_dir():
         return _require_model(name, folder)
     if name.startswith(("/", ".", "~")):
@@ -194,11 +199,30 @@ def _load(name: str) -> Embedder:
     from model2vec import StaticModel  # noqa: PLC0415 - slow to import
 
     located = locate_model(name)
-    model = StaticModel.from_pretrained(located.folder, force_download=False)
+    if name == BUILTIN:
+        model = _read_builtin(located.paths)
+    else:
+        model = StaticModel.from_pretrained(located.folder, force_download=False)
     if not np.isfinite(model.embedding).all():
         raise EmbedderUnavailable(name, "its vectors contain values that are not finite numbers")
     identity = EmbedderIdentity(name, int(model.dim), STORED_DTYPE, located.sha256())
     return _StaticEmbedder(identity, model)
+
+
+def _read_builtin(paths: Sequence[Path]) -> StaticModel:
+    """As `StaticModel.from_pretrained` does, which takes twice as long: it loads the hub's client first."""
+    from model2vec import StaticModel  # noqa: PLC0415 - slow to import
+    from safetensors.numpy import load_file  # noqa: PLC0415
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    config, vectors, tokenizer = paths
+    settings = json.loads(config.read_bytes())
+    return StaticModel(
+        load_file(vectors)["embeddings"],
+        Tokenizer.from_file(str(tokenizer)),
+        config=settings,
+        normalize=settings["normalize"],
+    )
 
 
 class _StaticEmbedder:

@@ -212,6 +212,8 @@ class Tools:
             raise UnknownTool(name)
         began = perf_counter()
         answer: Answer = None
+        # What is found now was perhaps not looked at, though the start be complete when it is told.
+        is_early = tool.reads_notes and not self._opening.complete.is_set()
         outcome = "exception"
         error: str | None = "exception"
         try:
@@ -220,6 +222,8 @@ class Tools:
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()
+            elif is_early and "path" not in arguments:
+                await self._opening.wait_recalled()
             answer = self._fit(tool, await self._serve(tool, given), offset)
             outcome, error = "ok", None
         except LithosError as refusal:
@@ -231,10 +235,9 @@ class Tools:
         finally:
             seconds = perf_counter() - began
             self._meter.record(tool, arguments.get("mode"), answer, outcome, error, seconds)
-        indexing = self._opening.status() if tool.reads_notes else None
-        if indexing is None or answer is None:
+        if not is_early or answer is None:
             return answer
-        return {**answer, "indexing": dict(indexing), "degraded": True}
+        return {**answer, "indexing": dict(self._opening.progress()), "degraded": True}
 
     async def _serve(self, tool: Tool, given: Answering) -> Answer:
         """Have a call served when its turn has come: a heavy read may have to wait beside a change."""

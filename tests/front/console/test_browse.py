@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+import trio
 
 from tests.front.console.injections import PAYLOADS
 from tests.front.console.pages import Element
@@ -53,6 +54,19 @@ async def test_folders_tags_and_filters_reduce_the_list(tmp_path: Path) -> None:
         assert "lab 2" in (await person.look("/console/notes")).told
         await person.lithos.call("lithos_delete", id=gamma, agent="ann")
         assert "lab 1" in (await person.look("/console/notes")).told
+
+
+async def test_a_page_says_when_the_files_were_not_looked_at_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("Alpha")
+        warning = "notes are shown as they were when it stopped"
+        assert warning not in (await person.look("/console/notes")).told
+        monkeypatch.setattr(person.lithos.server.opening, "known", trio.Event())
+        page = await person.look("/console/notes")
+        assert warning in page.told
+        assert listed(page) == ["Alpha"]
 
 
 async def test_a_link_to_a_missing_note_leads_to_notes_near_its_name(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from lithos.front.mcp import http, tool_calls
 from lithos.front.mcp.http import McpEndpoints
+from lithos.front.server import serve
 from tests.front.running import Front, rpc, running_front
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -50,22 +51,68 @@ async def test_a_plain_call_is_answered_before_the_sdk_is_there(gate: threading.
         gate.set()
 
 
-async def test_what_needs_the_sdk_or_a_page_waits_for_it(gate: threading.Event) -> None:
+def page(path: bytes, method: bytes = b"GET") -> bytes:
+    return method + b" " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+
+
+async def test_what_needs_the_sdk_or_a_page_waits_for_it(
+    gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = serve._create_pages
+
+    def create_late(routes: Any) -> Any:
+        assert gate.wait(30)
+        return create(routes)
+
+    monkeypatch.setattr(serve, "_create_pages", create_late)
     answers: dict[str, bytes] = {}
 
     async def ask(front: Front, name: str, request: bytes) -> None:
         answers[name] = await front.exchange(request)
 
     async with running_front() as front, trio.open_nursery() as asking:
-        page = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
         asking.start_soon(ask, front, "hello", post(rpc("initialize", **HELLO)))
-        asking.start_soon(ask, front, "health", page)
+        asking.start_soon(ask, front, "page", page(b"/audit"))
         call = rpc("tools/call", name="echo", arguments={"text": "between"})
         assert b"between" in await front.exchange(post(call))
         assert not answers
         gate.set()
     assert b'"serverInfo"' in answers["hello"]
-    assert b'"status":"ok"' in answers["health"]
+    assert answers["page"].endswith(b'{"error":"not_found"}')
+
+
+async def test_health_and_plain_calls_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server nobody greets has the SDK after a while all the same; Quart is for who wants a page."""
+    loaded: list[str] = []
+    create, load = serve._create_pages, McpEndpoints._load_sdk
+
+    def create_pages(routes: Any) -> Any:
+        loaded.append("pages")
+        return create(routes)
+
+    def load_sdk(self: McpEndpoints) -> Any:
+        loaded.append("sdk")
+        return load(self)
+
+    monkeypatch.setattr(serve, "_create_pages", create_pages)
+    monkeypatch.setattr(McpEndpoints, "_load_sdk", load_sdk)
+    monkeypatch.setattr(serve, "UNDISTURBED", 3600.0)
+    async with running_front() as front:
+        health = await front.exchange(page(b"/health"))
+        assert health.startswith(b"HTTP/1.1 200")
+        assert b"cache-control: no-store" in health
+        assert b'"status":"ok"' in health
+        only_head = await front.exchange(page(b"/health", b"HEAD"))
+        assert only_head.startswith(b"HTTP/1.1 200")
+        assert only_head.endswith(b"\r\n\r\n")
+        assert (await front.exchange(page(b"/health", b"DELETE"))).startswith(b"HTTP/1.1 405")
+        call = rpc("tools/call", name="echo", arguments={"text": "plain"})
+        assert b"plain" in await front.exchange(post(call))
+        assert loaded == []
+        await front.exchange(page(b"/audit"))
+        assert loaded == ["pages"]
+        assert b'"serverInfo"' in await front.exchange(post(rpc("initialize", **HELLO)))
+        assert loaded == ["pages", "sdk"]
 
 
 async def test_a_stop_before_the_sdk_is_there_is_in_time(gate: threading.Event) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
+from lithos.stores.history import schema
 from lithos.stores.history.schema import CHAIN
 from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
 
@@ -270,3 +271,27 @@ def test_a_state_that_has_moved_since_is_recorded_as_renamed(store):
     assert [(row.version, row.op, row.path) for row in store.rows("note", 10)[0]] == [
         (2, UPDATED, "b.md"), (1, RENAMED, "b.md"), (1, CREATED, "a.md"),
     ]  # fmt: skip
+
+
+GINGER = b"# Ginger\n\nFresh ginger keeps for three weeks in the cold.\n"
+PEELED = b"# Ginger\n\nFresh ginger keeps for five weeks in the cold, peeled.\n"
+
+
+@pytest.mark.parametrize(
+    ("packed", "former", "data"),
+    [
+        (
+            "28b52ffd0000d10100232047696e6765720a0a46726573682067696e676572206b6565707320"
+            "666f72207468726565207765656b7320696e2074686520636f6c642e0a",
+            None,
+            GINGER,
+        ),
+        ("28b52ffd0000b50000686669762c207065656c65642e0a02005c25d3470504", GINGER, PEELED),
+        ("28b52ffd000069000061626361626361626320616263", b"abc", b"abcabcabc abc"),
+    ],
+    ids=["whole", "difference", "difference to less than a dictionary"],
+)
+def test_a_history_of_an_earlier_version_is_read(packed: str, former: bytes | None, data: bytes) -> None:
+    """Up to 0.1 the package zstandard wrote these frames; what is written now is the same."""
+    assert schema._unpack(bytes.fromhex(packed), former, len(data)) == data
+    assert schema._pack(data, former).hex() == packed

@@ -1,0 +1,203 @@
+"""A second start: what readers see until the files were looked at, and after."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from lithos.actors import opening
+from lithos.actors.opening import Opening
+from lithos.app import Server, running_server
+from lithos.catalogue import scan
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.config.catalogue import Config
+from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.services.notes.knowledge import Knowledge
+from lithos.stores.notes.files import NoteFiles
+from tests.servers import serving
+
+
+async def make_known(tmp_path: Path) -> dict[str, str]:
+    """A server knew three notes, and has stopped; their ids by title."""
+    async with serving(tmp_path / "data") as lithos:
+        return {
+            title: await lithos.create(title, f"The harvest of {title} begins in May.")
+            for title in ("Cloves", "Mace", "Nutmeg")
+        }
+
+
+def known(tmp_path: Path) -> Config:
+    return Config(
+        storage=StorageConfig(data_dir=tmp_path / "data"),
+        server=ServerConfig(watch_files=False),
+        search=SearchConfig(tier="static"),
+    )
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """A start with many known notes; it looks at their files once the event is set."""
+    go, real = threading.Event(), NoteFiles.list_notes
+
+    def list_notes(files: NoteFiles) -> Any:
+        go.wait(30)
+        return real(files)
+
+    monkeypatch.setattr(NoteFiles, "list_notes", list_notes)
+    monkeypatch.setattr(scan, "MANY_KNOWN", 1)
+    monkeypatch.setattr(opening, "SHORT", 0.05)
+    yield go
+    go.set()
+
+
+async def titles_of(server: Server, tool: str, **more: Any) -> tuple[set[str], Any]:
+    """The titles in an answer, and what it says of its completeness."""
+    answer = await server.tools.call(tool, more)
+    assert answer is not None
+    rows = answer["results"] if "results" in answer else answer["items"]
+    return {row["title"] for row in rows}, (answer.get("degraded", False), answer.get("indexing"))
+
+
+async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
+    tmp_path: Path, looking: threading.Event
+) -> None:
+    """Behaviour 250: of what has changed since it learns in the scan; until then answers say so."""
+    ids = await make_known(tmp_path)
+    (tmp_path / "data/knowledge/mace.md").unlink()
+    nutmeg = tmp_path / "data/knowledge/nutmeg.md"
+    nutmeg.write_text(nutmeg.read_text().replace("May", "June"))
+    unchecked = (True, {"done": 3, "total": 3})
+    query = {"query": "harvest", "mode": "fulltext"}
+    async with running_server(known(tmp_path), gets_front=True) as server:
+        with trio.fail_after(30):
+            assert await titles_of(server, "lithos_search", **query) == ({"Cloves", "Nutmeg"}, unchecked)
+            assert await titles_of(server, "lithos_list") == ({"Cloves", "Mace", "Nutmeg"}, unchecked)
+            assert await resources_of(server) == set()  # these say nothing of it
+        waited: list[Any] = []
+
+        async def ask(tool: str, **arguments: Any) -> None:
+            waited.append(await server.tools.call(tool, arguments))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(ask, "lithos_read", id=ids["Nutmeg"]))
+            nursery.start_soon(
+                partial(ask, "lithos_write", id=ids["Nutmeg"], title="Nutmeg", content="x", agent="a",
+                        expected_version=1)
+            )  # fmt: skip
+            with trio.move_on_after(0.2):
+                await server.opening.known.wait()
+            assert waited == []
+            looking.set()
+        with trio.fail_after(30):
+            await server.opening.complete.wait()
+        assert await titles_of(server, "lithos_list") == ({"Cloves", "Nutmeg"}, (False, None))
+        assert await titles_of(server, "lithos_search", **query) == ({"Cloves", "Nutmeg"}, (False, None))
+        read, refused = sorted(waited, key=lambda answer: "code" in answer)
+        assert "June" in read["content"]
+        assert read["metadata"]["version"] == 2
+        assert refused["code"] == "version_conflict"
+        assert await resources_of(server) == {"Cloves", "Nutmeg"}
+
+
+async def test_what_was_found_before_the_scan_says_so_though_it_is_told_after(
+    tmp_path: Path, looking: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_known(tmp_path)
+    begun, real = trio.Event(), Knowledge.list_notes
+
+    async def list_notes(knowledge: Knowledge, *arguments: Any, **more: Any) -> Any:
+        begun.set()
+        page = await real(knowledge, *arguments, **more)
+        await server.opening.complete.wait()
+        return page
+
+    monkeypatch.setattr(Knowledge, "list_notes", list_notes)
+    (tmp_path / "data/knowledge/mace.md").unlink()
+    async with running_server(known(tmp_path), gets_front=True) as server, trio.open_nursery() as nursery:
+        found: list[Any] = []
+
+        async def ask() -> None:
+            found.append(await titles_of(server, "lithos_list"))
+
+        nursery.start_soon(ask)
+        with trio.fail_after(30):
+            await begun.wait()
+            looking.set()
+            await server.opening.complete.wait()
+            while not found:
+                await trio.lowlevel.checkpoint()
+        assert found == [({"Cloves", "Mace", "Nutmeg"}, (True, {"done": 2, "total": 2}))]
+
+
+async def test_nobody_waits_for_what_was_known_where_the_folder_cannot_be_read() -> None:
+    start = Opening()
+    start.failure = "the notes cannot be read"
+    with trio.fail_after(1):
+        await start.wait_recalled()
+
+
+async def resources_of(server: Server) -> set[str]:
+    """The titles of the notes among the resources."""
+    page = await server.library.resources.page(None)
+    return {each.subject.note.title for each in page.resources if isinstance(each.subject, Entry)}
+
+
+async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_known(tmp_path)
+    (tmp_path / "data/knowledge/mace.md").unlink()
+    (tmp_path / "data/knowledge/new.md").write_text("# New\n\nharvest\n")
+    go, real = threading.Event(), scan._look
+
+    def look(*arguments: Any) -> Any:
+        go.wait(30)
+        return real(*arguments)
+
+    monkeypatch.setattr(scan, "_look", look)
+    monkeypatch.setattr(scan, "MANY_UNREAD", 0)
+    monkeypatch.setattr(opening, "SHORT", 0.05)
+    try:
+        async with running_server(known(tmp_path), gets_front=True) as server:
+            with trio.fail_after(30):
+                shown, (is_degraded, _) = await titles_of(server, "lithos_list")
+            assert (shown, is_degraded) == ({"Cloves", "Nutmeg"}, True)
+            go.set()
+            with trio.fail_after(30):
+                await server.opening.complete.wait()
+            assert await titles_of(server, "lithos_list") == ({"Cloves", "Nutmeg", "New"}, (False, None))
+    finally:
+        go.set()
+
+
+@pytest.mark.parametrize("is_touched", [False, True])
+async def test_notes_that_were_shown_as_they_are_are_loaded_once(
+    tmp_path: Path, looking: threading.Event, monkeypatch: pytest.MonkeyPatch, *, is_touched: bool
+) -> None:
+    await make_known(tmp_path)
+    if is_touched:
+        (tmp_path / "data/knowledge/mace.md").touch()
+    loads, real = [], Catalogue.load
+
+    def load(catalogue: Catalogue, entries: Any) -> None:
+        loads.append(catalogue)
+        real(catalogue, entries)
+
+    monkeypatch.setattr(Catalogue, "load", load)
+    looking.set()
+    async with running_server(known(tmp_path), gets_front=True) as server:
+        with trio.fail_after(30):
+            await server.opening.complete.wait()
+        assert len(loads) == 1 + is_touched
+        assert await server.tools.call("lithos_related", {"id": (await ids_of(server))[0]}) is not None
+        assert await titles_of(server, "lithos_list") == ({"Cloves", "Mace", "Nutmeg"}, (False, None))
+
+
+async def ids_of(server: Server) -> list[str]:
+    return [entry.note.id for entry in server.catalogue]
