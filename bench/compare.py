@@ -26,7 +26,7 @@ from bench.revisions import Place, compare_rounds, measure, render_changes, work
 
 BENCHES: Final = (
     "search", "write", "start", "claims", "events", "retrieve", "watch", "bridge", "graph", "loop_lag",
-    "calls", "starts", "edits",
+    "calls", "starts", "edits", "costs",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,21 +89,28 @@ def installed_environment() -> dict[str, str]:
 
 @contextmanager
 def launched(
-    data: Path, environment: Mapping[str, str] | None = None, patience: float = PATIENCE
+    data: Path,
+    environment: Mapping[str, str] | None = None,
+    patience: float = PATIENCE,
+    *,
+    program: Sequence[str] = (),
+    pass_fds: Sequence[int] = (),
 ) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
     """Start `lithos serve` on a free port; its process, its address, and the `perf_counter` of its start.
 
     Entered when it listens, stopped at the end of the block. Embeddings are those of the static tier, unless
     the environment says otherwise, wherever onnxruntime is installed. A server that does not listen within
-    `patience` seconds is killed, which ends in `SystemExit`.
+    `patience` seconds is killed, which ends in `SystemExit`. `program` runs in place of `lithos`, with these
+    descriptors open.
     """
     command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
     began = time.perf_counter()
     process = subprocess.Popen(
-        [command, "-d", str(data), "--json", "serve", "-t", "http", "-p", "0"],
+        [*(program or [command]), "-d", str(data), "--json", "serve", "-t", "http", "-p", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        pass_fds=pass_fds,
         # A benchmark wants whole lists.
         env={
             "LITHOS_SEARCH__TIER": "static",
@@ -149,11 +156,11 @@ def serving(
         listening = time.perf_counter() - began
         assert url.hostname is not None
         assert url.port is not None
-        searchable = _wait_searchable(url.geturl(), began, patience)
+        searchable = wait_searchable(url.geturl(), began, patience)
         yield Serving(process, url.hostname, url.port, round(listening, 3), round(searchable, 3))
 
 
-def _wait_searchable(url: str, began: float, patience: float) -> float:
+def wait_searchable(url: str, began: float, patience: float = PATIENCE) -> float:
     """Ask `/health` until the model has seen every note; the polling is part of the figure (20 ms)."""
     while time.perf_counter() - began < patience:
         with urllib.request.urlopen(f"{url}/health") as response:
