@@ -31,11 +31,13 @@ async def test_a_stopped_server_leaves_no_thread_but_those_that_trio_keeps_for_t
 ) -> None:
     before = set(threading.enumerate())
     gc.disable()  # it would end the threads of pools that nobody closed
-    async with serving(tmp_path) as lithos, trio.open_nursery() as nursery:
-        for n in range(8):  # several files in one batch
-            nursery.start_soon(lithos.create, f"Note {n}")
-    left = [thread.name for thread in set(threading.enumerate()) - before]
-    gc.enable()
+    try:
+        async with serving(tmp_path) as lithos, trio.open_nursery() as nursery:
+            for n in range(8):  # several files in one batch
+                nursery.start_soon(lithos.create, f"Note {n}")
+        left = [thread.name for thread in set(threading.enumerate()) - before]
+    finally:
+        gc.enable()
     assert [name for name in left if name.startswith(("note-files", "lithos-"))] == []
 
 
