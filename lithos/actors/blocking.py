@@ -12,13 +12,12 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 import trio
 from attrs import frozen
-from outcome import Outcome
+from outcome import Outcome, capture
 
 T = TypeVar("T")
 
@@ -82,28 +81,34 @@ NICENESS: Final = 5
 
 
 class BackgroundThread:
-    """Production adapter: one thread of its own with a lower priority, for long work that nobody waits for.
+    """Production adapter: a thread for each call, with a lower priority, for long work that nobody waits for.
 
-    The priority of a thread cannot be raised again, so it is not taken from trio's pool. Where a thread has
-    none of its own (not Linux) it is an ordinary thread.
+    Calls never overlap. The priority of a thread cannot be raised again, so it is not taken from trio's pool.
+    Where a thread has none of its own (not Linux) it is an ordinary thread.
     """
 
     def __init__(self, name: str) -> None:
-        self._executor = ThreadPoolExecutor(1, name, initializer=_lower_priority)
+        self._name = name
+        self._one = trio.Lock()
 
     async def run(self, call: Callable[[], T]) -> T:
-        await trio.lowlevel.checkpoint_if_cancelled()
-        token, ended = trio.lowlevel.current_trio_token(), trio.Event()
-        future = self._executor.submit(call)
+        async with self._one:
+            return await self._run(call)
 
-        def tell(_: Future[T]) -> None:
+    async def _run(self, call: Callable[[], T]) -> T:
+        token, ended = trio.lowlevel.current_trio_token(), trio.Event()
+        outcomes: list[Outcome[T]] = []
+
+        def work() -> None:
+            _lower_priority()
+            outcomes.append(capture(call))
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(ended.set)
 
-        future.add_done_callback(tell)
+        threading.Thread(target=work, name=self._name).start()
         with trio.CancelScope(shield=True):  # never abandoned
             await ended.wait()
-        return future.result()
+        return outcomes[0].unwrap()
 
 
 #: Elsewhere a priority belongs to a process, and the number of a thread might be that of another one.

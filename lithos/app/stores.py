@@ -76,6 +76,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     with undo:
         finish_restore(data)
         files = open_notes(config.storage)
+        undo.callback(files.close)
         files.create_root()
         _sync_names({data, *(folder.parent for folder in fresh)})
         displaced = Displaced(private / DISPLACED)

@@ -19,7 +19,7 @@ from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writing.preparation import Preparation
-from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.publisher import RECORD_DELAY, Publisher
 from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
@@ -158,8 +158,11 @@ class House:
         ]
 
     async def becomes_consistent(self) -> bool:
-        """`is_consistent` once the manifest has been brought up to date too."""
-        await trio.sleep(1)
+        """`is_consistent` once the manifest has been brought up to date too, and a moment later still."""
+        with trio.move_on_after(10):
+            while not self.is_consistent():
+                await trio.sleep(0.02)
+        await trio.sleep(2 * RECORD_DELAY)
         return self.is_consistent()
 
     def is_consistent(self) -> bool:

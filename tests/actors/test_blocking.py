@@ -8,10 +8,10 @@ import threading
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline, Threads
+from lithos.actors.blocking import BackgroundThread, Inline, Threads
 
 
-@pytest.fixture(params=[Threads, Inline])
+@pytest.fixture(params=[Threads, Inline, lambda: BackgroundThread("test")])
 def blocking(request):
     return request.param()
 

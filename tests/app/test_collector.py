@@ -1,11 +1,13 @@
-"""The garbage collector rests during a start, and only then."""
+"""What a server does to its process: the collector rests during a start, no thread outlives a stop."""
 
 from __future__ import annotations
 
 import gc
+import threading
 from pathlib import Path
 
 import pytest
+import trio
 import trio.testing
 
 from lithos.app import running_server
@@ -22,6 +24,21 @@ async def test_a_running_server_collects_and_sees_what_it_is_to_see(tmp_path: Pa
         assert gc.get_freeze_count()
     assert gc.isenabled()
     assert not gc.get_freeze_count()
+
+
+async def test_a_stopped_server_leaves_no_thread_but_those_that_trio_keeps_for_the_next(
+    tmp_path: Path,
+) -> None:
+    before = set(threading.enumerate())
+    gc.disable()  # it would end the threads of pools that nobody closed
+    try:
+        async with serving(tmp_path) as lithos, trio.open_nursery() as nursery:
+            for n in range(8):  # several files in one batch
+                nursery.start_soon(lithos.create, f"Note {n}")
+        left = [thread.name for thread in set(threading.enumerate()) - before]
+    finally:
+        gc.enable()
+    assert [name for name in left if name.startswith(("note-files", "lithos-"))] == []
 
 
 async def test_a_start_that_fails_leaves_the_collector_on(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from lithos.core.findings import GROUPS, CheckedFile, plan_amendments
 from lithos.core.notes.document import amend_document, derive_id, parse_document
 from lithos.core.notes.model import Note
 from lithos.core.times import from_nanoseconds
+from lithos.services.upkeep import validation
 from lithos.services.upkeep.validation import Fixing, fix_notes, plan_fixes, validate_notes
 from lithos.stores.lock import OwnerLock
 from lithos.stores.notes.files import NoteFiles
@@ -22,6 +23,12 @@ from tests.e2e.vault import FILES, make_vault, snapshot
 from tests.servers import put_note, serving
 
 program = pytest.fixture(make_program)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_else_opens_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "GRACE", 0.01)
+
 
 WHOLE = "---\nid: {id}\ntitle: {title}\nauthor: me\n{more}---\n{body}\n"
 

@@ -24,7 +24,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data
 
 
-@pytest.fixture(scope="module", params=["beside a server", pytest.param("alone", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["beside a server", "alone"])
 def data(request: pytest.FixtureRequest, vault: Path) -> Iterator[Path]:
     """The vault, once with a running server and once without."""
     if request.param == "alone":
@@ -82,6 +82,7 @@ def test_search_says_when_nothing_is_found(data: Path) -> None:
     assert ask_json("-d", data, "search", "xylophonist")["results"] == []
 
 
+@pytest.mark.slow
 def test_stats_counts_the_notes(data: Path) -> None:
     """behaviours 140, 209"""
     printed = ask("-d", data, "stats")

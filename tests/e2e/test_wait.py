@@ -26,6 +26,7 @@ def data(server: Lithos) -> Path:
     return server.stderr.with_name("data")
 
 
+@pytest.mark.slow
 def test_wait_in_another_process_returns_with_the_finding(server: Lithos, data: Path) -> None:
     """behaviour 208: Show 1; events of other tasks do not end it."""
     mine, other = (

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 import httpcore2
+import pytest
 import trio
 from attrs import define, evolve, field
 
@@ -15,6 +16,7 @@ from lithos.core.principals import Principal
 from lithos.front.events.monitoring import RouteModule
 from lithos.front.server.ports import AsgiApp, FrontSettings
 from lithos.front.server.serve import NO_APPS, serve_http
+from lithos.services import keyring
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
 
 # Each client would read all certificates anew, though nothing here is encrypted.
@@ -23,6 +25,17 @@ httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 SETTINGS = FrontSettings(host="127.0.0.1", port=0, version="9.8.7", max_body_bytes=100_000)
 #: Seconds; a patience. `test_stop.py` has the bound that is promised.
 STOP_BOUND = 30.0
+
+
+@asynccontextmanager
+async def tokens_known_soon() -> AsyncIterator[None]:
+    """Within, no token that is made or revoked waits half a second for the server's next look.
+
+    That it looks often enough for what is promised, `tests/services/test_keyring.py` shows on its own clock.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keyring, "EVERY", 0.05)
+        yield
 
 
 def spec(name: str, **hints: bool) -> ToolSpec:

@@ -14,7 +14,7 @@ import trio
 from attrs import define, evolve, field
 
 from lithos.app.front import serve_front
-from tests.front.running import SETTINGS, STOP_BOUND, rpc
+from tests.front.running import SETTINGS, STOP_BOUND, rpc, tokens_known_soon
 from tests.servers import Lithos, serving
 
 HANDSHAKE = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -64,7 +64,7 @@ class Whole:
 @asynccontextmanager
 async def whole_server(data: Path, **sections: Any) -> AsyncIterator[Whole]:
     """Run a server on `data` with its front on a free port; leaving stops both within `STOP_BOUND`."""
-    async with serving(data, **({"settled": False} | sections)) as lithos:
+    async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
         async with trio.open_nursery() as nursery:
             front = partial(serve_front, evolve(SETTINGS), lithos.server, shutdown)

@@ -39,6 +39,7 @@ log = get_logger("lithos.fulltext")
 _WRITER_HEAP: Final = 15_000_000
 #: Asked beyond the limit, to find out at once in most cases who shares the last place.
 _LIKELY_TIES: Final = 32
+_CLOSED: Final = "The full-text index is closed."
 #: A score is below another if it is below this share of it; some digits of single precision.
 _LEAST_STEP: Final = 1 - 4e-7
 
@@ -253,19 +254,24 @@ class FulltextIndex:
         return self.search(node, max(1, self.document_count()), filters)
 
     def close(self) -> None:
-        """Wait for merges and release the writer; what was committed can still be searched."""
+        """Wait for merges, release the writer and the files; searches are refused from now on."""
+        if self._behind == _CLOSED:
+            return
+        self._behind = _CLOSED
         leads, self._leads = self._leads, None
         if leads is not None:
             leads.close()
         writer, self._writer = self._writer, None
-        if writer is None:
-            return
         try:
-            writer.wait_merging_threads()
+            if writer is not None:
+                writer.wait_merging_threads()
         except (ValueError, OSError, RuntimeError) as error:
             raise IndexFailed(
                 f"The full-text index in {self._directory} did not close cleanly: {error}"
             ) from error
+        finally:
+            # While there is either, a thread of tantivy's looks at the directory twice a second.
+            del self._index, self._searcher
 
 
 def _idf(count: int, found: int) -> float:

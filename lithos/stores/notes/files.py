@@ -90,6 +90,10 @@ class NoteFiles:
             self.root.mkdir(parents=True, exist_ok=True)
         self._real_root = os.path.realpath(self.root)
 
+    def close(self) -> None:
+        """End the threads that `apply` began; nothing is applied from now on."""
+        self._pool.shutdown()
+
     def list_notes(self) -> list[FoundFile]:
         """Every `.md` file, in sorted path order.
 

@@ -19,7 +19,7 @@ from lithos.app.front import serve_front
 from lithos.core.principals import Rights
 from lithos.stores.tokens import TokenStore
 from tests.front.console.pages import Element, check
-from tests.front.running import SETTINGS, STOP_BOUND
+from tests.front.running import SETTINGS, STOP_BOUND, tokens_known_soon
 from tests.servers import Lithos, serving
 
 #: Seconds to wait for what a running server learns by itself: a new or a revoked token. No measure.
@@ -127,7 +127,7 @@ def browser(url: str) -> httpx2.AsyncClient:
 @asynccontextmanager
 async def visiting(data: Path, *, token: str | None = None, **sections: Any) -> AsyncIterator[Visitor]:
     """Run a server on `data` with its console on a free port, visited by one person (not logged in)."""
-    async with serving(data, **({"settled": False} | sections)) as lithos:
+    async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
         shutdown = trio.Event()
         async with trio.open_nursery() as nursery:
             settings = evolve(SETTINGS, console=True, auth_token=token)

@@ -16,6 +16,7 @@ from mcp.types import ResourceUpdatedNotification, TextResourceContents
 
 from lithos.config.sections import EventsConfig
 from lithos.front.mcp import resources
+from lithos.services.notes import resources as notes_resources
 from tests.front.whole import HANDSHAKE, MODERN, TOLD_BOUND, SseSession, Whole, whole_server
 from tests.servers import MISSING_ID
 
@@ -32,8 +33,11 @@ async def until_nobody_follows(whole: Whole) -> None:
             await trio.sleep(0.01)
 
 
-async def test_a_session_is_told_of_what_it_subscribed_to(tmp_path: Path) -> None:
+async def test_a_session_is_told_of_what_it_subscribed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviours 204, 205"""
+    monkeypatch.setattr(notes_resources, "QUIET", 0.1)
     async with whole_server(tmp_path) as whole:
         for version in HANDSHAKE:
             note = await whole.lithos.create(version)

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 import trio
 
+from lithos.front.server import ports
 from lithos.front.server.limits import HEAD_BYTES
 from tests.front.running import read_all, running_front
 
@@ -153,7 +154,10 @@ async def test_an_answer_is_finished_whatever_comes_behind_the_last_request() ->
                 assert status_of(answer) in (404, 405, 400), (path, more[:9])
 
 
-async def test_a_client_that_ends_before_its_refused_body_still_reads_why() -> None:
+async def test_a_client_that_ends_before_its_refused_body_still_reads_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ports, "REFUSED_BODY_SECONDS", 0.1)
     async with running_front() as front:
         answer = await front.exchange(post(b"Content-Length: 999999999\r\n", b"hello"))
         assert status_of(answer) in (413, 400)

@@ -19,7 +19,7 @@ from lithos.front.events import monitoring
 from lithos.front.events.monitoring import add_import
 from lithos.front.mcp import tool_calls
 from lithos.front.mcp.session import SdkTransports
-from lithos.front.server import gate
+from lithos.front.server import gate, ports
 from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.ports import Receive, Scope, Send
 from tests.front.running import Front, read_all, read_until, rpc, running_front
@@ -178,6 +178,7 @@ async def test_what_has_many_members_is_no_message_and_not_validated(monkeypatch
     async with running_front() as front:
         monkeypatch.setattr(SdkTransports, "answer_post", validate)
         monkeypatch.setattr(SdkTransports, "is_message", validate)
+        monkeypatch.setattr(ports, "REFUSED_BODY_SECONDS", 0.1)
         for door in ("POST /mcp", "POST /messages/?session_id=1"):
             for body in bodies:
                 answer = await front.exchange(request(door, LOCAL + MCP, body))

@@ -14,6 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import lithos.actors.actors
 import lithos.actors.indexing.indexer
+import lithos.actors.writing.publisher
 from lithos.actors.indexing.ports import VectorPort
 from lithos.stores.indexes.embedder import EmbedderUnavailable
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -56,8 +57,11 @@ def lingering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lithos.actors.actors, "FULLTEXT_LINGER", FOREVER)
 
 
-async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(tmp_path: Path) -> None:
+async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviour 194"""
+    monkeypatch.setattr(lithos.actors.writing.publisher, "PATIENCE", 0.05)
     asked: dict[str, dict[str, Any]] = {
         "lithos_search": {"query": QUERY, "mode": "fulltext"},
         "lithos_list": {"content_query": "zebra"},
@@ -94,6 +98,7 @@ async def test_after_two_seconds_the_answer_says_that_full_text_is_behind(
 ) -> None:
     """behaviours 60, 194"""
     monkeypatch.setattr(lithos.actors.indexing.indexer, "PATIENCE", 0.05)
+    monkeypatch.setattr(lithos.actors.writing.publisher, "PATIENCE", 0.05)
     async with serving(tmp_path) as lithos_:
         old = await lithos_.create("Old zebra", TEXT)
         await search(lithos_)

@@ -222,11 +222,18 @@ def test_a_second_writer_is_refused_without_harm(index: FulltextIndex, directory
     assert found(index, "granite") == [1, 3]
 
 
-def test_closing_twice_is_fine_and_searches_still_answer(index: FulltextIndex) -> None:
+def test_closing_twice_is_fine_and_keeps_no_file_open(index: FulltextIndex, tmp_path: Path) -> None:
+    def kept() -> bool:
+        return str(tmp_path) in Path("/proc/self/maps").read_text()
+
     index.apply([entry(1, "granite")], [])
-    index.close()
-    index.close()
     assert found(index, "granite") == [1]
+    assert kept()
+    index.close()
+    index.close()
+    assert not kept()
+    with pytest.raises(IndexFailed, match="closed"):
+        found(index, "granite")
 
 
 def test_searches_during_batches_see_whole_batches(index: FulltextIndex) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from lithos.services.notes import knowledge
 from lithos.stores.notes import values
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
@@ -95,8 +96,11 @@ async def test_the_id_wins_over_the_path(lithos: Lithos) -> None:
     refusal(await lithos.call("lithos_read", id=MISSING_ID, path="second"), "doc_not_found")
 
 
-async def test_a_note_whose_file_vanished_is_not_found(lithos: Lithos) -> None:
+async def test_a_note_whose_file_vanished_is_not_found(
+    lithos: Lithos, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """behaviour 44"""
+    monkeypatch.setattr(knowledge, "BUSY_PATIENCE", 0.1)
     note = await lithos.create("N")
     (lithos.knowledge / "n.md").unlink()
     assert "n.md" in refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
