@@ -48,6 +48,13 @@ async def told(person: Visitor, query: str = "") -> list[str]:
     return sentences_of(await piece(person, query))
 
 
+async def looked_through(person: Visitor) -> Element:
+    """The overview once the notes have been looked through."""
+    while "being looked through" in (page := await person.look("/console/")).text:
+        pass
+    return page
+
+
 class NoNotes:
     def get(self, _: str) -> None:
         return None
@@ -62,9 +69,9 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         await lithos.server.searchable()
-        page = await person.look("/console/")
+        page = await looked_through(person)
         assert [each.text for each in page.all("h1")] == ["Overview"]
-        assert page.all("p", "sentence")[0].text == "All is well."
+        assert [each.text for each in page.all("p", "sentence")] == ["All is well."]
         assert rows_of(page) == []
         assert "Nothing has happened yet." in page.text
         assert "No agent was seen in the last hour." in page.text
@@ -286,7 +293,7 @@ async def test_what_is_wrong_is_said_first_with_what_to_do(tmp_path: Path) -> No
     async with visiting(tmp_path) as person:
         shutil.rmtree(person.lithos.knowledge)
         page = await person.look("/console/")
-        assert page.all("p", "sentence")[0].text == "One thing needs you."
+        assert page.all("p", "sentence")[0].text == "One thing of the server needs you."
         (trouble,) = page.all("ul", "troubles")[0].all("li")
         assert trouble.text.startswith("Folder of the notes unavailable")
         assert "See that the folder is there" in trouble.text
@@ -352,9 +359,10 @@ async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lin
     put_note(tmp_path, "binary.md", b"\0")
     async with visiting(tmp_path, storage={"broken_frontmatter": "serve"}) as person:
         await person.lithos.server.searchable()
-        page = await person.look("/console/")
-        assert page.all("p", "sentence")[0].text == "The server is well, not all notes are."
-        assert "15 notes with a frontmatter that cannot be read, 1 file not served as a note" in page.text
+        page = await looked_through(person)
+        assert [each.text for each in page.all("p", "sentence")] == [
+            "The server is well.", "Knowledge: 16 unreadable.",
+        ]  # fmt: skip
         assert "/console/notes?status=broken" in page.links
         listed = (await person.look("/console/notes?status=broken")).text
         assert listed.count("line 2 is malformed YAML") == 15
@@ -362,6 +370,28 @@ async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lin
         assert "it has NUL bytes" in listed
     async with visiting(tmp_path) as person:  # where they are not served, they are skipped and counted
         await person.lithos.server.searchable()
-        assert "16 files not served as a note" in (await person.look("/console/")).text
+        assert "Knowledge: 16 unreadable." in (await looked_through(person)).text
         listed = (await person.look("/console/notes?status=broken")).text
         assert listed.count("line 2 is malformed YAML") == 15
+
+
+async def test_all_is_not_well_beside_an_open_conflict_or_a_quarantined_note(tmp_path: Path) -> None:
+    """behaviour 235: server and knowledge have a headline each, and what waits leads to its list."""
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        await lithos.server.searchable()
+        one, two = await lithos.create("One"), await lithos.create("Two", derived_from_ids=[])
+        await lithos.create("Three", derived_from_ids=[two])
+        edge = {"to_id": two, "type": "contradicts", "weight": 1.0, "namespace": "default"}
+        await lithos.call("lithos_edge_upsert", from_id=one, **edge, provenance_actor="bob")
+        await lithos.call("lithos_impact", id=two, action="quarantine", agent="bob", reason="It was made up.")
+        page = await looked_through(person)
+        assert [each.text for each in page.all("p", "sentence")] == [
+            "The server is well.", "Knowledge: 1 conflict, 1 quarantined, 1 suspect.",
+        ]  # fmt: skip
+        links = [link.attributes["href"] for link in page.all("p", "knowledge")[0].all("a")]
+        assert links == [
+            "/console/#conflicts", "/console/notes?status=quarantined", "/console/notes?status=suspect",
+        ]  # fmt: skip
+        for link in links[1:]:
+            assert "1 note" in (await person.look(link)).text
