@@ -39,7 +39,7 @@ _COUNTED: Final[Mapping[WarningKind, str]] = {
 
 @frozen
 class Health:
-    """Whether the server is well: `status` is the worst of the components, which are as `/health` tells them."""
+    """Whether the server is well: `status` is the worst of the components, told as by `/health`."""
 
     status: str
     sentence: str

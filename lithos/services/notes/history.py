@@ -6,7 +6,7 @@ Every read of the store runs in a worker thread, and so does the comparison of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,8 +16,8 @@ from attrs import define, frozen
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound, HistoryDisabled, InvalidInput, StorageFailed, VersionNotFound
-from lithos.core.history.differences import Diff, unified_diff
-from lithos.core.history.versions import DELETED, VersionRow
+from lithos.core.history.differences import Diff, count_lines, unified_diff
+from lithos.core.history.versions import DELETED, VersionRow, body_of
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document
@@ -33,6 +33,8 @@ MOST_VERSIONS: Final = 1_000
 MOST_FILTERED: Final = 100_000
 #: Deletions among which a path is looked for.
 MOST_DELETIONS: Final = 10_000
+#: Bytes of the largest version whose changed lines are counted.
+MOST_COUNTED: Final = 256 * 1024
 #: The largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1
 _RANGE: Final = re.compile(r"\s*(?:(\d{1,19})\s*(?:\.\.\.?|-)\s*(\d{1,19})?|(\d{1,19}))\s*")
@@ -275,6 +277,31 @@ class NoteHistory:
         made = await self._blocking.run(lambda: _compare(before, after))
         return VersionDiff(before.row.version if before else None, number, made)
 
+    async def line_counts(
+        self, changes: Collection[tuple[str, int]]
+    ) -> dict[tuple[str, int], tuple[int, int]]:
+        """Lines of text that versions (`note_id`, `version`) added and took away, as far as they are kept.
+
+        Nothing is told of notes larger than `MOST_COUNTED` bytes, and without a history.
+        """
+        reader = self._reader
+        if reader is None or not changes:
+            return {}
+
+        def count() -> dict[tuple[str, int], tuple[int, int]]:
+            found: dict[tuple[str, int], tuple[int, int]] = {}
+            for note_id, version in changes:
+                rows = [*reader.rows(note_id, 2, version + 1)[0], None][:2]
+                if rows[0] is None or rows[0].version != version:
+                    continue
+                if max(row.size for row in rows if row is not None) > MOST_COUNTED:
+                    continue
+                new, old = (_kept_body(reader, row) for row in rows)
+                found[note_id, version] = count_lines(old, new)
+            return found
+
+        return await self._blocking.run(count)
+
     async def _before(self, note_id: str, version: int) -> KeptVersion | None:
         reader = self._open()
         rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1, version))
@@ -323,6 +350,13 @@ def _filtered(
         if request.agent in (None, row.agent) and (request.since is None or row.at >= request.since)
     ]
     return found, len(found)
+
+
+def _kept_body(reader: HistoryReading, row: VersionRow | None) -> bytes:
+    """The text of a version; none of a deletion and of what was not there. Blocks."""
+    if row is None or row.op == DELETED:
+        return b""
+    return body_of(reader.content(row.note_id, row.version) or b"")
 
 
 def _compare(before: KeptVersion | None, after: KeptVersion) -> Diff:

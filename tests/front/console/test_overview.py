@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import errno
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from markupsafe import Markup
 
 from docs.interface import EVENTS
 from lithos.core.events import Event, EventDraft
 from lithos.front.console.formats import make_environment
 from lithos.front.console.pages import overview
-from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Happenings
+from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Happenings, Row, fold
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_calls
 from tests.front.console.pages import Element, check, dangers, parse
@@ -23,6 +24,7 @@ from tests.front.console.visiting import Visitor, visiting
 from tests.front.running import read_until
 from tests.servers import put_note
 
+START = datetime(2026, 1, 1, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp'
 
 
@@ -89,19 +91,21 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
         page = await person.look("/console/")
         rows = rows_of(page)
         assert sentences_of(page)[::-1] == [
-            "ann wrote First note raft",
-            "bob wrote Second note",
+            "ann wrote First note +1 raft",
+            "bob wrote Second note +1",
             f"bob related {one[:8]} → Second note supports",
             "ann created task A task",
-            "A task can start",
             "bob claimed review of A task",
             "bob found for A task, in Second note It works.",
             "bob completed A task Done well.",
             "ann deleted first-note.md raft",
         ]
         links = [[link.attributes["href"] for link in row.all("a")] for row in rows]
-        assert links[-1] == ["/console/agents/ann", f"/console/notes/{one}", "/console/notes?tags=raft"]
-        assert links[-6] == ["/console/agents/bob", f"/console/tasks/{task}"]
+        assert links[-1] == [
+            "/console/agents/ann", f"/console/notes/{one}", "/console/notes?tags=raft",
+            f"/console/undo?agent=ann&note={one}&version=1",
+        ]  # fmt: skip
+        assert links[-5] == ["/console/agents/bob", f"/console/tasks/{task}"]
         assert all(row.all("time") for row in rows)
 
 
@@ -109,8 +113,10 @@ def test_the_filter_knows_every_type_of_event() -> None:
     assert set(TYPES) == set(EVENTS)
     assert FeedFilter.of({"type": "note.invented"}).type == ""
     assert FeedFilter.of({"type": "task"}).wanted.types == {
-        kind for kind in TYPES if kind.startswith("task.")
+        kind for kind in TYPES if kind.startswith("task.") and kind != "task.ready"
     }
+    assert FeedFilter.of({"type": "task.ready"}).wanted.types == {"task.ready"}
+    assert FeedFilter.of({"machinery": "1"}).wanted.types == set(TYPES)
     assert FeedFilter.of({"tag": " #raft "}).tag == "raft"
 
 
@@ -146,7 +152,7 @@ async def test_hostile_texts_stay_text_on_the_whole_page(tmp_path: Path) -> None
             assert "<script>alert(1)</script>" in page.text
         typed = check((await person.client.get("/console/", params={"agent": HOSTILE})).text)
         assert typed.all("input", name="agent")[0].attributes["value"] == HOSTILE
-        assert len(rows_of(typed)) == 6
+        assert len(rows_of(typed)) == 5
 
 
 async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> None:
@@ -154,9 +160,10 @@ async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> Non
         await person.lithos.write("By Ann", agent="ann", tags=["raft"])
         await person.lithos.write("By Bob", agent="bob", tags=["ops"])
         await person.lithos.call("lithos_task_create", title="A task", agent="ann", tags=["raft"])
-        assert await told(person, "&type=note&agent=bob") == ["bob wrote By Bob ops"]
-        assert await told(person, "&tag=raft&type=note.created") == ["ann wrote By Ann raft"]
-        assert len(await told(person, "&type=task")) == 2
+        assert await told(person, "&type=note&agent=bob") == ["bob wrote By Bob +1 ops"]
+        assert await told(person, "&tag=raft&type=note.created") == ["ann wrote By Ann +1 raft"]
+        assert await told(person, "&type=task") == ["ann created task A task raft"]
+        assert len(await told(person, "&type=task&machinery=1")) == 2
         page = await person.look("/console/?type=task.created&agent=ann")
         assert sentences_of(page) == ["ann created task A task raft"]
         chosen = [each for each in page.all("option") if "selected" in each.attributes]
@@ -194,11 +201,11 @@ async def test_the_journal_fills_the_feed_after_a_restart(tmp_path: Path) -> Non
         position = head_of(await person.look("/console/"))
         await person.lithos.write("After the look")
     async with visiting(tmp_path) as person:
-        assert await told(person) == ["tester wrote After the look", "tester wrote Before the restart"]
+        assert await told(person) == ["tester wrote After the look +1", "tester wrote Before the restart +1"]
         await person.lithos.write("After the restart")
         assert await told(person, f"&after={position}") == [
-            "tester wrote After the restart",
-            "tester wrote After the look",
+            "tester wrote After the restart +1",
+            "tester wrote After the look +1",
         ]
 
 
@@ -217,9 +224,64 @@ async def test_a_page_holds_a_bounded_number_of_events(
         assert len(rows_of(page)) == 3
         (older,) = [link for link in page.all("a") if link.text == "Older events"]
         assert len(rows_of(await person.look(f"/console/{older.attributes['href']}"))) == 5
-        assert (await told(person, f"&after={position}"))[0] == "tester wrote Note 7"
+        assert (await told(person, f"&after={position}"))[0] == "tester wrote Note 7 +1"
         assert len(await told(person, f"&after={position}")) == 5
         assert len(await told(person, "&after=not-a-number")) == 3
+
+
+async def test_changes_are_told_as_commits_and_lead_to_their_undo(tmp_path: Path) -> None:
+    """Lines added and taken away, the difference, and the page that takes them back."""
+    async with visiting(tmp_path) as person:
+        note = await person.lithos.create("Harbour names", content="One.\n\nTwo.\n\nThree.", agent="ann")
+        await person.lithos.call("lithos_note_update", id=note, tags=["port"], agent="ann")
+        await person.lithos.call(
+            "lithos_write", id=note, title="Harbour names", content="Other.", agent="intern"
+        )
+        await person.lithos.call("lithos_delete", id=note, agent="intern")
+        feed = await piece(person)
+        assert sentences_of(feed) == [
+            "intern deleted harbour-names.md port",
+            "intern changed Harbour names +1 −5 diff port",
+            "ann changed Harbour names diff port",
+            "ann wrote Harbour names +5",
+        ]
+        ways = [[link.attributes["href"] for link in row.all("a", "do")] for row in rows_of(feed)]
+        undo = f"/console/undo?agent=intern&note={note}"
+        changed = f"/console/notes/{note}/diff?from=2&to=3"
+        assert ways[:2] == [[undo], [changed, f"{undo}&version=3"]]
+        assert all("/console/undo?agent=ann" in links[-1] for links in ways[2:])
+
+
+def test_rows_that_tell_the_same_within_minutes_are_folded_into_the_newest() -> None:
+    def rows(*given: tuple[float, str, str]) -> list[Row]:
+        return [
+            Row(seq, START + timedelta(minutes=at), kind, agent, Markup(""), "")
+            for seq, (at, kind, agent) in enumerate(given)
+        ]
+
+    found = fold(
+        rows(
+            (20, "note.created", "ann"), (16, "note.created", "ann"), (15, "note.created", "ann"),
+            (9, "note.created", "ann"), (9, "note.updated", "ann"), (9, "note.updated", "bob"),
+            (8, "note.updated", "bob"),
+        )
+    )  # fmt: skip
+    assert [(row.seq, [each.seq for each in row.folded]) for row in found] == [
+        (0, [1, 2]), (3, []), (4, []), (5, [6]),
+    ]  # fmt: skip
+    assert [1 + len(row.folded) for row in fold(rows(*[(0, "note.created", "ann")] * 130))] == [51, 51, 28]
+
+
+async def test_machinery_is_shown_to_who_asks(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        await person.lithos.call("lithos_agent_register", id="ann")
+        await person.lithos.call("lithos_task_create", title="A task", agent="ann")
+        assert await told(person) == ["ann created task A task"]
+        assert len(await told(person, "&machinery=1")) == 3
+        assert await told(person, "&type=agent.registered") == ["ann introduced itself"]
+        page = await person.look("/console/?machinery=1")
+        assert "checked" in page.all("input", name="machinery")[0].attributes
+        assert len(rows_of(page)) == 3
 
 
 def test_sentences_are_made_once_and_only_so_many_are_kept() -> None:

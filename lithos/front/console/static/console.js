@@ -119,6 +119,19 @@
         pause.setAttribute("aria-pressed", String(is_paused));
       };
 
+      // Folds the row below into a newer one that tells the same, as the server does within what it sends.
+      const fold = (row) => {
+        const older = row.nextElementSibling, at = (one) => Date.parse(find("time", one).dateTime);
+        if (!older || older.dataset.alike !== row.dataset.alike || at(row) - at(older) > 300000) return;
+        const inner = find("details ol", older), more = inner ? [...inner.children] : [];
+        const mine = find("details", row) || find("[data-folding]", element).firstElementChild.cloneNode(true);
+        const place = find("ol", mine);
+        if (place.children.length + more.length >= 50) return;
+        find("details", older)?.remove();
+        place.append(older, ...more);
+        find("summary span", mine).textContent = place.children.length;
+        row.append(mine);
+      };
       const take = (fresh, whole) => {
         // Who writes much is not read line by line: the more came, the longer until the next look.
         rest = Math.min(Math.max(fresh.children.length * 100, 150), 5000);
@@ -127,6 +140,7 @@
         if (whole) list.replaceChildren();
         else for (const row of rows) row.classList.add("fresh");
         list.prepend(...rows);
+        if (!whole && rows.length) fold(rows.at(-1));
         while (list.children.length > most) list.lastElementChild.remove();
         list.dataset.head = fresh.dataset.head;
         none.hidden = list.children.length > 0;
