@@ -20,6 +20,7 @@ from lithos.front.console.pages import (
     search,
     system,
     tasks,
+    undo,
 )
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.admissions import WrongTokens
@@ -37,6 +38,7 @@ PAGES: Final = tuple(
         graph,
         tasks,
         agents,
+        undo,
         receipts,
         system,
     )

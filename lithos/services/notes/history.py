@@ -27,6 +27,9 @@ from lithos.core.times import format_time
 from lithos.stores.history.reading import HistoryReading
 from lithos.stores.notes.values import FileState
 
+#: From one version of a note to another: its id, the older and the newer.
+Span = tuple[str, int, int]
+
 #: Versions of one answer.
 MOST_VERSIONS: Final = 1_000
 #: Versions of one note of which some are chosen: all that are ever kept.
@@ -277,27 +280,22 @@ class NoteHistory:
         made = await self._blocking.run(lambda: _compare(before, after))
         return VersionDiff(before.row.version if before else None, number, made)
 
-    async def line_counts(
-        self, changes: Collection[tuple[str, int]]
-    ) -> dict[tuple[str, int], tuple[int, int]]:
-        """Lines of text that versions (`note_id`, `version`) added and took away, as far as they are kept.
+    async def line_counts(self, changes: Collection[Span]) -> dict[Span, tuple[int, int]]:
+        """Lines of text that are added and taken away from one version of a note to another.
 
-        Nothing is told of notes larger than `MOST_COUNTED` bytes, and without a history.
+        `changes` are (`note_id`, older, newer), older 0 where there was nothing. Nothing is told of notes
+        larger than `MOST_COUNTED` bytes, of versions that are not kept, and without a history.
         """
         reader = self._reader
         if reader is None or not changes:
             return {}
 
-        def count() -> dict[tuple[str, int], tuple[int, int]]:
-            found: dict[tuple[str, int], tuple[int, int]] = {}
-            for note_id, version in changes:
-                rows = [*reader.rows(note_id, 2, version + 1)[0], None][:2]
-                if rows[0] is None or rows[0].version != version:
-                    continue
-                if max(row.size for row in rows if row is not None) > MOST_COUNTED:
-                    continue
-                new, old = (_kept_body(reader, row) for row in rows)
-                found[note_id, version] = count_lines(old, new)
+        def count() -> dict[Span, tuple[int, int]]:
+            found: dict[Span, tuple[int, int]] = {}
+            for note_id, *versions in changes:
+                texts = [_text_at(reader, note_id, number) for number in versions]
+                if None not in texts:
+                    found[note_id, versions[0], versions[1]] = count_lines(texts[0] or b"", texts[1] or b"")
             return found
 
         return await self._blocking.run(count)
@@ -352,11 +350,14 @@ def _filtered(
     return found, len(found)
 
 
-def _kept_body(reader: HistoryReading, row: VersionRow | None) -> bytes:
-    """The text of a version; none of a deletion and of what was not there. Blocks."""
-    if row is None or row.op == DELETED:
+def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None:
+    """The text of a version, empty of 0 and of a deletion; None where it is not kept or is large. Blocks."""
+    row = reader.row(note_id, version) if version else None
+    if version == 0 or (row is not None and row.op == DELETED):
         return b""
-    return body_of(reader.content(row.note_id, row.version) or b"")
+    if row is None or row.size > MOST_COUNTED:
+        return None
+    return body_of(reader.content(note_id, version) or b"")
 
 
 def _compare(before: KeptVersion | None, after: KeptVersion) -> Diff:

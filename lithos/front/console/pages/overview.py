@@ -15,10 +15,11 @@ from quart import Blueprint, Response, redirect, request
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
-from lithos.core.principals import ENRICH_AGENT, UNDO_AGENT
+from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with, sparkline, whole
 from lithos.front.console.summary import Summaries, Summary
+from lithos.services.notes.history import Span
 from lithos.services.tasks.event_stream import JournalPage, Wanted
 from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.sqlite import DatabaseFailed
@@ -143,7 +144,7 @@ class Happenings:
         events: Sequence[Event],
         task_titles: Mapping[str, str],
         room: int = MOST_CHARACTERS,
-        lines: Mapping[tuple[str, int], tuple[int, int]] = MappingProxyType({}),
+        lines: Mapping[Span, tuple[int, int]] = MappingProxyType({}),
     ) -> Iterator[Row]:
         """The rows of events, in their order, as long as their sentences have so many characters together.
 
@@ -165,7 +166,7 @@ class Happenings:
         self,
         event: Event,
         task_titles: Mapping[str, str],
-        lines: Mapping[tuple[str, int], tuple[int, int]],
+        lines: Mapping[Span, tuple[int, int]],
     ) -> Markup:
         draft = event.draft
         payload = draft.payload
@@ -175,7 +176,7 @@ class Happenings:
         # Sentences show nothing but texts and numbers.
         texts = {name: value for name, value in payload.items() if isinstance(value, str | int | float)}
         version = _version_of(event)
-        counts = None if version is None else lines.get(version)
+        counts = None if version is None else lines.get(_span_of(*version))
         told: Markup = self._sentence(
             draft.type, draft.agent, texts, draft.tags, titles | dict(task_titles), version, counts
         )
@@ -191,13 +192,17 @@ def _version_of(event: Event) -> tuple[str, int] | None:
     return note_id, version
 
 
+def _span_of(note_id: str, version: int) -> Span:
+    """From the version before to this one."""
+    return note_id, version - 1, version
+
+
 def _undo_of(event: Event) -> str:
-    """The query of the page that takes back what an agent did to a note; "" for anything else."""
+    """The query of the page that takes back what an agent did to a note; "" for a person's own and others."""
     draft = event.draft
     note_id = draft.payload.get("id")
-    if not draft.type.startswith("note.") or draft.agent in MACHINES | {UNDO_AGENT}:
-        return ""
-    if not isinstance(note_id, str):
+    is_own = is_reserved(draft.agent) and draft.agent != IMPORT_AGENT
+    if not draft.type.startswith("note.") or is_own or not isinstance(note_id, str):
         return ""
     version = _version_of(event)
     return query_with({}, agent=draft.agent, note=note_id, version=version and version[1])
@@ -265,8 +270,7 @@ class OverviewPage:
             page: JournalPage = await activity.page(wanted.wanted, most, after)
             unknown = self._happenings.unknown(page.events)
             titles = await activity.task_titles(unknown)
-            versions = [version for event in unknown if (version := _version_of(event))]
-            lines = await self._lines(versions)
+            lines = await self._lines([_span_of(*one) for event in unknown if (one := _version_of(event))])
         except DatabaseFailed as failure:
             return context | {"trouble": str(failure), "rows": tuple, "count": 0, "is_cut": False}
         count = len(page.events)
@@ -276,7 +280,7 @@ class OverviewPage:
 
         return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}
 
-    async def _lines(self, versions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], tuple[int, int]]:
+    async def _lines(self, versions: Sequence[Span]) -> Mapping[Span, tuple[int, int]]:
         """What versions changed; nothing while the history cannot be read, which the headline tells."""
         try:
             return await self._console.parts.history.line_counts(versions)

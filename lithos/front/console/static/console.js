@@ -60,6 +60,18 @@
   });
   window.addEventListener("pageshow", () => all("button[disabled]").forEach((button) => { button.disabled = false; }));
 
+  // Groups of boxes that are ticked together.
+  part("boxes", (form) => {
+    for (const group of all("[data-group]", form)) {
+      const button = find("[data-all]", group), boxes = all("input[type=checkbox]", group);
+      const name = () => { button.textContent = boxes.every((box) => box.checked) ? "Tick none" : "Tick all"; };
+      button.hidden = boxes.length < 2;
+      button.onclick = () => { const wanted = !boxes.every((box) => box.checked); for (const box of boxes) box.checked = wanted; name(); };
+      group.addEventListener("change", name);
+      name();
+    }
+  });
+
   // Keys: / searches; g and a letter goes to a page.
   let leader = 0;
   document.addEventListener("keydown", (event) => {
