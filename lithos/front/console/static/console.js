@@ -276,7 +276,7 @@
       if (button) ({ in: () => zoom(1.5), out: () => zoom(1 / 1.5), all: () => show(whole) })[button.dataset.zoom]();
     });
     svg.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return;  // the page scrolls
+      if (event.deltaY > 0 && box(svg).width >= whole.width && !event.ctrlKey) return;  // all is seen: the page scrolls
       event.preventDefault();
       zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, place(event));
     }, { passive: false });
