@@ -462,6 +462,20 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
         is_so(browser, focus_of(browser).get_attribute("id") == "quick")
         browser.press("dusk", Keys.ENTER)
         browser.shows("Lighthouse keeping", "#search-results")
+        # The beginning of a name opens the note; Shift and Enter searches all the same.
+        browser.press("/")
+        browser.press("l", "i")
+        browser.shows("lighthouse-keeping.md", "#quick-found")
+        browser.press(Keys.ESCAPE)
+        is_so(browser, not browser.one("#quick-found").is_displayed())
+        browser.press("/")
+        browser.press("fo", Keys.ARROW_DOWN, Keys.ENTER)
+        browser.shows("Two blasts a minute.", "article")
+        browser.press("/")
+        ActionChains(browser.driver).send_keys("fog").key_down(Keys.SHIFT).send_keys(Keys.ENTER).key_up(
+            Keys.SHIFT
+        ).perform()
+        browser.shows("Fog horn", "#search-results")
         browser.driver.execute_script("document.activeElement.blur()")
         browser.press("g", "t")
         browser.until(lambda: browser.path == "/console/tasks", "g t leads to the tasks")

@@ -72,14 +72,56 @@
     }
   });
 
-  // Keys: / searches; g and a letter goes to a page.
+  // The quick switcher: names that begin so below the field; Enter opens one, Shift and Enter searches.
+  part("switcher", (form) => {
+    const field = find("input", form), list = find("ul", form);
+    let asked = null, timer = 0;
+    const set = (name, value) => field.setAttribute(name, value);
+    for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id })) set(name, value);
+    const choose = (at) => {
+      all("li", list).forEach((row, number) => row.setAttribute("aria-selected", String(number === at)));
+      set("aria-activedescendant", at < 0 ? "" : list.children[at].id);
+    };
+    const chosen = () => [...list.children].findIndex((row) => row.ariaSelected === "true");
+    const show = (rows, of = "") => {
+      list.replaceChildren(...rows);
+      list.dataset.of = of;
+      list.hidden = rows.length === 0;
+      set("aria-expanded", String(rows.length > 0));
+      choose(rows.length ? 0 : -1);
+    };
+    const ask = async () => {
+      if (asked) asked.abort();
+      asked = new AbortController();
+      const wanted = field.value;
+      const text = wanted.trim() ? await fetchPart(`/console/find?q=${encodeURIComponent(wanted)}`, asked.signal) : "";
+      if (text !== null && wanted === field.value) show(all("li", new DOMParser().parseFromString(text, "text/html")), wanted);
+    };
+    field.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 60); });
+    field.addEventListener("keydown", async (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], count = list.children.length;
+      if (step && count) { event.preventDefault(); choose((chosen() + step + count) % count); }
+      else if (event.key === "Escape") show([]);
+      else if (event.key === "Enter" && event.shiftKey) { event.preventDefault(); form.submit(); }
+      else if (event.key === "Enter") {
+        event.preventDefault();
+        clearTimeout(timer);
+        if (field.value !== list.dataset.of) await ask();
+        const row = list.children[chosen()];
+        if (row) find("a", row).click(); else form.submit();
+      }
+    });
+    document.addEventListener("click", (event) => { if (!form.contains(event.target)) show([]); });
+  });
+
+  // Keys: / opens a note or searches; g and a letter goes to a page.
   let leader = 0;
   document.addEventListener("keydown", (event) => {
     const field = event.target.closest("input, textarea, select, [contenteditable]");
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (field) { if (event.key === "Escape") field.blur(); return; }
     if (event.key === "/") {
-      const search = find("#main input[type=search]") || find("#quick");
+      const search = find("#quick");
       if (search) { event.preventDefault(); search.focus(); search.select(); }
     } else if (event.key === "g") {
       leader = Date.now();
