@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
@@ -133,7 +133,7 @@ class Inline:
 SLICE: Final = 250
 
 
-async def slices(items: Sequence[T], size: int = SLICE) -> AsyncIterator[Sequence[T]]:
+async def slices(items: Sequence[T], size: int = SLICE) -> AsyncGenerator[Sequence[T], None]:
     """Yield `items` in slices with a checkpoint in between; other tasks may change their source meanwhile.
 
     `size`: items of one slice, for work that takes much less, or much more, than usual.

@@ -18,8 +18,10 @@ from lithos.front.console.pages import (
     overview,
     receipts,
     search,
+    switcher,
     system,
     tasks,
+    undo,
 )
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.admissions import WrongTokens
@@ -31,12 +33,14 @@ PAGES: Final = tuple(
         login,
         overview,
         search,
+        switcher,
         notes,
         note,
         files,
         graph,
         tasks,
         agents,
+        undo,
         receipts,
         system,
     )

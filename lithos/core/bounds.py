@@ -175,7 +175,8 @@ front.bridge.link.OwnerLink: _waiting | a connection
 front.console.formats: make_environment | fixed
 front.console.pages.overview.Happenings: _kept | `.MOST_KEPT` | a sentence of HTML, cut texts in it
 front.console.pages.tasks.BoardPages: _drafts | `.MOST_DRAFTS` | `.LONGEST_DRAFT` a field
-front.console.pages.agents.UndoPages: _reports | `.MOST_REPORTS` | `.MOST_NOTES` notes' results
+front.console.pages.overview.Row: folded | `.MOST_FOLDED` | a sentence each
+front.console.pages.undo.UndoPages: _reports | `.MOST_REPORTS` | the results of a request
 front.console.sessions.Session: _notices | `.MOST_NOTICES` | sentences
 front.console.sessions.Session: submissions | `.MOST_SUBMISSIONS` | a key and a location
 front.console.sessions.Sessions: _by_id | `.MOST_SESSIONS` | sessions

@@ -298,16 +298,13 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         browser.click("intern", "main a.agent")
         browser.shows("intern", "h1")
         browser.click("Undo its changes", ".head a")
-        browser.shows("Only this agent's changes of notes go")
-        # -> Show what it would do
-        browser.click("Show what it would do", "main button")
-        browser.shows("Nothing is changed yet.")
+        browser.shows("nothing is changed yet.")
         is_so(browser, "Fares" in browser.text(".r-reverted"))
         is_so(browser, "Harbours" in browser.text(".r-merged"))
         is_so(browser, "All is well" in browser.text(".r-deleted"))
         is_so(browser, "Boats" not in browser.text("main"))
         is_so(browser, "Atlantis" in call_tool(server, "lithos_read", id=harbours)["content"])
-        # -> Undo these changes, by a double click
+        # -> Undo what is ticked, by a double click
         ActionChains(browser.driver).double_click(browser.one("main button.danger")).perform()
         browser.shows("Changes of intern were undone", "h1")
         browser.shows("by person")
@@ -315,11 +312,11 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         is_so(browser, texts == ["Bergen, Askøy.\n\nStavanger.\n\nBodø.", "Twelve crowns."], texts)
         is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
         is_so(browser, history(server, made)[0][1:] == ("deleted", PERSON), history(server, made))
-        # -> Back -> Undo these changes, again: the outcome of the first time is shown
+        # -> Back -> Undo what is ticked, again: the outcome of the first time is shown
         outcome = browser.path
         browser.driver.back()
-        browser.shows("Nothing is changed yet.")
-        browser.click("Undo these changes", "main button")
+        browser.shows("nothing is changed yet.")
+        browser.click("Undo what is ticked", "main button.danger")
         browser.until(lambda: browser.path == outcome, "the same outcome is shown")
         is_so(browser, len(history(server, harbours)) == 4, history(server, harbours))
         is_quiet(browser)
@@ -356,10 +353,10 @@ def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Brows
     try:
         is_so(browser, again.url == browser.base, again.url)
         for number in range(5):
-            write(again, f"After the restart {number}", "Text.", "ben")
+            write(again, f"After the restart {number}", "Text.", f"ben-{number}")
         browser.until(lambda: not browser.one("[data-lost]").is_displayed(), "the banner is gone", within=40)
         for number in range(5):
-            browser.shows(f"ben wrote After the restart {number}", ".feed")
+            browser.shows(f"ben-{number} wrote After the restart {number}", ".feed")
         browser.shows("live", "[data-live]")
         write(again, "The stream is back", "Text.", "ben")
         browser.shows("ben wrote The stream is back", ".feed")
@@ -368,7 +365,7 @@ def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Brows
         is_so(browser, len(numbers) == len(set(numbers)), numbers)
         is_so(browser, numbers == sorted(numbers, key=int, reverse=True), numbers)
         told = [row.text for row in browser.all(".feed [data-seq]") if " wrote " in row.text]
-        titles = [re.split(r" wrote ", row)[1].splitlines()[0] for row in told]
+        titles = [re.split(r" wrote | \+\d", row)[1] for row in told]
         is_so(browser, len(titles) == len(set(titles)), titles)
         is_so(browser, "Seen at once" in titles, titles)
         marker = browser.driver.execute_script("return window.marker")
@@ -409,6 +406,14 @@ def test_the_feed_pauses_and_filters_by_clicking(window: Browser, tmp_path: Path
         # The filter is emptied: all is shown again, with what came meanwhile.
         browser.press(*[Keys.BACKSPACE] * 3)
         browser.shows("ada wrote Not of interest", ".feed")
+        # What tells the same as the row above is folded, also while the page is open.
+        for number in range(3):
+            write(server, f"Alike {number}", "Text.", "ben")
+        browser.shows("and 3 more", ".feed")
+        is_so(browser, "By ben" not in browser.text_now(".feed"))
+        browser.click("and 3 more", ".feed summary")
+        for title in ("Alike 0", "Alike 1", "By ben"):
+            browser.shows(f"ben wrote {title}", ".feed")
         is_so(browser, browser.driver.execute_script("return window.marker") == "the same document")
         is_quiet(browser)
 
@@ -457,6 +462,20 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
         is_so(browser, focus_of(browser).get_attribute("id") == "quick")
         browser.press("dusk", Keys.ENTER)
         browser.shows("Lighthouse keeping", "#search-results")
+        # The beginning of a name opens the note; Shift and Enter searches all the same.
+        browser.press("/")
+        browser.press("l", "i")
+        browser.shows("lighthouse-keeping.md", "#quick-found")
+        browser.press(Keys.ESCAPE)
+        is_so(browser, not browser.one("#quick-found").is_displayed())
+        browser.press("/")
+        browser.press("fo", Keys.ARROW_DOWN, Keys.ENTER)
+        browser.shows("Two blasts a minute.", "article")
+        browser.press("/")
+        ActionChains(browser.driver).send_keys("fog").key_down(Keys.SHIFT).send_keys(Keys.ENTER).key_up(
+            Keys.SHIFT
+        ).perform()
+        browser.shows("Fog horn", "#search-results")
         browser.driver.execute_script("document.activeElement.blur()")
         browser.press("g", "t")
         browser.until(lambda: browser.path == "/console/tasks", "g t leads to the tasks")
@@ -554,19 +573,19 @@ def test_what_did_builder_read_before_it_wrote_this(at_day: Browser) -> None:
 def test_what_would_become_of_the_notes_if_the_intern_were_undone(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
-    # -> Agents -> intern -> Undo its changes… -> since a time -> Show what it would do
+    # -> Agents -> intern -> Undo its changes…
     browser.click("Agents", ".side nav a")
     browser.click("intern", "main a.agent")
     browser.shows("intern", "h1")
     browser.click("Undo its changes", ".head a")
-    browser.shows("Changes of")
-    browser.one("select[name=span] option[value=custom]").click()
-    browser.fill("since", "2020-01-01T00:00")
-    browser.click("Show what it would do", "main button")
-    browser.shows("Nothing is changed yet.")
-    is_so(browser, "Timetable search" in browser.text(".r-reverted"))
-    is_so(browser, "Harbour names" in browser.text(".r-reverted"))
-    is_so(browser, "Everything is fine" in browser.text(".r-deleted"))
+    browser.shows("nothing is changed yet.")
+    rows = [row.text for row in browser.all("li.choice")]
+    for title, ahead in {
+        "Timetable search": "goes back",
+        "Harbour names": "goes back",
+        "Everything is fine": "is deleted",
+    }.items():
+        is_so(browser, any(title in row and ahead in row for row in rows), rows)
     # -> Leave it as it is
     browser.click("Leave it as it is", "main a")
     browser.shows("intern", "h1")

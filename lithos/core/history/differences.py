@@ -202,6 +202,15 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
     return Diff("".join(parts), is_truncated=False)
 
 
+def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many lines are added to a text, and how many are taken away from it."""
+    first, second = _lines_of(old), _lines_of(new)
+    numbers: dict[str, int] = {}
+    one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
+    same = sum(size for _, _, size in match_lines(one, other)[0])
+    return len(second) - same, len(first) - same
+
+
 def _lines_of(data: bytes) -> list[str]:
     """Lines with their LF; the last may have none."""
     lines = data.decode("utf-8", "replace").split("\n")

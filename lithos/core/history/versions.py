@@ -36,10 +36,11 @@ def changed_properties(old: Note, new: Note) -> tuple[str, ...]:
 
 def have_same_body(one: bytes, other: bytes) -> bool:
     """Whether two files have the same text below the frontmatter and the heading that is the title."""
-    return _body(one) == _body(other)
+    return body_of(one) == body_of(other)
 
 
-def _body(data: bytes) -> bytes:
+def body_of(data: bytes) -> bytes:
+    """The text of a file below its frontmatter and the heading that is its title."""
     found = _FRONTMATTER.match(data)
     body = data[found.end() :] if found else data
     heading = _HEADING.match(body)

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from lithos.core.errors import LithosError
 from lithos.core.learning.edges import RESOLUTIONS
+from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.model import Agent
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
@@ -27,24 +28,22 @@ AGE, PATIENCE = 3.0, 3.0
 SHOWN_CLAIMS: Final = 60
 #: How long ago an agent that counts as active was seen.
 ACTIVE: Final = timedelta(hours=1)
-#: What of the notes is not served as it should be: a component of `/health`, its count, and what that is of.
-_UNREAD: Final = (
-    ("knowledge_base", "unreadable", "note", "with a frontmatter that cannot be read"),
-    ("index", "skipped_files", "file", "not served as a note"),
-)
+#: Counts of `/health` about notes that are not served as they should be.
+_UNREAD: Final = (("knowledge_base", "unreadable"), ("index", "skipped_files"))
+#: Kinds of warnings that are counted on the overview, each with where the notes are listed.
+_COUNTED: Final[Mapping[WarningKind, str]] = {
+    "quarantined": "/console/notes?status=quarantined", "suspect": "/console/notes?status=suspect",
+    "duplicated": "/console/#duplicated", "expired": "/console/notes?status=expired",
+}  # fmt: skip
 
 
 @frozen
 class Health:
-    """Whether all is well: `status` is the worst of the components, which are as `/health` tells them.
-
-    `unread` says what of the notes is not served as it should be, though the server is well.
-    """
+    """Whether the server is well: `status` is the worst of the components, told as by `/health`."""
 
     status: str
     sentence: str
     components: Mapping[str, Mapping[str, Any]]
-    unread: tuple[str, ...]
 
     def details(self, component: str) -> str:
         """What a component tells beside its status, in words."""
@@ -76,6 +75,18 @@ class Summary:
     concerns: ConcernReport | None
     samples: Sequence[Sample]
     untold: tuple[str, ...]
+
+    @property
+    def knowledge(self) -> tuple[tuple[str, str], ...]:
+        """What in the notes waits for somebody: how many of what, and where they are listed."""
+        counts = self.concerns.counts if self.concerns is not None else {}
+        unread = sum(self.health.components.get(part, {}).get(key, 0) for part, key in _UNREAD)
+        found = [
+            (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
+            *((counts.get(kind, 0), kind, kind, address) for kind, address in _COUNTED.items()),
+            (unread, "unreadable", "unreadable", "/console/notes?status=broken"),
+        ]
+        return tuple((plural(count, one, many), address) for count, one, many, address in found if count)
 
 
 class Summaries:
@@ -155,18 +166,17 @@ def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ..
 def health_of(report: Mapping[str, Any]) -> Health:
     """The body of `/health` in words."""
     components = report["components"]
-    unread = tuple(
-        f"{plural(count, noun)} {what}"
-        for component, key, noun, what in _UNREAD
-        if (count := components.get(component, {}).get(key, 0))
-    )
     statuses = [part["status"] for part in components.values()]
     worst = next((status for status in ("unavailable", "degraded", "warming") if status in statuses), "ok")
     number = statuses.count("unavailable") + statuses.count("degraded")
     if worst == "ok":
-        sentence = "The server is well, not all notes are." if unread else "All is well."
+        sentence = "The server is well."
     elif worst == "warming":
-        sentence = "Getting ready; everything can be used meanwhile."
+        sentence = "The server is getting ready; everything can be used meanwhile."
     else:
-        sentence = "One thing needs you." if number == 1 else f"{number} things need you."
-    return Health(worst, sentence, components, unread)
+        sentence = (
+            "One thing of the server needs you."
+            if number == 1
+            else f"{number} things of the server need you."
+        )
+    return Health(worst, sentence, components)

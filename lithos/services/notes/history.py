@@ -6,7 +6,7 @@ Every read of the store runs in a worker thread, and so does the comparison of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,8 +16,8 @@ from attrs import define, frozen
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound, HistoryDisabled, InvalidInput, StorageFailed, VersionNotFound
-from lithos.core.history.differences import Diff, unified_diff
-from lithos.core.history.versions import DELETED, VersionRow
+from lithos.core.history.differences import Diff, count_lines, unified_diff
+from lithos.core.history.versions import DELETED, VersionRow, body_of
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document
@@ -27,12 +27,17 @@ from lithos.core.times import format_time
 from lithos.stores.history.reading import HistoryReading
 from lithos.stores.notes.values import FileState
 
+#: From one version of a note to another: its id, the older and the newer.
+Span = tuple[str, int, int]
+
 #: Versions of one answer.
 MOST_VERSIONS: Final = 1_000
 #: Versions of one note of which some are chosen: all that are ever kept.
 MOST_FILTERED: Final = 100_000
 #: Deletions among which a path is looked for.
 MOST_DELETIONS: Final = 10_000
+#: Bytes of the largest version whose changed lines are counted.
+MOST_COUNTED: Final = 256 * 1024
 #: The largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1
 _RANGE: Final = re.compile(r"\s*(?:(\d{1,19})\s*(?:\.\.\.?|-)\s*(\d{1,19})?|(\d{1,19}))\s*")
@@ -275,6 +280,26 @@ class NoteHistory:
         made = await self._blocking.run(lambda: _compare(before, after))
         return VersionDiff(before.row.version if before else None, number, made)
 
+    async def line_counts(self, changes: Collection[Span]) -> dict[Span, tuple[int, int]]:
+        """Lines of text that are added and taken away from one version of a note to another.
+
+        `changes` are (`note_id`, older, newer), older 0 where there was nothing. Nothing is told of notes
+        larger than `MOST_COUNTED` bytes, of versions that are not kept, and without a history.
+        """
+        reader = self._reader
+        if reader is None or not changes:
+            return {}
+
+        def count() -> dict[Span, tuple[int, int]]:
+            found: dict[Span, tuple[int, int]] = {}
+            for note_id, *versions in changes:
+                texts = [_text_at(reader, note_id, number) for number in versions]
+                if None not in texts:
+                    found[note_id, versions[0], versions[1]] = count_lines(texts[0] or b"", texts[1] or b"")
+            return found
+
+        return await self._blocking.run(count)
+
     async def _before(self, note_id: str, version: int) -> KeptVersion | None:
         reader = self._open()
         rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1, version))
@@ -323,6 +348,16 @@ def _filtered(
         if request.agent in (None, row.agent) and (request.since is None or row.at >= request.since)
     ]
     return found, len(found)
+
+
+def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None:
+    """The text of a version, empty of 0 and of a deletion; None where it is not kept or is large. Blocks."""
+    row = reader.row(note_id, version) if version else None
+    if version == 0 or (row is not None and row.op == DELETED):
+        return b""
+    if row is None or row.size > MOST_COUNTED:
+        return None
+    return body_of(reader.content(note_id, version) or b"")
 
 
 def _compare(before: KeptVersion | None, after: KeptVersion) -> Diff:

@@ -80,39 +80,41 @@ class Result:
         }
 
 
-async def plan_undo(
-    tools: ToolCalls, agent: str, since: datetime, until: datetime, *, most_notes: int | None = None
-) -> list[Step]:
+async def plan_undo(tools: ToolCalls, agent: str, since: datetime, until: datetime) -> list[Step]:
     """All steps that take the changes of an agent from `since` to before `until` back, newest first.
 
-    What an undo did is no change of the agent `undo`, under whose name agents once could write.
-
-    Raises `UndoFailed`, also where more than `most_notes` were changed.
+    Raises `UndoFailed`.
     """
-    found = await _changes(tools, agent, since)
-    oldest: dict[str, VersionRow] = {}  # the oldest change of each note, notes in the order of their newest
-    for row in found:
-        if row.at < until:
-            oldest[row.note_id] = row
+    found = await changes_of(tools, agent, since)
+    return await plan_changes(tools, [row for row in found if row.at < until])
 
-    if most_notes is not None and len(oldest) > most_notes:
-        raise UndoFailed(
-            f"{agent} has changed {len(oldest):,} notes in that time; at most {most_notes:,} are undone here "
-            "at once. Choose a shorter time, or use `lithos undo` in a terminal, which has no such limit."
-        )
 
-    def is_wanted(row: VersionRow) -> bool:
-        return row.agent == agent and since <= row.at < until and not (row.is_undo and agent == UNDO_AGENT)
+async def changes_of(
+    tools: ToolCalls,
+    agent: str,
+    since: datetime | None = None,
+    note_id: str | None = None,
+    most: int = MOST_CHANGES,
+) -> list[VersionRow]:
+    """The newest changes of an agent, newest first, each once although more are made meanwhile.
 
+    What an undo did is no change of the agent `undo`, under whose name agents once could write. Raises
+    `UndoFailed`.
+    """
+    asked = {"agent": agent, "since": since and format_time(since), "id": note_id}
+    given = {name: value for name, value in asked.items() if value is not None}
+    found = await _list(tools, given, lambda row: False, most)
+    return [row for row in found if not (row.is_undo and agent == UNDO_AGENT)]
+
+
+async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[Step]:
+    """The steps that take these changes back; both come newest first. Raises `UndoFailed`."""
+    oldest = {row.note_id: row for row in changes}  # of each note, notes in the order of their newest
+    wanted = set(changes)
     steps: list[Step] = []
     for note_id, first in oldest.items():
-        steps += plan_steps(await _versions_down_to(tools, note_id, first), is_wanted)
-    return interleave(steps, {row: place for place, row in enumerate(found)})
-
-
-async def _changes(tools: ToolCalls, agent: str, since: datetime) -> list[VersionRow]:
-    """The changes of an agent, newest first, each once although more are made meanwhile."""
-    return await _list(tools, {"agent": agent, "since": format_time(since)}, lambda found: False)
+        steps += plan_steps(await _versions_down_to(tools, note_id, first), wanted.__contains__)
+    return interleave(steps, {row: place for place, row in enumerate(changes)})
 
 
 async def _versions_down_to(tools: ToolCalls, note_id: str, first: VersionRow | None) -> list[VersionRow]:
@@ -121,13 +123,16 @@ async def _versions_down_to(tools: ToolCalls, note_id: str, first: VersionRow | 
 
 
 async def _list(
-    tools: ToolCalls, asked: Mapping[str, Any], is_last: Callable[[VersionRow], bool]
+    tools: ToolCalls,
+    asked: Mapping[str, Any],
+    is_last: Callable[[VersionRow], bool],
+    most: int = MOST_CHANGES,
 ) -> list[VersionRow]:
     """What `lithos_history` lists, each row once, page by page until one is the last that is wanted."""
     found: dict[tuple[Any, ...], VersionRow] = {}
     offset = 0
-    while len(found) < MOST_CHANGES:
-        limit = min(PAGE, MOST_CHANGES - len(found))
+    while len(found) < most:
+        limit = min(PAGE, most - len(found))
         answer = await _call(tools, "lithos_history", {**asked, "limit": limit, "offset": offset})
         for row in answer["versions"]:
             read = read_version({**asked, **row})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from hashlib import blake2b
 from heapq import nsmallest
 from itertools import islice
@@ -44,7 +45,7 @@ FOREMOST: Final = 6
 _WIDE: Final = (6.4, 15.0, 45)
 _NARROW: Final = (16.0, 38.0, 9)
 
-ColourBy = Literal["type", "namespace"]
+ColourBy = Literal["folder", "type", "namespace"]
 #: In which drawings the label of a note has room: in all, only in wide ones, in none.
 Shown = Literal["always", "wide", "never"]
 
@@ -122,7 +123,9 @@ def _draw(
     points = [(MARGIN + x * (WIDTH - 2 * MARGIN), MARGIN / 2 + y * (HEIGHT - MARGIN)) for x, y in places]
     highest = max((node.pagerank for node in picture.nodes), default=0.0) or 1.0
     radii = [SMALLEST + (LARGEST - SMALLEST) * math.sqrt(node.pagerank / highest) for node in picture.nodes]
-    labels = [name(node.entry.note.title)[:LONGEST_LABEL] or node.entry.note.id[:8] for node in picture.nodes]
+    labels = [
+        _label(name(node.entry.note.title) or node.entry.note.id[:8], node.folded) for node in picture.nodes
+    ]
     colours, legend = _colour([value_of(node, by) for node in picture.nodes])
     order = sorted(
         range(len(points)), key=lambda i: (picture.nodes[i].distance > 0, -picture.nodes[i].pagerank, i)
@@ -145,18 +148,34 @@ def _draw(
     return Drawing(spots=spots, paths=_paths(picture.lines, spots), legend=legend)
 
 
+def _label(title: str, folded: int) -> str:
+    cut = title if len(title) <= LONGEST_LABEL else title[: LONGEST_LABEL - 1].rstrip() + "…"
+    return f"{cut} +{folded:,}" if folded else cut
+
+
 def value_of(node: Node, by: ColourBy) -> str:
-    """What a note is coloured by."""
+    """What a note is coloured by; of folders the topmost."""
+    if by == "folder":
+        folder, slash, _ = node.entry.path.partition("/")
+        return folder if slash else "no folder"
     return (node.entry.namespace if by == "namespace" else node.entry.note.note_type) or "none"
 
 
 def _colour(values: Sequence[str]) -> tuple[list[int], list[Colour]]:
-    """A colour for each value, the frequent ones each their own; and the legend."""
+    """A colour for each value, the frequent ones each their own; and the legend.
+
+    Which one follows from the name, so that it is the same in all pictures, but where two names fall on one.
+    """
     counts = Counter(values)
     ordered = sorted(counts, key=lambda value: (-counts[value], value))
     own = ordered if len(ordered) <= COLOURS else ordered[: COLOURS - 1]
-    numbers = {value: number for number, value in enumerate(own, start=1)}
-    legend = [Colour(number, value, counts[value]) for value, number in numbers.items()]
+    free = list(range(1, (COLOURS if own is ordered else COLOURS - 1) + 1))
+    numbers: dict[str, int] = {}
+    for value in sorted(own):
+        wanted = blake2b(value.encode(), digest_size=2).digest()[0] % COLOURS + 1
+        numbers[value] = min(free, key=lambda number: (number - wanted) % COLOURS)
+        free.remove(numbers[value])
+    legend = [Colour(numbers[value], value, counts[value]) for value in own]
     if len(own) < len(ordered):
         legend.append(Colour(COLOURS, "others", sum(counts[value] for value in ordered[len(own) :])))
     return [numbers.get(value, COLOURS) for value in values], legend
@@ -215,6 +234,8 @@ MOST_LINES: Final = 1_200
 #: Notes of the picture of a whole vault.
 CENTRAL: Final = 120
 DEEPEST: Final = 3
+#: A note with more neighbours than these is a hub: a picture goes on from it only where it starts there.
+HUB: Final = 60
 #: Nodes whose neighbours are collected in one turn of the event loop.
 _AT_ONCE: Final = 25
 CONTRADICTS: Final = "contradicts"
@@ -224,12 +245,16 @@ LineKind: TypeAlias = Literal["link", "derived", "typed", "contradicts"]
 
 @frozen
 class Node:
-    """One note of a picture: its distance from the start in steps, its PageRank and its place by that."""
+    """One note of a picture: its distance from the start in steps, its PageRank and its place by that.
+
+    `folded` are the neighbours of a hub that the picture does not have.
+    """
 
     entry: Entry
     distance: int
     pagerank: float
     place: int
+    folded: int = 0
 
 
 @frozen
@@ -270,7 +295,7 @@ class Neighbourhoods:
         distances = {note_id: 0 for note_id in starts[:most] if note_id in self._catalogue}
         frontier, left_out = list(distances), 0
         for distance in range(1, max(1, min(depth, DEEPEST)) + 1):
-            beside = await self._beside(frontier, distances)
+            beside = await self._beside(frontier, distances, folds=distance > 1)
             room = most - len(distances)
             frontier = nsmallest(room, beside, key=lambda one: (places.get(one, len(places) + 1), one))
             distances.update(dict.fromkeys(frontier, distance))
@@ -284,10 +309,11 @@ class Neighbourhoods:
         ranks = await self._centrality.scores()
         places = await self._centrality.places()
         chosen: list[str] = []
-        async for some in slices(list(ranks)):
-            chosen += [one for one in some if one in self._catalogue and self._is_linked(one)]
-            if len(chosen) >= most:
-                break
+        async with aclosing(slices(list(ranks))) as parts:
+            async for some in parts:
+                chosen += [one for one in some if one in self._catalogue and self._is_linked(one)]
+                if len(chosen) >= most:
+                    break
         chosen = (chosen or [one for one in islice(ranks, most) if one in self._catalogue])[:most]
         left_out = max(0, len(self._catalogue) - len(chosen))
         return await self._picture(dict.fromkeys(chosen, 0), ranks, places, left_out)
@@ -301,18 +327,33 @@ class Neighbourhoods:
             for other in islice(side, 3)
         )
 
-    async def _beside(self, frontier: Sequence[str], known: Mapping[str, int]) -> set[str]:
-        """The notes one step from a frontier that are not known yet."""
+    async def _beside(self, frontier: Sequence[str], known: Mapping[str, int], *, folds: bool) -> set[str]:
+        """The notes one step from a frontier that are not known yet; not those of hubs where it `folds`."""
         found: set[str] = set()
         for edge in await self._edges.touching(frontier):
             found |= {edge.from_id, edge.to_id}
-        graph = self._catalogue.graph
         async for some in slices(frontier, _AT_ONCE):
             for one in some:
-                for way in (graph.links, graph.provenance):
-                    for side in way.neighbours(one):
-                        found.update(other for other in side if isinstance(other, str))
+                if not folds or self._degree(one) <= HUB:
+                    found |= self._linked(one)
         return {one for one in found if one not in known and one in self._catalogue}
+
+    def _linked(self, note_id: str) -> set[str]:
+        """The notes that links and provenance lead to from a note, or from which they lead to it."""
+        graph = self._catalogue.graph
+        ways = (side for way in (graph.links, graph.provenance) for side in way.neighbours(note_id))
+        return {other for side in ways for other in side if isinstance(other, str)}
+
+    def _degree(self, note_id: str) -> int:
+        """How many links and sources a note has, both ways."""
+        graph = self._catalogue.graph
+        return sum(len(side) for way in (graph.links, graph.provenance) for side in way.neighbours(note_id))
+
+    def _folded(self, note_id: str, shown: Mapping[str, int]) -> int:
+        """How many neighbours of a hub are not shown."""
+        if self._degree(note_id) <= HUB:
+            return 0
+        return sum(one not in shown and one in self._catalogue for one in self._linked(note_id))
 
     async def _picture(
         self,
@@ -324,7 +365,13 @@ class Neighbourhoods:
         """The notes with the lines between them."""
         typed = await self._edges.touching(list(distances))
         nodes = [
-            Node(entry, distance, ranks.get(note_id, 0.0), places.get(note_id, len(places) + 1))
+            Node(
+                entry,
+                distance,
+                ranks.get(note_id, 0.0),
+                places.get(note_id, len(places) + 1),
+                self._folded(note_id, distances),
+            )
             for note_id, distance in distances.items()
             if (entry := self._catalogue.get(note_id)) is not None
         ]

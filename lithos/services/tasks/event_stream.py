@@ -30,11 +30,12 @@ LOOKED: Final = 5_000
 
 @frozen
 class Wanted:
-    """Any of `types` (all when empty), by `agent`, with `tag`; None does not filter."""
+    """Any of `types` (all when empty), by `agent`, by none of `not_by`, with `tag`; None does not filter."""
 
     types: frozenset[str] = frozenset()
     agent: str | None = None
     tag: str | None = None
+    not_by: frozenset[str] = frozenset()
 
     def passes(self, event: Event) -> bool:
         """Whether an event is wanted."""
@@ -42,6 +43,7 @@ class Wanted:
         return (
             (not self.types or draft.type in self.types)
             and (self.agent is None or draft.agent == self.agent)
+            and draft.agent not in self.not_by
             and (self.tag is None or has_tag(draft.tags, self.tag))
         )
 

@@ -13,7 +13,7 @@ import pytest
 from lithos.actors.blocking import Inline
 from lithos.core.learning.edges import Edge
 from lithos.services.search import neighbourhood
-from lithos.services.search.neighbourhood import COLOURS, HEIGHT, KEPT, WIDTH, Drawings, Neighbourhoods
+from lithos.services.search.neighbourhood import COLOURS, HEIGHT, HUB, KEPT, WIDTH, Drawings, Neighbourhoods
 from lithos.stores.indexes.graph_layout import lay_out
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import Element
@@ -240,3 +240,50 @@ async def test_hostile_titles_types_and_queries_run_nothing(tmp_path: Path) -> N
             assert (await person.lithos.call("lithos_edge_upsert", **edge)).get("status") != "error"
         assert len(nodes_of(await show(person, note=hub))) == len(HOSTILE) + 1
         await show(person, by="namespace", q="zebra")
+
+
+async def test_a_hub_is_folded_where_the_picture_does_not_start_at_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        hub, *_ = await star(lithos, HUB + 2)
+        near = await lithos.create("Near", "See [[Hub]] and [[Few]].")
+        await lithos.create("Few", "See [[Behind]].")
+        await lithos.create("Behind", "The end.")
+        server = lithos.server
+        around = Neighbourhoods(server.catalogue, server.edges, server.search.centrality).around
+        picture = await around([near], 2)
+        assert sorted(node.entry.note.title for node in picture.nodes) == ["Behind", "Few", "Hub", "Near"]
+        drawing = await Drawings(Inline()).draw(picture, "folder", str)
+        labels = {spot.node.entry.note.title: spot.label for spot in drawing.spots}
+        assert labels["Hub"] == f"Hub +{HUB + 2}"
+        assert (labels["Near"], labels["Few"]) == ("Near", "Few")
+        assert len((await around([hub], 1)).nodes) == HUB + 4
+        assert {node.folded for node in (await around([hub], 1)).nodes} == {0}
+
+
+async def test_labels_are_cut_with_an_ellipsis_and_folders_keep_their_colours(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        folders = ["ideas", "people", "work/deep"]
+        for number, folder in enumerate(folders):
+            text = " ".join(f"[[A rather long title of note {n}]]" for n in range(number + 1))
+            await lithos.create(f"A rather long title of note {number}", text, path=folder)
+        server = lithos.server
+        found = Neighbourhoods(server.catalogue, server.edges, server.search.centrality)
+        colours: dict[str, set[int]] = {}
+        for number in range(1, 4):
+            drawing = await Drawings(Inline()).draw(await found.central(number), "folder", str)
+            assert [spot.label for spot in drawing.spots] == ["A rather long title of note…"] * number
+            assert {one.name for one in drawing.legend} <= {"ideas", "people", "work"}
+            for one in drawing.legend:
+                colours.setdefault(one.name, set()).add(one.number)
+        assert [len(numbers) for numbers in colours.values()] == [1, 1, 1]
+
+
+async def test_a_note_leads_to_its_own_graph(tmp_path: Path) -> None:
+    async with visiting(tmp_path, settled=True) as person:
+        await star(person.lithos, 3)
+        note = await person.lithos.create("Alone", "Nothing.")
+        page = await person.look(f"/console/notes/{note}")
+        (way,) = [
+            link for link in page.all("a") if link.text == "Graph" and "note=" in link.attributes["href"]
+        ]
+        assert nodes_of(await person.look(way.attributes["href"])) == [f"/console/notes/{note}"]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import errno
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from markupsafe import Markup
 
 from docs.interface import EVENTS
 from lithos.core.events import Event, EventDraft
 from lithos.front.console.formats import make_environment
 from lithos.front.console.pages import overview
-from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Happenings
+from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Happenings, Row, fold
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_calls
 from tests.front.console.pages import Element, check, dangers, parse
@@ -23,6 +24,7 @@ from tests.front.console.visiting import Visitor, visiting
 from tests.front.running import read_until
 from tests.servers import put_note
 
+START = datetime(2026, 1, 1, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp'
 
 
@@ -48,6 +50,13 @@ async def told(person: Visitor, query: str = "") -> list[str]:
     return sentences_of(await piece(person, query))
 
 
+async def looked_through(person: Visitor) -> Element:
+    """The overview once the notes have been looked through."""
+    while "being looked through" in (page := await person.look("/console/")).text:
+        pass
+    return page
+
+
 class NoNotes:
     def get(self, _: str) -> None:
         return None
@@ -62,9 +71,9 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         await lithos.server.searchable()
-        page = await person.look("/console/")
+        page = await looked_through(person)
         assert [each.text for each in page.all("h1")] == ["Overview"]
-        assert page.all("p", "sentence")[0].text == "All is well."
+        assert [each.text for each in page.all("p", "sentence")] == ["All is well."]
         assert rows_of(page) == []
         assert "Nothing has happened yet." in page.text
         assert "No agent was seen in the last hour." in page.text
@@ -82,19 +91,21 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
         page = await person.look("/console/")
         rows = rows_of(page)
         assert sentences_of(page)[::-1] == [
-            "ann wrote First note raft",
-            "bob wrote Second note",
+            "ann wrote First note +1 raft",
+            "bob wrote Second note +1",
             f"bob related {one[:8]} → Second note supports",
             "ann created task A task",
-            "A task can start",
             "bob claimed review of A task",
             "bob found for A task, in Second note It works.",
             "bob completed A task Done well.",
             "ann deleted first-note.md raft",
         ]
         links = [[link.attributes["href"] for link in row.all("a")] for row in rows]
-        assert links[-1] == ["/console/agents/ann", f"/console/notes/{one}", "/console/notes?tags=raft"]
-        assert links[-6] == ["/console/agents/bob", f"/console/tasks/{task}"]
+        assert links[-1] == [
+            "/console/agents/ann", f"/console/notes/{one}", "/console/notes?tags=raft",
+            f"/console/undo?agent=ann&note={one}&version=1",
+        ]  # fmt: skip
+        assert links[-5] == ["/console/agents/bob", f"/console/tasks/{task}"]
         assert all(row.all("time") for row in rows)
 
 
@@ -102,8 +113,10 @@ def test_the_filter_knows_every_type_of_event() -> None:
     assert set(TYPES) == set(EVENTS)
     assert FeedFilter.of({"type": "note.invented"}).type == ""
     assert FeedFilter.of({"type": "task"}).wanted.types == {
-        kind for kind in TYPES if kind.startswith("task.")
+        kind for kind in TYPES if kind.startswith("task.") and kind != "task.ready"
     }
+    assert FeedFilter.of({"type": "task.ready"}).wanted.types == {"task.ready"}
+    assert FeedFilter.of({"machinery": "1"}).wanted.types == set(TYPES)
     assert FeedFilter.of({"tag": " #raft "}).tag == "raft"
 
 
@@ -139,7 +152,7 @@ async def test_hostile_texts_stay_text_on_the_whole_page(tmp_path: Path) -> None
             assert "<script>alert(1)</script>" in page.text
         typed = check((await person.client.get("/console/", params={"agent": HOSTILE})).text)
         assert typed.all("input", name="agent")[0].attributes["value"] == HOSTILE
-        assert len(rows_of(typed)) == 6
+        assert len(rows_of(typed)) == 5
 
 
 async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> None:
@@ -147,9 +160,10 @@ async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> Non
         await person.lithos.write("By Ann", agent="ann", tags=["raft"])
         await person.lithos.write("By Bob", agent="bob", tags=["ops"])
         await person.lithos.call("lithos_task_create", title="A task", agent="ann", tags=["raft"])
-        assert await told(person, "&type=note&agent=bob") == ["bob wrote By Bob ops"]
-        assert await told(person, "&tag=raft&type=note.created") == ["ann wrote By Ann raft"]
-        assert len(await told(person, "&type=task")) == 2
+        assert await told(person, "&type=note&agent=bob") == ["bob wrote By Bob +1 ops"]
+        assert await told(person, "&tag=raft&type=note.created") == ["ann wrote By Ann +1 raft"]
+        assert await told(person, "&type=task") == ["ann created task A task raft"]
+        assert len(await told(person, "&type=task&machinery=1")) == 2
         page = await person.look("/console/?type=task.created&agent=ann")
         assert sentences_of(page) == ["ann created task A task raft"]
         chosen = [each for each in page.all("option") if "selected" in each.attributes]
@@ -187,11 +201,11 @@ async def test_the_journal_fills_the_feed_after_a_restart(tmp_path: Path) -> Non
         position = head_of(await person.look("/console/"))
         await person.lithos.write("After the look")
     async with visiting(tmp_path) as person:
-        assert await told(person) == ["tester wrote After the look", "tester wrote Before the restart"]
+        assert await told(person) == ["tester wrote After the look +1", "tester wrote Before the restart +1"]
         await person.lithos.write("After the restart")
         assert await told(person, f"&after={position}") == [
-            "tester wrote After the restart",
-            "tester wrote After the look",
+            "tester wrote After the restart +1",
+            "tester wrote After the look +1",
         ]
 
 
@@ -210,9 +224,64 @@ async def test_a_page_holds_a_bounded_number_of_events(
         assert len(rows_of(page)) == 3
         (older,) = [link for link in page.all("a") if link.text == "Older events"]
         assert len(rows_of(await person.look(f"/console/{older.attributes['href']}"))) == 5
-        assert (await told(person, f"&after={position}"))[0] == "tester wrote Note 7"
+        assert (await told(person, f"&after={position}"))[0] == "tester wrote Note 7 +1"
         assert len(await told(person, f"&after={position}")) == 5
         assert len(await told(person, "&after=not-a-number")) == 3
+
+
+async def test_changes_are_told_as_commits_and_lead_to_their_undo(tmp_path: Path) -> None:
+    """Lines added and taken away, the difference, and the page that takes them back."""
+    async with visiting(tmp_path) as person:
+        note = await person.lithos.create("Harbour names", content="One.\n\nTwo.\n\nThree.", agent="ann")
+        await person.lithos.call("lithos_note_update", id=note, tags=["port"], agent="ann")
+        await person.lithos.call(
+            "lithos_write", id=note, title="Harbour names", content="Other.", agent="intern"
+        )
+        await person.lithos.call("lithos_delete", id=note, agent="intern")
+        feed = await piece(person)
+        assert sentences_of(feed) == [
+            "intern deleted harbour-names.md port",
+            "intern changed Harbour names +1 −5 diff port",
+            "ann changed Harbour names diff port",
+            "ann wrote Harbour names +5",
+        ]
+        ways = [[link.attributes["href"] for link in row.all("a", "do")] for row in rows_of(feed)]
+        undo = f"/console/undo?agent=intern&note={note}"
+        changed = f"/console/notes/{note}/diff?from=2&to=3"
+        assert ways[:2] == [[undo], [changed, f"{undo}&version=3"]]
+        assert all("/console/undo?agent=ann" in links[-1] for links in ways[2:])
+
+
+def test_rows_that_tell_the_same_within_minutes_are_folded_into_the_newest() -> None:
+    def rows(*given: tuple[float, str, str]) -> list[Row]:
+        return [
+            Row(seq, START + timedelta(minutes=at), kind, agent, Markup(""), "")
+            for seq, (at, kind, agent) in enumerate(given)
+        ]
+
+    found = fold(
+        rows(
+            (20, "note.created", "ann"), (16, "note.created", "ann"), (15, "note.created", "ann"),
+            (9, "note.created", "ann"), (9, "note.updated", "ann"), (9, "note.updated", "bob"),
+            (8, "note.updated", "bob"),
+        )
+    )  # fmt: skip
+    assert [(row.seq, [each.seq for each in row.folded]) for row in found] == [
+        (0, [1, 2]), (3, []), (4, []), (5, [6]),
+    ]  # fmt: skip
+    assert [1 + len(row.folded) for row in fold(rows(*[(0, "note.created", "ann")] * 130))] == [51, 51, 28]
+
+
+async def test_machinery_is_shown_to_who_asks(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        await person.lithos.call("lithos_agent_register", id="ann")
+        await person.lithos.call("lithos_task_create", title="A task", agent="ann")
+        assert await told(person) == ["ann created task A task"]
+        assert len(await told(person, "&machinery=1")) == 3
+        assert await told(person, "&type=agent.registered") == ["ann introduced itself"]
+        page = await person.look("/console/?machinery=1")
+        assert "checked" in page.all("input", name="machinery")[0].attributes
+        assert len(rows_of(page)) == 3
 
 
 def test_sentences_are_made_once_and_only_so_many_are_kept() -> None:
@@ -286,7 +355,7 @@ async def test_what_is_wrong_is_said_first_with_what_to_do(tmp_path: Path) -> No
     async with visiting(tmp_path) as person:
         shutil.rmtree(person.lithos.knowledge)
         page = await person.look("/console/")
-        assert page.all("p", "sentence")[0].text == "One thing needs you."
+        assert page.all("p", "sentence")[0].text == "One thing of the server needs you."
         (trouble,) = page.all("ul", "troubles")[0].all("li")
         assert trouble.text.startswith("Folder of the notes unavailable")
         assert "See that the folder is there" in trouble.text
@@ -352,9 +421,10 @@ async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lin
     put_note(tmp_path, "binary.md", b"\0")
     async with visiting(tmp_path, storage={"broken_frontmatter": "serve"}) as person:
         await person.lithos.server.searchable()
-        page = await person.look("/console/")
-        assert page.all("p", "sentence")[0].text == "The server is well, not all notes are."
-        assert "15 notes with a frontmatter that cannot be read, 1 file not served as a note" in page.text
+        page = await looked_through(person)
+        assert [each.text for each in page.all("p", "sentence")] == [
+            "The server is well.", "Knowledge: 16 unreadable.",
+        ]  # fmt: skip
         assert "/console/notes?status=broken" in page.links
         listed = (await person.look("/console/notes?status=broken")).text
         assert listed.count("line 2 is malformed YAML") == 15
@@ -362,6 +432,28 @@ async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lin
         assert "it has NUL bytes" in listed
     async with visiting(tmp_path) as person:  # where they are not served, they are skipped and counted
         await person.lithos.server.searchable()
-        assert "16 files not served as a note" in (await person.look("/console/")).text
+        assert "Knowledge: 16 unreadable." in (await looked_through(person)).text
         listed = (await person.look("/console/notes?status=broken")).text
         assert listed.count("line 2 is malformed YAML") == 15
+
+
+async def test_all_is_not_well_beside_an_open_conflict_or_a_quarantined_note(tmp_path: Path) -> None:
+    """behaviour 235: server and knowledge have a headline each, and what waits leads to its list."""
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        await lithos.server.searchable()
+        one, two = await lithos.create("One"), await lithos.create("Two", derived_from_ids=[])
+        await lithos.create("Three", derived_from_ids=[two])
+        edge = {"to_id": two, "type": "contradicts", "weight": 1.0, "namespace": "default"}
+        await lithos.call("lithos_edge_upsert", from_id=one, **edge, provenance_actor="bob")
+        await lithos.call("lithos_impact", id=two, action="quarantine", agent="bob", reason="It was made up.")
+        page = await looked_through(person)
+        assert [each.text for each in page.all("p", "sentence")] == [
+            "The server is well.", "Knowledge: 1 conflict, 1 quarantined, 1 suspect.",
+        ]  # fmt: skip
+        links = [link.attributes["href"] for link in page.all("p", "knowledge")[0].all("a")]
+        assert links == [
+            "/console/#conflicts", "/console/notes?status=quarantined", "/console/notes?status=suspect",
+        ]  # fmt: skip
+        for link in links[1:]:
+            assert "1 note" in (await person.look(link)).text

@@ -49,6 +49,8 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
         Route("/feed", "/feed", leads="/console/"),
         Route("/state", "/state?partial=1"),
         Route("/search", "/search?q=beacon"),
+        Route("/find", "/find?partial=1&q=beacon"),
+        Route("/find", "/find?q=beacon", leads="/console/search?q=beacon"),
         Route("/notes", "/notes"),
         Route("/notes", "/notes?view=deleted"),
         Route("/notes/by-path", "/notes/by-path?path=beacon.md", leads=f"/console{note}"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lithos.front.console.pages import agents as undo_page
+from lithos.front.console.pages import undo as undo_page
 from lithos.services.notes.undo import UndoRun, plan_undo
 from tests.front.console.pages import check
 from tests.front.console.visiting import Visitor, form_of, visiting
@@ -20,8 +20,17 @@ SINCE = "2026-03-04T05:06"
 LOOK = f"/console/undo?agent=bad&span=custom&since={SINCE}"
 
 
+def ahead_of(html: str) -> dict[str, list[str]]:
+    """The titles of the notes by what would become of them; a star before those that are ticked."""
+    found: dict[str, list[str]] = {}
+    for name, row in re.findall(r'<li class="choice(?: r-([a-z-]+))?">(.*?)</li>', html, re.S):
+        (title,) = re.findall(r"<bdi>([^<]*)</bdi>", row)
+        found.setdefault(name, []).append(("*" if " checked>" in row else "") + title)
+    return found
+
+
 def parts_of(html: str) -> dict[str, list[str]]:
-    """The titles of the notes below each heading."""
+    """The titles of the notes below each heading of what was done."""
     found = {}
     for name, part in re.findall(r'consequences r-([a-z-]+)"(.*?)</section>', html, re.S):
         found[name] = re.findall(r'<a class="note"[^>]*><bdi>([^<]*)</bdi>', part)
@@ -61,7 +70,6 @@ async def spoil(person: Visitor, clock: Clock) -> dict[str, str]:
 
 EXPECTED: Mapping[str, list[str]] = {
     "reverted": ["Changed"], "merged": ["Shared"], "deleted": ["Made"], "restored": ["Deleted"],
-    "not-reverted": ["Clash"],
 }  # fmt: skip
 
 
@@ -74,8 +82,11 @@ async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(
         before = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         html = await person.page(LOOK)
         told = check(html).told
-        assert parts_of(html) == EXPECTED
-        assert "Clash version 2 ( just now ) others changed the same: line 1" in told
+        assert ahead_of(html) == {
+            "deleted": ["*Made"], "restored": ["*Deleted"], "not-reverted": ["Clash"], "merged": ["*Shared"],
+            "reverted": ["*Changed"],
+        }  # fmt: skip
+        assert "cannot be undone: others changed the same: line 1" in told
         assert "The new versions carry your name, Ann Person" in told
         after = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         assert before == after
@@ -100,12 +111,12 @@ async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(
         assert (await agents_of(person, notes["Deleted"]))[0] == ("restored", "Ann Person")
 
         again = await person.page(LOOK)
-        assert parts_of(again) == {
+        assert ahead_of(again) == {
             "nothing-to-do": ["Deleted", "Made", "Shared", "Changed"], "not-reverted": ["Clash"],
         }  # fmt: skip
-        assert "There is nothing to undo" in again
-        with pytest.raises(AssertionError, match="no form"):
-            form_of(again, "/console/undo")
+        refused = await person.submit(LOOK, "/console/undo")
+        assert refused.status_code == 400
+        assert "No change is chosen, and nothing was changed." in refused.text
 
 
 async def test_what_a_person_undid_counts_as_undone_for_everybody_and_for_longer_times(
@@ -119,11 +130,12 @@ async def test_what_a_person_undid_counts_as_undone_for_everybody_and_for_longer
         await person.lithos.write("Made", "more spam", id=made, agent="bad")
         clock.advance(seconds=1)
         html = await person.page("/console/undo?agent=bad&span=hour")
-        assert parts_of(html) == {"reverted": ["Made"]}
+        assert ahead_of(html) == {"reverted": ["*Made"]}
         await person.submit("/console/undo?agent=bad&span=hour")
         assert (await person.lithos.read(made))["content"] == "spam"
         clock.advance(seconds=1)
-        assert parts_of(await person.page("/console/undo?agent=bad&span=today")) == {"deleted": ["Made"]}
+        html = await person.page("/console/undo?agent=bad&span=today")
+        assert ahead_of(html) == {"nothing-to-do": ["Made"], "deleted": ["*Made"]}
         await person.submit("/console/undo?agent=bad&span=today")
         assert (await person.lithos.call("lithos_read", id=made))["code"] == "doc_not_found"
 
@@ -141,7 +153,7 @@ async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -
         await person.lithos.write("Changed", "bad", id=notes["Changed"], agent="bob")  # bob wants it so
         clock.advance(seconds=1)
         html = await person.page(LOOK)
-        assert parts_of(html) == {
+        assert ahead_of(html) == {
             "nothing-to-do": ["Deleted", "Made", "Shared", "Changed"], "not-reverted": ["Clash"],
         }  # fmt: skip
 
@@ -173,14 +185,11 @@ async def test_an_undo_that_takes_long_stops_and_goes_on_when_asked(
         clock.advance(seconds=1)
         done = await person.submit(LOOK)
         assert parts_of(done.text) == {"deleted": ["N2"]}
-        assert "2 notes of that time are not looked at yet" in done.text
-        further = re.search(r'href="(/console/undo\?[^"]+)"', done.text)
-        assert further is not None
-        ahead = await person.page(further[1].replace("&amp;", "&"))
-        assert parts_of(ahead) == {"deleted": ["N1", "N0"], "nothing-to-do": ["N2"]}
+        assert "2 notes are not looked at yet" in done.text
+        assert ahead_of(await person.page(LOOK)) == {"deleted": ["*N1", "*N0"], "nothing-to-do": ["N2"]}
         monkeypatch.setattr(undo_page, "RUN_SECONDS", 20.0)
-        done = await person.submit(further[1].replace("&amp;", "&"))
-        assert parts_of(done.text) == {"deleted": ["N1", "N0"], "nothing-to-do": ["N2"]}
+        done = await person.submit(str(done.url), "/console/undo")
+        assert parts_of(done.text) == {"deleted": ["N1", "N0"]}
         for note in notes:
             assert [op for op, _ in await agents_of(person, note)] == ["deleted", "created"]
 
@@ -190,20 +199,47 @@ async def test_a_look_that_takes_long_says_what_it_has_not_checked(
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(undo_page, "LOOK_SECONDS", -1.0)
-    monkeypatch.setattr(undo_page, "MOST_NOTES", 3)
+    monkeypatch.setattr(undo_page, "MOST_CHANGES", 3)
     async with visiting(tmp_path, clock=clock) as person:
         for n in range(3):
             await person.lithos.write(f"N{n}", "spam", agent="bad")
         clock.advance(seconds=1)
         html = await person.page(LOOK)
-        assert parts_of(html) == {"deleted": ["N2"]}
-        assert "2 more notes of that time could not be checked" in html
-        assert form_of(html, "/console/undo")
+        assert ahead_of(html) == {"deleted": ["*N2"], "": ["*N1", "*N0"]}
+        assert html.count("is checked when it is undone") == 2
+        assert "Older changes are not shown." not in html
         await person.lithos.write("N3", "spam", agent="bad")
         clock.advance(seconds=1)
-        refused = await person.get(LOOK)
-        assert refused.status_code == 409
-        assert "has changed 4 notes in that time; at most 3" in refused.text
+        html = await person.page(LOOK)
+        assert ahead_of(html) == {"deleted": ["*N3"], "": ["*N2", "*N1"]}
+        assert "Older changes are not shown." in html
+
+
+async def test_the_page_opens_with_all_changes_by_session_and_the_newest_ticked(tmp_path: Path) -> None:
+    """One may be taken back without what came after; the feed leads to a single one."""
+    clock = Clock()
+    async with visiting(tmp_path, clock=clock) as person:
+        write = person.lithos.write
+        page = str((await write("Page", "a\n\nb\n\nc", agent="ann"))["id"])
+        await write("Page", "BAD\n\nb\n\nc", id=page, agent="bad")
+        await write("Old", "spam", agent="bad")
+        clock.advance(minutes=31)
+        await write("Page", "BAD\n\nb\n\nWORSE\n\nd", id=page, agent="bad")
+        clock.advance(minutes=30)
+        await write("New", "spam", agent="bad")
+        clock.advance(seconds=1)
+        html = await person.page("/console/undo?agent=bad")
+        assert ahead_of(html) == {"deleted": ["*New", "Old"], "reverted": ["*Page", "Page"]}
+        told = check(html).told
+        assert "Page +3 −1 diff version 3" in told
+        assert f"/console/notes/{page}/diff?from=2&amp;to=3" in html
+        one = await person.page(f"/console/undo?agent=bad&note={page}&version=2")
+        assert ahead_of(one) == {"reverted": ["Page", "*Page"]}
+        assert "Only its changes of Page . All its changes" in check(one).told
+        done = await person.post(*form_of(one, "/console/undo")[:1], **form_of(one, "/console/undo")[1])
+        assert parts_of(done.text) == {"merged": ["Page"]}
+        assert (await person.lithos.read(page))["content"] == "a\n\nb\n\nWORSE\n\nd"
+        assert (await person.look("/console/undo?agent=bad&note=none", 409)).text
 
 
 async def test_a_step_that_fails_ends_the_undo_with_a_page_and_it_can_be_repeated(
@@ -235,6 +271,7 @@ async def test_wrong_addresses_and_forms_are_refused(tmp_path: Path) -> None:
     """behaviour 235: on an empty vault too"""
     async with visiting(tmp_path) as person:
         await person.look("/console/undo?agent=bad")
+        assert "It has changed no note." in (await person.look("/console/undo?agent=bad")).text
         empty = await person.look("/console/undo?agent=bad&span=hour")
         assert "It has changed no note in that time." in empty.text
         await person.look("/console/undo", 404)

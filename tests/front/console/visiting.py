@@ -103,8 +103,11 @@ async def revoke_token(person: Visitor, name: str) -> None:
     await trio.to_thread.run_sync(store.revoke, name)
 
 
-def form_of(html: str, action: str | None = None, *, all_forms: bool = False) -> tuple[str, dict[str, str]]:
-    """The address of the first POST form of a page (or that with this action), and its fields."""
+def form_of(html: str, action: str | None = None, *, all_forms: bool = False) -> tuple[str, dict[str, Any]]:
+    """The address of the first POST form of a page (or that with this action), and its fields.
+
+    Of boxes only those that are ticked; a list where a name comes more than once.
+    """
     for form in _FORM.findall(html):
         attributes = dict(_ATTRIBUTE.findall(form.partition(">")[0]))
         if attributes.get("method", "").lower() != "post":
@@ -113,9 +116,15 @@ def form_of(html: str, action: str | None = None, *, all_forms: bool = False) ->
             continue
         if action is not None and unescape(attributes.get("action", "")) != action:
             continue
-        inputs = [dict(_ATTRIBUTE.findall(field)) for field in _FIELD.findall(form)]
-        fields = {unescape(one["name"]): unescape(one.get("value", "")) for one in inputs if "name" in one}
-        return unescape(attributes.get("action", "")), fields
+        fields: dict[str, Any] = {}
+        for field in _FIELD.findall(form):
+            one = dict(_ATTRIBUTE.findall(field))
+            if one.get("type") == "checkbox" and not field.rstrip("/> ").endswith(" checked"):
+                continue
+            if "name" in one:
+                fields.setdefault(unescape(one["name"]), []).append(unescape(one.get("value", "")))
+        single = {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
+        return unescape(attributes.get("action", "")), single
     raise AssertionError(f"no form {action or ''} on the page: {html[:3000]}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import frozen
@@ -29,6 +30,8 @@ LONGEST_QUERY: Final = 2_000
 KINDS: Final = {
     "link": "links", "derived": "derived from", "typed": "typed edges", "contradicts": "contradicts",
 }  # fmt: skip
+#: What notes may be coloured by.
+COLOURINGS: Final[Mapping[str, ColourBy]] = {"folder": "folder", "type": "type", "namespace": "namespace"}
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -49,7 +52,7 @@ class GraphPage:
         note_id, query = args.get("note", "").strip(), args.get("q", "")[:LONGEST_QUERY]
         asked = whole(args.get("depth"), 1) or 1
         depth = asked if asked <= DEEPEST else 1
-        by: ColourBy = "namespace" if args.get("by") == "namespace" else "type"
+        by = COLOURINGS.get(args.get("by", ""), "folder")
         status, refusal = 200, ""
         try:
             picture = await self._picture(note_id, query, depth)
@@ -74,6 +77,7 @@ class GraphPage:
             width=int(WIDTH),
             height=int(HEIGHT),
             kinds=KINDS,
+            colourings=COLOURINGS,
             most=MOST_NOTES,
             depths=range(1, DEEPEST + 1),
             start=start if start < total else 0,

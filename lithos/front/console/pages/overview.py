@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import define, field, frozen
 from jinja2 import Environment
 from markupsafe import Markup
 from quart import Blueprint, Response, redirect, request
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.events import Event
+from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
+from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with, sparkline, whole
 from lithos.front.console.summary import Summaries, Summary
+from lithos.services.notes.history import Span
 from lithos.services.tasks.event_stream import JournalPage, Wanted
+from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.sqlite import DatabaseFailed
 
 #: Every type of event, and what the filter calls it.
@@ -35,6 +38,14 @@ GROUPS: Final[Mapping[str, str]] = {
     "note": "all of notes", "task": "all of tasks", "finding": "findings", "edge": "relations",
     "agent": "agents",
 }  # fmt: skip
+#: What happens by itself: nobody looks for it in the feed who did not ask.
+MACHINERY: Final = frozenset(("agent.registered", "task.ready"))
+MACHINES: Final = frozenset((ENRICH_AGENT,))
+#: Events of one kind by one agent are folded that follow each other within so long; and how many at most.
+FOLD: Final = timedelta(minutes=5)
+MOST_FOLDED: Final = 50
+#: Events of versions whose lines are counted.
+VERSIONED: Final = frozenset((NOTE_CREATED, NOTE_UPDATED))
 #: Sentences that are kept.
 MOST_KEPT: Final = 1_000
 #: Characters of all rows of a piece, and of one row without its sentence.
@@ -45,23 +56,32 @@ LONGEST_FILTER: Final = 500
 
 @frozen
 class FeedFilter:
-    """What the form above the feed asks for; blanks ask for everything."""
+    """What the form above the feed asks for; blanks ask for everything but the machinery."""
 
     type: str = ""
     agent: str = ""
     tag: str = ""
+    machinery: str = ""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> FeedFilter:
         """From the query of a page; a type that does not exist counts as none."""
         kind, agent, tag = (given.get(name, "").strip()[:LONGEST_FILTER] for name in ("type", "agent", "tag"))
-        return cls(kind if kind in TYPES or kind in GROUPS else "", agent, tag.removeprefix("#"))
+        return cls(
+            kind if kind in TYPES or kind in GROUPS else "",
+            agent,
+            tag.removeprefix("#"),
+            given.get("machinery", "")[:1],
+        )
 
     @property
     def wanted(self) -> Wanted:
         """The same for the journal."""
-        types = frozenset(kind for kind in TYPES if self.type in (kind, kind.partition(".")[0]))
-        return Wanted(types, self.agent or None, self.tag or None)
+        types = frozenset(kind for kind in TYPES if self.type in ("", kind, kind.partition(".")[0]))
+        if self.machinery or self.type in MACHINERY:
+            return Wanted(types, self.agent or None, self.tag or None)
+        not_by = MACHINES - {self.agent}
+        return Wanted(types - MACHINERY, self.agent or None, self.tag or None, not_by)
 
     @property
     def is_set(self) -> bool:
@@ -69,14 +89,42 @@ class FeedFilter:
         return bool(self.type or self.agent or self.tag)
 
 
-@frozen
+@define
 class Row:
-    """One event as a row: its time is rendered with each page, the sentence only once."""
+    """One event as a row: its time is rendered with each page, the sentence only once.
+
+    `undo` is the query of the page that takes it back, of a note that an agent changed; `folded` are the
+    rows before it that tell the same of other things.
+    """
 
     seq: int
     at: datetime
-    kind: str
+    type: str
+    agent: str
     sentence: Markup
+    undo: str
+    folded: list[Row] = field(factory=list)
+
+    @property
+    def kind(self) -> str:
+        """What it is about: `note`, `task` and so on."""
+        return self.type.partition(".")[0]
+
+    def folds(self, other: Row) -> bool:
+        """Whether an earlier row is to be folded into this one."""
+        is_alike = (self.type, self.agent) == (other.type, other.agent)
+        return is_alike and self.at - other.at <= FOLD and len(self.folded) < MOST_FOLDED
+
+
+def fold(rows: Iterable[Row]) -> list[Row]:
+    """Rows, newest first, of which those that are alike and near are folded into the newest of them."""
+    found: list[Row] = []
+    for row in rows:
+        if found and found[-1].folds(row):
+            found[-1].folded.append(row)
+        else:
+            found.append(row)
+    return found
 
 
 class Happenings:
@@ -92,22 +140,34 @@ class Happenings:
         return [event for event in events if event.seq not in self._kept]
 
     def rows(
-        self, events: Sequence[Event], task_titles: Mapping[str, str], room: int = MOST_CHARACTERS
+        self,
+        events: Sequence[Event],
+        task_titles: Mapping[str, str],
+        room: int = MOST_CHARACTERS,
+        lines: Mapping[Span, tuple[int, int]] = MappingProxyType({}),
     ) -> Iterator[Row]:
-        """The rows of events, in their order, as long as their sentences have so many characters together."""
+        """The rows of events, in their order, as long as their sentences have so many characters together.
+
+        `lines` are those added and taken away by versions (`NoteHistory.line_counts`).
+        """
         for event in events:
             sentence = self._kept.get(event.seq)
             if sentence is None:
-                sentence = self._kept[event.seq] = self._make(event, task_titles)
+                sentence = self._kept[event.seq] = self._make(event, task_titles, lines)
                 while len(self._kept) > MOST_KEPT:
                     self._kept.popitem(last=False)
             room -= len(sentence) + ROW_CHARACTERS
             if room < 0:
                 return
             draft = event.draft
-            yield Row(event.seq, draft.timestamp, draft.type.partition(".")[0], sentence)
+            yield Row(event.seq, draft.timestamp, draft.type, draft.agent, sentence, _undo_of(event))
 
-    def _make(self, event: Event, task_titles: Mapping[str, str]) -> Markup:
+    def _make(
+        self,
+        event: Event,
+        task_titles: Mapping[str, str],
+        lines: Mapping[Span, tuple[int, int]],
+    ) -> Markup:
         draft = event.draft
         payload = draft.payload
         ids = [payload.get(name) for name in ("id", "from_id", "to_id", "knowledge_id")]
@@ -115,8 +175,37 @@ class Happenings:
         titles = {note_id: entry.note.title if entry else "" for note_id, entry in entries.items()}
         # Sentences show nothing but texts and numbers.
         texts = {name: value for name, value in payload.items() if isinstance(value, str | int | float)}
-        told: Markup = self._sentence(draft.type, draft.agent, texts, draft.tags, titles | dict(task_titles))
+        version = _version_of(event)
+        counts = None if version is None else lines.get(_span_of(*version))
+        told: Markup = self._sentence(
+            draft.type, draft.agent, texts, draft.tags, titles | dict(task_titles), version, counts
+        )
         return Markup(" ".join(told.split()))  # noqa: S704 - what the template rendered
+
+
+def _version_of(event: Event) -> tuple[str, int] | None:
+    """The note and the version that an event of a note made; None for others, and for older events."""
+    draft = event.draft
+    note_id, version = draft.payload.get("id"), origin_version(draft.origin)
+    if draft.type not in VERSIONED or version is None or not isinstance(note_id, str):
+        return None
+    return note_id, version
+
+
+def _span_of(note_id: str, version: int) -> Span:
+    """From the version before to this one."""
+    return note_id, version - 1, version
+
+
+def _undo_of(event: Event) -> str:
+    """The query of the page that takes back what an agent did to a note; "" for a person's own and others."""
+    draft = event.draft
+    note_id = draft.payload.get("id")
+    is_own = is_reserved(draft.agent) and draft.agent != IMPORT_AGENT
+    if not draft.type.startswith("note.") or is_own or not isinstance(note_id, str):
+        return ""
+    version = _version_of(event)
+    return query_with({}, agent=draft.agent, note=note_id, version=version and version[1])
 
 
 #: Events on the page when it is loaded, those of the longer page, and at most while it is open.
@@ -179,11 +268,24 @@ class OverviewPage:
         context: dict[str, Any] = {"filter": wanted, "after": after, "trouble": "", "position": activity.head}
         try:
             page: JournalPage = await activity.page(wanted.wanted, most, after)
-            titles = await activity.task_titles(self._happenings.unknown(page.events))
+            unknown = self._happenings.unknown(page.events)
+            titles = await activity.task_titles(unknown)
+            lines = await self._lines([_span_of(*one) for event in unknown if (one := _version_of(event))])
         except DatabaseFailed as failure:
             return context | {"trouble": str(failure), "rows": tuple, "count": 0, "is_cut": False}
-        rows, count = partial(self._happenings.rows, page.events, titles, room), len(page.events)
+        count = len(page.events)
+
+        def rows() -> list[Row]:
+            return fold(self._happenings.rows(page.events, titles, room, lines))
+
         return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}
+
+    async def _lines(self, versions: Sequence[Span]) -> Mapping[Span, tuple[int, int]]:
+        """What versions changed; nothing while the history cannot be read, which the headline tells."""
+        try:
+            return await self._console.parts.history.line_counts(versions)
+        except HistoryFailed:
+            return {}
 
 
 def _state(summary: Summary) -> dict[str, Any]:

@@ -60,14 +60,68 @@
   });
   window.addEventListener("pageshow", () => all("button[disabled]").forEach((button) => { button.disabled = false; }));
 
-  // Keys: / searches; g and a letter goes to a page.
+  // Groups of boxes that are ticked together.
+  part("boxes", (form) => {
+    for (const group of all("[data-group]", form)) {
+      const button = find("[data-all]", group), boxes = all("input[type=checkbox]", group);
+      const name = () => { button.textContent = boxes.every((box) => box.checked) ? "Tick none" : "Tick all"; };
+      button.hidden = boxes.length < 2;
+      button.onclick = () => { const wanted = !boxes.every((box) => box.checked); for (const box of boxes) box.checked = wanted; name(); };
+      group.addEventListener("change", name);
+      name();
+    }
+  });
+
+  // The quick switcher: names that begin so below the field; Enter opens one, Shift and Enter searches.
+  part("switcher", (form) => {
+    const field = find("input", form), list = find("ul", form);
+    let asked = null, timer = 0;
+    const set = (name, value) => field.setAttribute(name, value);
+    for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id })) set(name, value);
+    const choose = (at) => {
+      all("li", list).forEach((row, number) => row.setAttribute("aria-selected", String(number === at)));
+      set("aria-activedescendant", at < 0 ? "" : list.children[at].id);
+    };
+    const chosen = () => [...list.children].findIndex((row) => row.ariaSelected === "true");
+    const show = (rows, of = "") => {
+      list.replaceChildren(...rows);
+      list.dataset.of = of;
+      list.hidden = rows.length === 0;
+      set("aria-expanded", String(rows.length > 0));
+      choose(rows.length ? 0 : -1);
+    };
+    const ask = async () => {
+      if (asked) asked.abort();
+      asked = new AbortController();
+      const wanted = field.value;
+      const text = wanted.trim() ? await fetchPart(`/console/find?q=${encodeURIComponent(wanted)}`, asked.signal) : "";
+      if (text !== null && wanted === field.value) show(all("li", new DOMParser().parseFromString(text, "text/html")), wanted);
+    };
+    field.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 60); });
+    field.addEventListener("keydown", async (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], count = list.children.length;
+      if (step && count) { event.preventDefault(); choose((chosen() + step + count) % count); }
+      else if (event.key === "Escape") show([]);
+      else if (event.key === "Enter" && event.shiftKey) { event.preventDefault(); form.submit(); }
+      else if (event.key === "Enter") {
+        event.preventDefault();
+        clearTimeout(timer);
+        if (field.value !== list.dataset.of) await ask();
+        const row = list.children[chosen()];
+        if (row) find("a", row).click(); else form.submit();
+      }
+    });
+    document.addEventListener("click", (event) => { if (!form.contains(event.target)) show([]); });
+  });
+
+  // Keys: / opens a note or searches; g and a letter goes to a page.
   let leader = 0;
   document.addEventListener("keydown", (event) => {
     const field = event.target.closest("input, textarea, select, [contenteditable]");
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (field) { if (event.key === "Escape") field.blur(); return; }
     if (event.key === "/") {
-      const search = find("#main input[type=search]") || find("#quick");
+      const search = find("#quick");
       if (search) { event.preventDefault(); search.focus(); search.select(); }
     } else if (event.key === "g") {
       leader = Date.now();
@@ -119,6 +173,19 @@
         pause.setAttribute("aria-pressed", String(is_paused));
       };
 
+      // Folds the row below into a newer one that tells the same, as the server does within what it sends.
+      const fold = (row) => {
+        const older = row.nextElementSibling, at = (one) => Date.parse(find("time", one).dateTime);
+        if (!older || older.dataset.alike !== row.dataset.alike || at(row) - at(older) > 300000) return;
+        const inner = find("details ol", older), more = inner ? [...inner.children] : [];
+        const mine = find("details", row) || find("[data-folding]", element).firstElementChild.cloneNode(true);
+        const place = find("ol", mine);
+        if (place.children.length + more.length >= 50) return;
+        find("details", older)?.remove();
+        place.append(older, ...more);
+        find("summary span", mine).textContent = place.children.length;
+        row.append(mine);
+      };
       const take = (fresh, whole) => {
         // Who writes much is not read line by line: the more came, the longer until the next look.
         rest = Math.min(Math.max(fresh.children.length * 100, 150), 5000);
@@ -127,6 +194,7 @@
         if (whole) list.replaceChildren();
         else for (const row of rows) row.classList.add("fresh");
         list.prepend(...rows);
+        if (!whole && rows.length) fold(rows.at(-1));
         while (list.children.length > most) list.lastElementChild.remove();
         list.dataset.head = fresh.dataset.head;
         none.hidden = list.children.length > 0;
@@ -250,7 +318,7 @@
       if (button) ({ in: () => zoom(1.5), out: () => zoom(1 / 1.5), all: () => show(whole) })[button.dataset.zoom]();
     });
     svg.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return;  // the page scrolls
+      if (event.deltaY > 0 && box(svg).width >= whole.width && !event.ctrlKey) return;  // all is seen: the page scrolls
       event.preventDefault();
       zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, place(event));
     }, { passive: false });

@@ -1,0 +1,302 @@
+"""`/console/undo`: takes chosen changes of one agent back, after showing what that would do."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from secrets import token_urlsafe
+from typing import Any, Final
+
+import trio
+from attrs import define, field, frozen
+from quart import Blueprint, request
+
+from lithos.core.history.undo import Step
+from lithos.core.history.versions import VersionRow
+from lithos.core.times import format_time, parse_time
+from lithos.front.console.console import Console, Form, Refused, given
+from lithos.front.console.formats import plural, whole
+from lithos.services.notes.history import Span
+from lithos.services.notes.undo import (
+    LEFT,
+    RESULTS,
+    UNDONE,
+    Result,
+    UndoFailed,
+    UndoRun,
+    changes_of,
+    plan_changes,
+)
+from lithos.stores.history.schema import HistoryFailed
+
+#: The entry of the navigation to which these pages belong.
+SECTION: Final = "/console/agents"
+#: Changes of one page, and of one undo; a terminal has no such limit. Fewer where the page is too large.
+MOST_CHANGES: Final = 200
+FEWER_CHANGES: Final = (200, 100, 50)
+#: A longer pause between two changes of an agent is the end of a session.
+PAUSE: Final = timedelta(minutes=30)
+#: Seconds for which a look ahead checks notes, and for which one request takes changes back.
+LOOK_SECONDS: Final = 5.0
+RUN_SECONDS: Final = 20.0
+#: Rows of a list of what was done.
+MOST_LISTED: Final = 100
+#: Outcomes that are kept for their pages.
+MOST_REPORTS: Final = 50
+SPANS: Final[Mapping[str, str]] = {
+    "": "its newest changes", "hour": "the last hour", "today": "today (UTC)", "custom": "since a time",
+}  # fmt: skip
+#: A box of the form: the note, and the first and last of its versions that it stands for.
+_BOX: Final = re.compile(r"(?s)(.+):(\d{1,18})-(\d{1,18})")
+Box = tuple[str, int, int]
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the form and the page of what an undo did."""
+    pages = UndoPages(console)
+    console.asking(app, "/undo", pages.ask, pages.undo, needs="admin")
+    app.get("/undo/<report>")(console.only("admin", pages.report))
+
+
+@frozen(kw_only=True)
+class Choice:
+    """Consecutive changes of one note that a box stands for.
+
+    `ahead` tells what would become of the note if all that is newer went as well; None: not known in time.
+    """
+
+    step: Step
+    ahead: Result | None
+    is_chosen: bool
+
+    @property
+    def can_be_chosen(self) -> bool:
+        """Whether there is something to take back."""
+        return self.ahead is None or self.ahead.result != UNDONE
+
+    @property
+    def span(self) -> Span:
+        """From the version before to the last."""
+        former = self.step.former
+        return self.step.last.note_id, 0 if former is None else former.version, self.step.last.version
+
+    @property
+    def box(self) -> str:
+        """What the form sends of it."""
+        return _box_of(self.step)
+
+
+@frozen(kw_only=True)
+class Session:
+    """Changes of an agent without a longer pause, newest first."""
+
+    began: datetime
+    ended: datetime
+    choices: Sequence[Choice]
+
+
+@frozen(kw_only=True)
+class Report:
+    """What an undo did; the boxes `left` were not looked at in time."""
+
+    agent: str
+    by: str
+    window: Mapping[str, str]
+    results: Sequence[Result]
+    left: Sequence[str]
+
+    @property
+    def by_result(self) -> dict[str, list[Result]]:
+        """The results by what became of the notes."""
+        return {name: [one for one in self.results if one.result == name] for name in RESULTS}
+
+
+@define(eq=False)
+class UndoPages:
+    """The pages around undoing."""
+
+    _console: Console
+    _reports: OrderedDict[str, Report] = field(factory=OrderedDict)
+
+    async def ask(self) -> Any:
+        """The changes of an agent by session, each with a box and what would become of its note.
+
+        Chosen are those of `note` where one is given (of its `version`), else those of the time that was
+        asked for, else those of the newest session.
+        """
+        agent, note_id = given("agent"), given("note") or None
+        if not agent:
+            raise Refused("Choose the agent whose changes you want to take back, on the page Agents.", 404)
+        span, since = request.args.get("span", ""), request.args.get("since", "")[:60]
+        span = span if span in SPANS else ""
+        now = self._console.parts.clock()
+        try:
+            start = _start_of(span, since, now)
+            changes = await changes_of(self._console.tools, agent, start, note_id, MOST_CHANGES + 1)
+            sessions = await self._look(changes[:MOST_CHANGES], _chosen_of(span, note_id))
+        except UndoFailed as failure:
+            raise Refused(f"Nothing was changed. {failure}", 409) from failure
+        return await self._console.show_within(
+            "undo.html",
+            "most",
+            FEWER_CHANGES,
+            path=SECTION,
+            agent_id=agent,
+            spans=SPANS,
+            span=span,
+            since=since,
+            note_id=note_id,
+            note_title=note_id and (self._console.title(note_id) or note_id),
+            sessions=sessions,
+            lines=await self._lines(sessions),
+            is_cut=len(changes) > MOST_CHANGES,
+            window=_window_of(min((session.began for session in sessions), default=now), now),
+        )
+
+    async def undo(self, form: Form) -> str:
+        """Take the chosen changes back in the name of the person."""
+        agent = form.get("agent", "")
+        boxes = _read_boxes(form.getlist("change"))
+        try:
+            window = [parse_time(form.get(name, "")) for name in ("since", "until")]
+        except ValueError as problem:
+            raise Refused("This form names no time. Begin at the page of the agent.") from problem
+        if not agent:
+            raise Refused("This form names no agent whose changes can be undone. Begin at the page Agents.")
+        if not boxes:
+            raise Refused("No change is chosen, and nothing was changed. Go back and tick what is to go.")
+        try:
+            changes = await changes_of(self._console.tools, agent, window[0])
+            wanted = _of_boxes(
+                [*boxes, *_read_boxes(form.getlist("along"))], [row for row in changes if row.at < window[1]]
+            )
+            steps = await plan_changes(self._console.tools, wanted)
+        except UndoFailed as failure:
+            raise Refused(f"Nothing was changed. {failure}", 409) from failure
+        run, results, count = UndoRun(self._console.tools, by=self._console.agent), list[Result](), 0
+        end = trio.current_time() + RUN_SECONDS
+        try:
+            for count, step in enumerate(steps, 1):  # noqa: B007 - how far it got
+                results += await run.carry_out(step)
+                if trio.current_time() > end:
+                    break
+        except UndoFailed as failure:
+            done = plural(count - 1, "note")
+            raise Refused(
+                f"The undo ended early, after {done}: {failure} Look again what is left.", 409
+            ) from failure
+        left = [_box_of(step) for step in steps[count:]]
+        key = token_urlsafe(12)
+        self._reports[key] = Report(
+            agent=agent, by=run.by, window=_window_of(*window), results=results, left=left
+        )
+        while len(self._reports) > MOST_REPORTS:
+            self._reports.popitem(last=False)
+        return f"/console/undo/{key}"
+
+    async def report(self, report: str) -> Any:
+        """What an undo did."""
+        done = self._reports.get(report)
+        if done is None:
+            raise Refused(
+                "What this undo did is not kept any more. The histories of the notes tell it: look at your "
+                "own changes on the page Agents.",
+                404,
+            )
+        return await self._console.show("undone.html", path=SECTION, done=done, most=MOST_LISTED)
+
+    async def _look(self, changes: Sequence[VersionRow], chosen: _Chosen) -> list[Session]:
+        """The sessions of these changes, with what would become of the notes as far as there is time."""
+        run = UndoRun(self._console.tools, dry_run=True, by=self._console.agent)
+        end, found = trio.current_time() + LOOK_SECONDS, list[Session]()
+        for rows in _sessions_of(changes):
+            choices: list[Choice] = []
+            for step in await plan_changes(self._console.tools, rows):
+                has_time = not (found or choices) or trio.current_time() <= end
+                results = await run.carry_out(step) if has_time else [Result(step, "")]
+                choices += [
+                    Choice(
+                        step=each.step,
+                        ahead=each if has_time else None,
+                        is_chosen=each.result not in (UNDONE, LEFT) and chosen.has(each.step, not found),
+                    )
+                    for each in results
+                ]
+            found.append(Session(began=rows[-1].at, ended=rows[0].at, choices=choices))
+        return found
+
+    async def _lines(self, sessions: Iterable[Session]) -> Mapping[Span, tuple[int, int]]:
+        """What the changes did in lines; nothing while the history cannot be read."""
+        spans = [choice.span for session in sessions for choice in session.choices]
+        try:
+            return await self._console.parts.history.line_counts(spans)
+        except HistoryFailed:
+            return {}
+
+
+@frozen
+class _Chosen:
+    """Which changes are chosen when the page opens: all, those of a version, or of the newest session."""
+
+    takes_all: bool
+    version: int | None
+
+    def has(self, step: Step, is_newest: bool) -> bool:
+        """Whether changes are chosen, of the newest session or an older one."""
+        if self.version is not None:
+            return any(row.version == self.version for row in step.changes)
+        return self.takes_all or is_newest
+
+
+def _chosen_of(span: str, note_id: str | None) -> _Chosen:
+    return _Chosen(bool(span), whole(request.args.get("version"), 18) if note_id else None)
+
+
+def _start_of(span: str, since: str, now: datetime) -> datetime | None:
+    """When the time that was asked for begins; None for all times. Raises `Refused`."""
+    if span == "hour":
+        return now - timedelta(hours=1)
+    if span == "today":
+        return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        return parse_time(since.strip()) if span == "custom" else None
+    except ValueError as problem:
+        raise Refused(
+            "Give the time since when the changes go, in UTC, as 2026-01-31T12:00. Nothing was changed."
+        ) from problem
+
+
+def _sessions_of(changes: Collection[VersionRow]) -> list[list[VersionRow]]:
+    """Changes, newest first, cut where an agent paused."""
+    found: list[list[VersionRow]] = []
+    for row in changes:
+        if found and abs(found[-1][-1].at - row.at) <= PAUSE:
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return found
+
+
+def _window_of(since: datetime, until: datetime) -> dict[str, str]:
+    """The form's fields that say of which time the changes are: nothing after the look is undone."""
+    return {"since": format_time(since), "until": format_time(until)}
+
+
+def _of_boxes(boxes: Iterable[Box], changes: Iterable[VersionRow]) -> list[VersionRow]:
+    """The changes that boxes stand for, in their order."""
+    wanted: dict[str, list[range]] = {}
+    for note_id, first, last in boxes:
+        wanted.setdefault(note_id, []).append(range(first, last + 1))
+    return [row for row in changes if any(row.version in each for each in wanted.get(row.note_id, ()))]
+
+
+def _box_of(step: Step) -> str:
+    versions = [row.version for row in step.changes]
+    return f"{step.last.note_id}:{min(versions)}-{max(versions)}"
+
+
+def _read_boxes(texts: Iterable[str]) -> list[Box]:
+    found = filter(None, map(_BOX.fullmatch, texts))
+    return [(one[1], int(one[2]), int(one[3])) for one in found]
