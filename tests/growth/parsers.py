@@ -419,6 +419,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "parts.activity_text": lambda t: parts.activity_text([t], 200, tokens.count_safely),
     "parts.take_lines": lambda t: parts.take_lines([t], 200, tokens.count_safely),
     "outline.scan_outline": outline.scan_outline,
+    "chunk.iterate_chunks": lambda t: list(chunk.iterate_chunks("A title", t, 500, 1_000)),
     "chunk.chunk_spans": lambda t: chunk.chunk_spans("A title", t, 500, 1_000),
     "chunk.scan_headings": lambda t: list(chunk.scan_headings(t)),
     "snippet.first_places": lambda t: snippet.first_places(t, snippet.Terms.of("zebra in the night", {})),
@@ -430,6 +431,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "merging.merge_texts of lines": lambda t: _merge(
         _broken(t), _broken(t[::-1]), _broken(t[len(t) // 2 :] + t[: len(t) // 2])
     ),
+    "versions.body_of": lambda t: versions.body_of(t.encode()),
+    "differences.count_lines": lambda t: differences.count_lines(t.encode(), f"{t[::-1]}\n{t}".encode()),
     "versions.have_same_body": lambda t: versions.have_same_body(
         f"---\n{t}\n---\n\n{t}".encode("utf-8", "replace"), t.encode("utf-8", "replace")
     ),
