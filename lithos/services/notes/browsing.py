@@ -6,6 +6,7 @@ values. The folders are kept until a note changes. Other files of the vault (pic
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -156,7 +157,8 @@ class Browsing:
             passing.sort(key=key, reverse=is_reversed)
             if request.q:
                 wanted = request.q.casefold()
-                passing.sort(key=lambda entry: _rank(entry, wanted))
+                starts = re.compile(rf"(?<![^\W_]){re.escape(wanted)}")
+                passing.sort(key=lambda entry: _rank(entry, wanted, starts))
             return BrowsePage(passing[request.offset : request.offset + request.limit], len(passing))
 
         return await self._blocking.run(find)
@@ -279,13 +281,24 @@ def _is_named(entry: Entry, wanted: str) -> bool:
     )
 
 
-def _rank(entry: Entry, wanted: str) -> int:
-    """0 for the name itself, 1 for names that begin so, 2 for others."""
-    names = (entry.note.title, *entry.note.aliases, entry.path.rpartition("/")[2].removesuffix(".md"))
-    folded = [name.casefold() for name in names]
-    if wanted in folded:
-        return 0
-    return 1 if any(name.startswith(wanted) for name in folded) else 2
+def _rank(entry: Entry, wanted: str, starts: re.Pattern[str]) -> tuple[int, int]:
+    """A name that is what is wanted before one that begins so, one with a word that begins so, and others.
+
+    Among these the title before an alias before the path, then the shorter title.
+    """
+    names = ((entry.note.title,), entry.note.aliases, (entry.path.removesuffix(".md"), entry.path))
+    ranks = (
+        kind + len(names) * _distance(name.casefold(), wanted, starts)
+        for kind, of_kind in enumerate(names)
+        for name in of_kind
+    )
+    return min(ranks), len(entry.note.title)
+
+
+def _distance(name: str, wanted: str, starts: re.Pattern[str]) -> int:
+    if name.startswith(wanted):
+        return 0 if name == wanted else 1
+    return 2 if starts.search(name) else 3
 
 
 def _near(entries: Iterable[Entry], name: str) -> list[Entry]:
