@@ -82,7 +82,7 @@ class Services:
         #: Typed edges.
         self.edges = Edges(actors, self.knowledge)
         self.graph = Graph(actors.catalogue, self.edges.list_edges if config.lcma.enabled else no_edges)
-        self.browsing = Browsing(actors)
+        self.browsing = Browsing(actors, texts)
         self.vault_files = VaultFiles(stores.files, actors.catalogue, Threads(2))
         self.neighbourhoods = Neighbourhoods(actors.catalogue, self.edges, self.search.centrality)
         warnings_of, settle = actors.lineage.warnings, actors.lineage.settle

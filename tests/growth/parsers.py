@@ -343,6 +343,7 @@ def _split_of(given: str, chunk: int = 64) -> object:
     return pieces, list(splitter.finish())
 
 
+_OF_A = links.note_keys("i", "a.md", "A", ())
 PARSERS: Final[Mapping[str, Parse]] = {
     "json_text.read_json": lambda t: json_text.read_json(t, "json5"),
     "json_text.read_json of a string": lambda t: json_text.read_json(f'"{t}"', "json5"),
@@ -574,6 +575,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "inference.read_edges in a fence": lambda t: inference.read_edges(
         f"```json\n{t}\n```", _ID, [_ID], 0.5, namespace=_ID, model=_ID
     ),
+    "links.linking_sentence": lambda t: links.linking_sentence(t, "a.md", frozenset()),
+    "links.linking_sentence of one": lambda t: links.linking_sentence(f"{t} [[a]] {t}", "b.md", _OF_A),
     "links.scan_links": links.scan_links,
     "links.scan_targets": links.scan_targets,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),

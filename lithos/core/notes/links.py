@@ -33,6 +33,7 @@ _MARKDOWN_LINK: Final = re.compile(
 )
 #: What is an address, or one without a scheme: no path.
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+_SENTENCE_END: Final = re.compile(r"[.!?…][)\"'”’]{0,2}\s+")
 #: Characters before a Markdown link among which its text is looked for.
 _LONGEST_TEXT: Final = 1_000
 _LETTER: Final = re.compile(r"[A-Za-z]")
@@ -61,6 +62,11 @@ def scan_links(content: str, path: str = "") -> list[WikiLink]:
 
     A target has at least one letter, so `a[[0]]` is no link; a line break inside counts as a space.
     """
+    return [link for _, link in _placed_links(content, path)]
+
+
+def _placed_links(content: str, path: str) -> Iterator[tuple[int, WikiLink]]:
+    """The links with where they begin; a Markdown link where its text ends."""
     masked = mask_code(content)
     wiki = (
         (match.start(), WikiLink(target, join_lines(content[slice(*match.span(2))]) or target))
@@ -71,7 +77,25 @@ def scan_links(content: str, path: str = "") -> list[WikiLink]:
         (match.start(), WikiLink(target, _text_before(content, match.start()) or target))
         for match, target in _markdown_targets(masked, path)
     )
-    return [link for _, link in merge(wiki, markdown, key=itemgetter(0))]
+    return merge(wiki, markdown, key=itemgetter(0))
+
+
+def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
+    """The sentence or the line of the note at `path` with its first link to the note of `keys`; "" without.
+
+    Cut from the Markdown, at most `_LONGEST_TEXT` characters before the link and behind where it begins.
+    """
+    links = _placed_links(content, path)
+    place = next((at for at, link in links if not keys.isdisjoint(target_keys(link.target))), None)
+    if place is None:
+        return ""
+    before = content[max(0, place - _LONGEST_TEXT) : place].rpartition("\n")[2]
+    behind = content[place : place + _LONGEST_TEXT].partition("\n")[0]
+    # What looks like an end of a sentence within the link is none.
+    begins, closes = (before.rfind("["), ")") if behind.startswith(_MARKDOWN) else (len(before), "]]")
+    ends = [match.end() for match in _SENTENCE_END.finditer(before, 0, max(begins, 0))]
+    end = _SENTENCE_END.search(behind, max(behind.find(closes), 0))
+    return before[ends[-1] if ends else 0 :] + (behind[: end.end()].rstrip() if end else behind)
 
 
 def scan_targets(content: str, path: str = "") -> tuple[str, ...]:

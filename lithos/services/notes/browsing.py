@@ -21,10 +21,12 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import Blocking, Threads, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.links import same_name
+from lithos.core.notes.links import linking_sentence, note_keys, same_name
 from lithos.core.notes.matching import has_tags
 from lithos.core.notes.model import NoteWarning
 from lithos.core.notes.paths import folder_of
+from lithos.core.text.snippet import plain_passage
+from lithos.services.notes.texts import NoteTexts
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import Attachment, open_attachment
 
@@ -104,6 +106,14 @@ class BrowsePage:
 
 
 @frozen
+class Backlinks:
+    """Some notes that link to one, each with the sentence that does, and how many there are in all."""
+
+    rows: Sequence[tuple[Entry, str]]
+    total: int
+
+
+@frozen
 class Folder:
     """A folder by its path with `/` at the end: notes in it and below it."""
 
@@ -134,8 +144,9 @@ class _Folders:
 class Browsing:
     """Reads the catalogue for lists that people look through."""
 
-    def __init__(self, actors: Actors) -> None:
+    def __init__(self, actors: Actors, texts: NoteTexts) -> None:
         self._catalogue = actors.catalogue
+        self._texts = texts
         self._lineage = actors.lineage
         self._blocking = Threads()
         self._clock = actors.clock
@@ -167,6 +178,22 @@ class Browsing:
         """Notes whose titles are most like a name that no note has."""
         entries = list(self._catalogue)
         return await self._blocking.run(lambda: _near(entries, name))
+
+    async def backlinks(self, target: Entry, offset: int, limit: int) -> Backlinks:
+        """The notes that link to one, by title, with the sentences that do."""
+        linking = self._catalogue.graph.links.neighbours(target.note.id)[1]
+        entries = [entry for one in linking if isinstance(one, str) and (entry := self._catalogue.get(one))]
+        entries.sort(key=lambda entry: (entry.note.title.casefold(), entry.path))
+        note, shown = target.note, entries[offset : offset + limit]
+        keys = note_keys(note.id, target.path, note.title, note.aliases)
+
+        def sentence(position: int, content: str) -> str:
+            return plain_passage(linking_sentence(content, shown[position].path, keys))
+
+        found = await self._texts.map_contents(shown, sentence)
+        return Backlinks(
+            [(entry, text or "") for entry, text in zip(shown, found, strict=True)], len(entries)
+        )
 
     async def folders(self, parent: str) -> Sequence[Folder]:
         """The folders right below one (`""`: the vault), by name, each with the notes in and below it."""

@@ -10,6 +10,7 @@ from lithos.core.errors import InvalidInput
 from lithos.core.notes.links import (
     LinkTable,
     WikiLink,
+    linking_sentence,
     names_of,
     normalise_sources,
     note_keys,
@@ -194,3 +195,20 @@ _PIECES = st.sampled_from(
 @given(st.lists(_PIECES, max_size=8).map("".join))
 def test_the_short_way_to_the_names_of_a_target_leads_to_the_same(target: str) -> None:
     assert target_names(target) == names_of(target_keys(target))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("One. See [[Target]] for it. Two.", "See [[Target]] for it."),
+        ("First line\n* an item with [[target|a name]]\nlast", "* an item with [[target|a name]]"),
+        ("Read. [Dr. Who](folder/target.md) says so! Next.", "[Dr. Who](folder/target.md) says so!"),
+        ("He met [[Mr. No]] first. Then [[Target]]", "Then [[Target]]"),
+        ("[[Other]] and ``[[Target]]``", ""),
+        ("Nothing leads there.", ""),
+        ("a" * 5_000 + " [[Target]] " + "b" * 5_000, "a" * 999 + " [[Target]] " + "b" * 989),
+    ],
+)
+def test_the_sentence_of_a_link_is_cut_out(content: str, sentence: str) -> None:
+    keys = note_keys("an-id", "folder/target.md", "Target", ())
+    assert linking_sentence(content, "note.md", keys) == sentence

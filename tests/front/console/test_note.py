@@ -327,3 +327,24 @@ async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_
         await person.lithos.write("Payload again", LONG_LINE, id=first)
         for address in ("?version=1", "/diff?to=2", "/restore?version=1", "/quarantine"):
             await person.look(f"/console/notes/{first}{address}")
+
+
+async def test_notes_that_link_here_are_sorted_and_paged_with_the_sentence(tmp_path: Path) -> None:
+    async with visiting(tmp_path, settled=True) as person:
+        target = await person.lithos.create("Target", "The end.")
+        for number in range(23, 0, -1):
+            await person.lithos.create(
+                f"Note {number:02}", f"Before. It rests on [[Target]], says {number}. After."
+            )
+        page = await person.look(f"/console/notes/{target}")
+        (links,) = page.all("ul", "backlinks")
+        rows = [row.told for row in links.all("li")]
+        assert rows[0] == "Note 01 It rests on Target, says 1."
+        assert len(rows) == 20
+        assert "Links here 23" in page.told
+        (more,) = [link.attributes["href"] for link in page.all("a") if link.text == "more →"]
+        page = await person.look(f"/console/notes/{target}{more}")
+        assert [row.told for row in page.all("ul", "backlinks")[0].all("li")] == [
+            f"Note {number} It rests on Target, says {number}." for number in (21, 22, 23)
+        ]
+        assert any(link.text == "← before" for link in page.all("a"))

@@ -29,6 +29,8 @@ from lithos.tools.contract.rows import metadata_row
 BESIDE: Final = (25, 8, 2)
 #: Versions of one table.
 VERSIONS: Final = 25
+#: Notes of a page that link to one.
+BACKLINKS: Final = 20
 #: Link targets of a note that are looked at for whether they lead anywhere.
 MOST_TARGETS: Final = 2_000
 #: Keys of the frontmatter that are shown, and characters of a value.
@@ -90,6 +92,9 @@ class NotePages:
         read = await self._read(note_id, version)
         note, kept = read.document.note, read.kept
         around = await self._around(self._console.parts.catalogue.get(note_id))
+        here, links_from = self._console.parts.catalogue.get(note_id), _number(request.args.get("links")) or 0
+        browsing = self._console.parts.browsing
+        backlinks = None if here is None else await browsing.backlinks(here, links_from, BACKLINKS)
         versions, no_history = await self._versions(note_id, _number(request.args.get("before")))
         found = reasons(
             note.id, around["stats"], around["warnings"], versions["versions"], self._console.parts.clock()
@@ -99,6 +104,8 @@ class NotePages:
             "beside",
             BESIDE,
             **around,
+            backlinks=backlinks,
+            links_from=links_from,
             note=note,
             path_of_note=read.entry.path,
             folders=folders_of(folder_of(read.entry.path)),
