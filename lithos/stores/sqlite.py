@@ -91,8 +91,8 @@ def open_database(
         connection.execute(f"PRAGMA synchronous={durability.value}")
         connection.execute("PRAGMA fullfsync=ON")  # where a sync may stay in the disk's own memory (macOS)
         connection.execute("PRAGMA foreign_keys=ON")
-        with transaction(connection):  # else each statement is a commit of its own, synced by itself
-            connection.execute(schema)
+        # A commit for each statement: where a disk refuses some writes, each start gets further.
+        connection.execute(schema)
     except (apsw.NotADBError, apsw.CorruptError) as damage:
         connection.close(True)
         raise CorruptDatabase(path, str(damage)) from damage
