@@ -23,13 +23,16 @@ from lithos.stores.notes.files import NoteFiles
 from tests.servers import serving
 
 
-async def make_known(tmp_path: Path) -> dict[str, str]:
-    """A server knew three notes, and has stopped; their ids by title."""
+async def make_known(tmp_path: Path, looking: threading.Event | None = None) -> dict[str, str]:
+    """A server knew three notes, and has stopped; their ids by title. The next start waits for `looking`."""
     async with serving(tmp_path / "data") as lithos:
-        return {
+        ids = {
             title: await lithos.create(title, f"The harvest of {title} begins in May.")
             for title in ("Cloves", "Mace", "Nutmeg")
         }
+    if looking is not None:
+        looking.clear()
+    return ids
 
 
 def known(tmp_path: Path) -> Config:
@@ -42,8 +45,9 @@ def known(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A start with many known notes; it looks at their files once the event is set."""
+    """A start with many known notes looks at their files once this is set; that of `make_known`, at once."""
     go, real = threading.Event(), NoteFiles.list_notes
+    go.set()
 
     def list_notes(files: NoteFiles) -> Any:
         go.wait(30)
@@ -68,7 +72,7 @@ async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
     tmp_path: Path, looking: threading.Event
 ) -> None:
     """Behaviour 250: of what has changed since it learns in the scan; until then answers say so."""
-    ids = await make_known(tmp_path)
+    ids = await make_known(tmp_path, looking)
     (tmp_path / "data/knowledge/mace.md").unlink()
     nutmeg = tmp_path / "data/knowledge/nutmeg.md"
     nutmeg.write_text(nutmeg.read_text().replace("May", "June"))
@@ -108,7 +112,7 @@ async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
 async def test_what_was_found_before_the_scan_says_so_though_it_is_told_after(
     tmp_path: Path, looking: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await make_known(tmp_path)
+    await make_known(tmp_path, looking)
     begun, real = trio.Event(), Knowledge.list_notes
 
     async def list_notes(knowledge: Knowledge, *arguments: Any, **more: Any) -> Any:
@@ -180,7 +184,7 @@ async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_
 async def test_notes_that_were_shown_as_they_are_are_loaded_once(
     tmp_path: Path, looking: threading.Event, monkeypatch: pytest.MonkeyPatch, *, is_touched: bool
 ) -> None:
-    await make_known(tmp_path)
+    await make_known(tmp_path, looking)
     if is_touched:
         (tmp_path / "data/knowledge/mace.md").touch()
     loads, real = [], Catalogue.load
