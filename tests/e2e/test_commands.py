@@ -1,4 +1,7 @@
-"""The commands that ask, beside a running server and without one."""
+"""The commands that ask, beside a running server and without one.
+
+Without a server they run in this process, all but one: each would load the models anew, which is most of it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attrs import frozen
 
 from lithos.cli import main
-from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos, wait_until_well
+from tests.app.program import Program, make_program
+from tests.e2e.process import (
+    LITHOS,
+    WHOLE_AND_STATIC,
+    clean_environment,
+    run_lithos,
+    running_lithos,
+    wait_until_well,
+)
 from tests.e2e.vault import NOTES, make_vault, snapshot
 
 HEAVY = ("apsw", "mcp", "model2vec", "numpy", "pydantic", "quart", "tantivy", "trio", "usearch", "yaml")
@@ -25,30 +37,55 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=["beside a server", "alone"])
-def data(request: pytest.FixtureRequest, vault: Path) -> Iterator[Path]:
-    """The vault, once with a running server and once without."""
+def place(request: pytest.FixtureRequest, vault: Path) -> Iterator[str]:
+    """Once with a running server and once without."""
     if request.param == "alone":
-        yield vault
-    else:
-        with running_lithos(vault) as server:
-            wait_until_well(server)
-            yield vault
+        yield request.param
+        return
+    with running_lithos(vault) as server:
+        wait_until_well(server)
+        yield request.param
 
 
-def ask(*arguments: str | Path, code: int = 0) -> str:
-    """Run a command that must end with `code` and say nothing on stderr; its stdout."""
-    done = run_lithos(*arguments)
-    assert (done.returncode, done.stderr) == (code, "")
-    return done.stdout
+program = pytest.fixture(make_program)
 
 
-def ask_json(*arguments: str | Path, code: int = 0) -> dict[str, object]:
-    """The same with `--json`: stdout is one JSON document on one line."""
-    printed = ask(*arguments, "--json", code=code)
-    assert printed.count("\n") == 1
-    answer = json.loads(printed)
-    assert isinstance(answer, dict)
-    return answer
+@frozen
+class Commands:
+    """Asks about the vault: in processes of their own beside a server, in this one alone."""
+
+    data: Path
+    alone: Program | None
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr."""
+        if self.alone is None:
+            done = run_lithos("-d", self.data, *arguments)
+            return done.returncode, done.stdout, done.stderr
+        ended = self.alone.run(*arguments)
+        return ended.code, ended.out, ended.err
+
+    def ask(self, *arguments: str) -> str:
+        """Run a command that must end with 0 and say nothing on stderr; its stdout."""
+        code, out, err = self.run(*arguments)
+        assert (code, err) == (0, "")
+        return out
+
+    def ask_json(self, *arguments: str) -> dict[str, object]:
+        """The same with `--json`: stdout is one JSON document on one line."""
+        printed = self.ask(*arguments, "--json")
+        assert printed.count("\n") == 1
+        answer = json.loads(printed)
+        assert isinstance(answer, dict)
+        return answer
+
+
+@pytest.fixture
+def asking(place: str, vault: Path, program: Program, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    program.data = vault
+    for name, value in WHOLE_AND_STATIC.items():
+        monkeypatch.setenv(name, value)
+    return Commands(vault, program if place == "alone" else None)
 
 
 @pytest.mark.slow
@@ -63,13 +100,13 @@ def ask_json(*arguments: str | Path, code: int = 0) -> dict[str, object]:
     ],
 )
 def test_search_finds_in_every_mode(
-    mode: tuple[str, ...], query: str, title: str, label: str, data: Path
+    mode: tuple[str, ...], query: str, title: str, label: str, asking: Commands
 ) -> None:
     """behaviours 197, 209"""
-    rows = ask_json("search", query, *mode, "-d", data)["results"]
+    rows = asking.ask_json("search", query, *mode)["results"]
     assert isinstance(rows, list)
     assert title in [row["title"] for row in rows]
-    printed = ask("-d", data, "search", query, *mode, "-n", "1").splitlines()
+    printed = asking.ask("search", query, *mode, "-n", "1").splitlines()
     assert len(printed) == 3
     assert printed[0].startswith("1. ")
     assert label in printed[0]
@@ -77,65 +114,65 @@ def test_search_finds_in_every_mode(
 
 
 @pytest.mark.slow
-def test_search_says_when_nothing_is_found(data: Path) -> None:
-    assert ask("-d", data, "search", "xylophonist") == "No results found.\n"
-    assert ask_json("-d", data, "search", "xylophonist")["results"] == []
+def test_search_says_when_nothing_is_found(asking: Commands) -> None:
+    assert asking.ask("search", "xylophonist") == "No results found.\n"
+    assert asking.ask_json("search", "xylophonist")["results"] == []
 
 
 @pytest.mark.slow
-def test_stats_counts_the_notes(data: Path) -> None:
+def test_stats_counts_the_notes(asking: Commands) -> None:
     """behaviours 140, 209"""
-    printed = ask("-d", data, "stats")
+    printed = asking.ask("stats")
     assert printed.startswith("Lithos Statistics\n")
     assert all(name in printed for name in STATS)
-    answer = ask_json("-d", data, "stats")
-    assert (answer["documents"], answer["data_dir"]) == (NOTES, str(data))
+    answer = asking.ask_json("stats")
+    assert (answer["documents"], answer["data_dir"]) == (NOTES, str(asking.data))
     assert answer["index_drift_detected"] is False
 
 
 @pytest.mark.slow
-def test_inspect_tells_of_health_agents_and_notes(data: Path) -> None:
+def test_inspect_tells_of_health_agents_and_notes(asking: Commands) -> None:
     """behaviours 161, 209"""
-    assert ask("inspect", "health", "-d", data).startswith("Health: ok\n")
-    assert ask_json("-d", data, "inspect", "health")["status"] == "ok"
-    assert isinstance(ask_json("inspect", "agents", "-d", data)["agents"], list)
-    assert ask("inspect", "agents", "-d", data)
-    shown = ask("inspect", "doc", "notes/windows", "-d", data)
+    assert asking.ask("inspect", "health").startswith("Health: ok\n")
+    assert asking.ask_json("inspect", "health")["status"] == "ok"
+    assert isinstance(asking.ask_json("inspect", "agents")["agents"], list)
+    assert asking.ask("inspect", "agents")
+    shown = asking.ask("inspect", "doc", "notes/windows")
     assert "notes/windows.md" in shown
     assert "Line one" not in shown
-    assert "Line one about zanzibar." in ask("inspect", "doc", "notes/windows.md", "--content", "-d", data)
-    note = ask_json("inspect", "doc", "notes/windows.md", "-d", data)
+    assert "Line one about zanzibar." in asking.ask("inspect", "doc", "notes/windows.md", "--content")
+    note = asking.ask_json("inspect", "doc", "notes/windows.md")
     assert "content" not in note
-    assert ask_json("inspect", "doc", str(note["id"]), "--content", "-d", data)["title"] == "From Windows"
+    assert asking.ask_json("inspect", "doc", str(note["id"]), "--content")["title"] == "From Windows"
 
 
 @pytest.mark.slow
-def test_search_is_hybrid_unless_told_otherwise(data: Path) -> None:
+def test_search_is_hybrid_unless_told_otherwise(asking: Commands) -> None:
     words = "consensus between replicas that keep one log"
-    assert ask_json("-d", data, "search", words) == ask_json("-d", data, "search", words, "--hybrid")
-    assert ask_json("-d", data, "search", words) != ask_json("-d", data, "search", words, "--fulltext")
+    assert asking.ask_json("search", words) == asking.ask_json("search", words, "--hybrid")
+    assert asking.ask_json("search", words) != asking.ask_json("search", words, "--fulltext")
 
 
 @pytest.mark.slow
-def test_inspect_doc_takes_a_title(data: Path) -> None:
-    by_title = ask_json("-d", data, "inspect", "doc", "from WINDOWS")
-    assert by_title["id"] == ask_json("-d", data, "inspect", "doc", "notes/windows.md")["id"]
-    part = run_lithos("-d", data, "inspect", "doc", "Windows")  # only a part of the title
-    assert part.returncode == 1
-    assert "title" in part.stderr
+def test_inspect_doc_takes_a_title(asking: Commands) -> None:
+    by_title = asking.ask_json("inspect", "doc", "from WINDOWS")
+    assert by_title["id"] == asking.ask_json("inspect", "doc", "notes/windows.md")["id"]
+    code, _, err = asking.run("inspect", "doc", "Windows")  # only a part of the title
+    assert code == 1
+    assert "title" in err
 
 
 @pytest.mark.slow
-def test_a_missing_note_exits_1_and_says_what_to_do(data: Path) -> None:
-    missing = run_lithos("-d", data, "--json", "inspect", "doc", "no/such/note")
-    assert (missing.returncode, missing.stdout) == (1, "")
-    assert "no/such/note" in missing.stderr
-    assert "lithos_list" in missing.stderr
+def test_a_missing_note_exits_1_and_says_what_to_do(asking: Commands) -> None:
+    code, out, err = asking.run("--json", "inspect", "doc", "no/such/note")
+    assert (code, out) == (1, "")
+    assert "no/such/note" in err
+    assert "lithos_list" in err
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_early_is_no_error(data: Path) -> None:
-    command = [*LITHOS, "-d", str(data), "inspect", "doc", "Reading list.md", "--content"]
+def test_a_reader_that_leaves_early_is_no_error(asking: Commands) -> None:
+    command = [*LITHOS, "-d", str(asking.data), "inspect", "doc", "Reading list.md", "--content"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
     ) as process:
@@ -147,11 +184,11 @@ def test_a_reader_that_leaves_early_is_no_error(data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_questions_change_no_file(data: Path) -> None:
+def test_questions_change_no_file(asking: Commands) -> None:
     """behaviour 176"""
-    folder = data / "knowledge"
+    folder = asking.data / "knowledge"
     before = snapshot(folder)
-    ask("-d", data, "search", "raft", "--hybrid")
+    asking.ask("search", "raft", "--hybrid")
     assert snapshot(folder) == before
 
 

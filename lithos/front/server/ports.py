@@ -17,7 +17,10 @@ from attrs import field, frozen
 from lithos.actors.blocking import Threads
 from lithos.core.principals import Principal
 from lithos.front.server.limits import REFUSED_BODY_SECONDS
+from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ToolSpec
+
+log = get_logger("lithos.front.server")
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -133,6 +136,8 @@ async def cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
 T = TypeVar("T")
 #: Seconds that something may wait for its application: far more than any disk takes to load it.
 PATIENCE = 60.0
+#: Seconds until what could not be loaded is tried again.
+LOADED_AGAIN = 1.0
 
 
 class Late(Generic[T]):
@@ -146,8 +151,19 @@ class Late(Generic[T]):
         self._is_given = trio.Event()
 
     async def make(self) -> T:
-        """Make the value in a worker thread; its exceptions propagate."""
-        return await Threads().run(self._make)
+        """Make the value in a worker thread, again and again while a file of it cannot be opened.
+
+        A process that may open no more files, or a disk that fails, is no end of the server; what is not
+        installed is: any other exception propagates.
+        """
+        while True:
+            try:
+                return await Threads().run(self._make)
+            except ModuleNotFoundError:
+                raise
+            except (OSError, ImportError) as failure:
+                log.error("loading waits", seconds=LOADED_AGAIN, reason=str(failure))
+            await trio.sleep(LOADED_AGAIN)
 
     def give(self, made: T) -> None:
         """Set the value and wake all waiters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 from typing import Any
@@ -13,7 +14,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from lithos.front.mcp import http, tool_calls
 from lithos.front.mcp.http import McpEndpoints
-from lithos.front.server import serve
+from lithos.front.server import ports, serve
 from tests.front.running import Front, rpc, running_front
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -49,6 +50,41 @@ async def test_a_plain_call_is_answered_before_the_sdk_is_there(gate: threading.
         answer = await front.exchange(post(call))
         assert b"early" in answer
         gate.set()
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.EMFILE, "no more files"), ImportError("a library: EIO")])
+async def test_what_cannot_be_loaded_now_is_loaded_later_and_stops_nothing(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviours 139, 193: before, the first seconds of a server without descriptors were its last."""
+    monkeypatch.setattr(ports, "LOADED_AGAIN", 0.01)
+    failures = {"_load_sdk": [failure] * 2, "_create_pages": [failure] * 2}
+
+    def failing_twice(name: str, load: Any) -> Any:
+        def fail_twice(*arguments: Any) -> Any:
+            if failures[name]:
+                raise failures[name].pop()
+            return load(*arguments)
+
+        return fail_twice
+
+    for where, name in ((McpEndpoints, "_load_sdk"), (serve, "_create_pages")):
+        monkeypatch.setattr(where, name, failing_twice(name, getattr(where, name)))
+    async with running_front() as front:
+        assert b'"serverInfo"' in await front.exchange(post(rpc("initialize", **HELLO)))
+        assert b" 404 " in await front.exchange(page(b"/audit"))
+    assert failures == {"_load_sdk": [], "_create_pages": []}
+
+
+async def test_a_library_that_is_not_installed_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(endpoints: McpEndpoints) -> Any:
+        raise ModuleNotFoundError("No module named 'mcp'")
+
+    monkeypatch.setattr(McpEndpoints, "_load_sdk", fail)
+    monkeypatch.setattr(serve, "UNDISTURBED", 0)
+    with pytest.RaisesGroup(ModuleNotFoundError, flatten_subgroups=True):
+        async with running_front():
+            await trio.sleep_forever()
 
 
 def page(path: bytes, method: bytes = b"GET") -> bytes:
