@@ -81,6 +81,16 @@ class WireClient:
         assert not result["isError"], result
         return dict(result["structuredContent"])
 
+    async def settled_stats(self, within: float = 60.0) -> dict[str, Any]:
+        """The answer of `lithos_stats` once full text has just the notes that there are.
+
+        A moment after a start, and after a file was changed beside the server, it has not.
+        """
+        with trio.fail_after(within):
+            while (stats := await self.call("lithos_stats"))["index_drift_detected"]:
+                await trio.sleep(0.05)
+        return stats
+
     async def post(self, message: Mapping[str, Any]) -> tuple[int, bytes]:
         body = json.dumps(message).encode()
         headers = [

@@ -97,9 +97,7 @@ async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
                 nursery.start_soon(write, agent, range(100, 110))
         assert len(refusals) == refused
         async with WireClient.open(server.address) as client:
-            with trio.fail_after(30):
-                while (await client.call("lithos_stats"))["index_drift_detected"]:
-                    await trio.sleep(0.2)
+            await client.settled_stats(within=30)
             for path, text in acknowledged.items():
                 token = text.split()[0]
                 found = await client.call("lithos_search", query=token, mode="fulltext")

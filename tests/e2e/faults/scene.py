@@ -121,8 +121,7 @@ class Scene:
         """All is well: searches and lists are true, the history makes sense, `/health` is content."""
         await self.until_true()
         await self._until_told()
-        stats = await self.client.call("lithos_stats")
-        assert stats["index_drift_detected"] is False
+        await self.client.settled_stats()
         await self.until_healthy("index", status="ok")
         await self.until_healthy("watcher", status="ok")
         assert (await trio.to_thread.run_sync(health_of, self.server))[0] == 200
