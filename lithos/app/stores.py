@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database
 from lithos.stores.history.store import HISTORY, HistoryStore
 from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.fulltext_schema import remove_index
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import CONFIRM_EVERY, OwnerLock
@@ -145,7 +145,7 @@ def _drop_indexes(data: Path) -> None:
     """Forget rebuildable state: the start then makes it anew from the notes."""
     for name in (".tantivy", ".usearch", ".graph"):
         if (data / name).exists():
-            shutil.rmtree(data / name)
+            remove_index(data / name)
 
 
 def close_stores(stores: Stores) -> None:

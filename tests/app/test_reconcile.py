@@ -17,6 +17,7 @@ from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, StorageConfig
 from lithos.core.findings import SCOPES
 from lithos.stores.indexes.embedder import load_embedder
+from lithos.stores.indexes.fulltext_schema import remove_index
 from tests.e2e.vault import snapshot
 from tests.servers import load_once, put_note, serving
 
@@ -101,7 +102,7 @@ async def test_everything_is_made_from_the_notes_alone(tmp_path: Path) -> None:
 def break_index(data: Path, damage: str) -> None:
     """Damage one index."""
     if damage == "fulltext missing":
-        shutil.rmtree(data / ".tantivy")
+        remove_index(data / ".tantivy")
     elif damage == "fulltext format":
         (data / ".tantivy" / ".schema_version").write_text("L0")
     elif damage == "fulltext bytes":
@@ -212,11 +213,11 @@ async def test_an_incomplete_scan_removes_nothing(tmp_path: Path) -> None:
 async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behaviour 162: a scope repairs nothing of another one, and its failure does not stop the others."""
     config = await make_data(tmp_path)
-    shutil.rmtree(tmp_path / ".tantivy")
+    remove_index(tmp_path / ".tantivy")
     shutil.rmtree(tmp_path / ".graph")
     assert (await run(config, "indices"))[0]["status"] == "ok"
     assert not (tmp_path / ".graph").exists()
-    shutil.rmtree(tmp_path / ".tantivy")
+    remove_index(tmp_path / ".tantivy")
 
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -245,7 +246,7 @@ async def test_what_cannot_be_repaired_is_a_failure(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(lithos.app.maintenance, "load_embedder", load_embedder)
     assert (await run(config, "indices"))[0]["status"] == "noop"
     shutil.rmtree(tmp_path / ".usearch")
-    shutil.rmtree(tmp_path / ".tantivy")
+    remove_index(tmp_path / ".tantivy")
     (envelope,) = await run(config, "indices")
     assert (envelope["status"], reasons(envelope)) == ("partial_failure", ["schema_mismatch"])
     assert [failure["code"] for failure in envelope["failures"]] == ["index_rebuild_failed"]
@@ -256,7 +257,7 @@ async def test_a_note_that_cannot_be_read_any_more_is_no_fault_of_an_index(tmp_p
     config = await make_data(tmp_path)
     put_note(tmp_path, "two.md", b"\x00 binary now")
     assert (await run(config, "indices", dry_run=True))[0]["status"] == "noop"
-    shutil.rmtree(tmp_path / ".tantivy")
+    remove_index(tmp_path / ".tantivy")
     assert (await run(config, "indices"))[0]["status"] == "ok"
     assert (await run(config, "indices"))[0]["status"] == "noop"
 

@@ -6,6 +6,7 @@ query tree becomes tantivy queries with the very tokens the index has.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -325,13 +326,29 @@ def write_marker(directory: Path, name: str) -> None:
 def wipe(directory: Path) -> None:
     """Remove the index and leave an empty directory. Notes rebuild it."""
     if directory.is_dir() and not directory.is_symlink():
-        shutil.rmtree(directory)
+        remove_index(directory)
     elif directory.is_dir():  # A link to a directory elsewhere stays a link.
         for child in directory.iterdir():
             shutil.rmtree(child) if child.is_dir() else child.unlink()
     else:
         directory.unlink(missing_ok=True)
     directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+
+
+def remove_index(directory: Path) -> None:
+    """Remove the folder of an index; `OSError` when it cannot be.
+
+    A thread of tantivy's that still looks at an index just closed can put its lock file there meanwhile.
+    """
+    for _ in range(9):
+        try:
+            shutil.rmtree(directory)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+        else:
+            return
+    shutil.rmtree(directory)
 
 
 def find_damage(directory: Path) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import ForgetNotes, RecordEntities
 from lithos.core.text.entities import MARKER
+from lithos.stores.indexes.fulltext_schema import remove_index
 from tests.servers import Lithos, put_note, serving
 
 writing = partial(serving, lcma=LcmaConfig(write_entities=True))
@@ -87,7 +87,7 @@ async def test_an_index_that_missed_what_was_found_or_is_built_anew_gets_it_at_a
         async with serving(tmp_path) as lithos:
             assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
             assert (await lithos.server.live_check.run(["indices"]))[0].actions == ()
-        shutil.rmtree(tmp_path / ".tantivy")
+        remove_index(tmp_path / ".tantivy")
 
 
 async def test_curated_entities_count_and_those_of_a_machine_stay_in_the_file_as_they_are(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import tantivy
 
 from lithos.stores.indexes import IndexFailed, fulltext_schema
 from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_schema import FulltextEntry
+from lithos.stores.indexes.fulltext_schema import FulltextEntry, remove_index
 from tests.stores.fulltext_entries import entry, found
 
 
@@ -364,3 +365,20 @@ def test_stems_that_are_kept_follow_every_change(
         assert leads_of(index, "granite", 2) == {2: round(1 / 1.04, 6)}
     assert index._leads is not None
     assert index._leads._kept == {}
+
+
+def test_an_index_is_removed_though_a_lock_file_appears_in_it_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As tantivy's own thread does, which looks at an index a moment longer than it is open."""
+    index, times, rmdir = tmp_path / "index", iter(range(3)), os.rmdir
+    index.mkdir()
+
+    def rmdir_late(path: str, **options: Any) -> None:
+        if next(times, None) is not None:
+            (index / ".tantivy-meta.lock").touch()
+        rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", rmdir_late)
+    remove_index(index)
+    assert not index.exists()
