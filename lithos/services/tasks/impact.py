@@ -11,7 +11,7 @@ from heapq import nsmallest
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import SLICE, slices
@@ -51,15 +51,13 @@ class Affected:
     is_whole: bool = True
 
 
+@define(eq=False)
 class Impact:
     """The use cases of `lithos_impact`; all raise `DocNotFound`."""
 
-    def __init__(self, actors: Actors, knowledge: Knowledge, coordination: Coordination) -> None:
-        self._catalogue = actors.catalogue
-        self._lineage = actors.lineage
-        self._knowledge = knowledge
-        self._coordination = coordination
-        self._coordinator = actors.coordinator
+    _actors: Actors
+    _knowledge: Knowledge
+    _coordination: Coordination
 
     async def preview(self, note_id: str) -> Affected:
         """Look, and change nothing."""
@@ -85,12 +83,12 @@ class Impact:
         return await self._look(note_id, Reverification(()))
 
     async def _find(self, note_id: str, agent: str) -> Entry:
-        self._coordinator.touch(agent)
+        self._actors.coordinator.touch(agent)
         await self._knowledge.wait_known()
         return self._entry(note_id)
 
     def _entry(self, note_id: str) -> Entry:
-        entry = self._catalogue.get(note_id)
+        entry = self._actors.catalogue.get(note_id)
         if entry is None:
             raise _no_such_note(note_id)
         return entry
@@ -104,9 +102,9 @@ class Impact:
     async def _reverify(self, note_id: str, agent: str, reason: str) -> Reverification:
         entry = self._entry(note_id)
         dependents: list[Dependent] = []
-        async for some in slices(self._lineage.dependents(note_id)):
+        async for some in slices(self._actors.lineage.dependents(note_id)):
             for kin in some:
-                if (other := self._catalogue.get(kin.id)) is not None:
+                if (other := self._actors.catalogue.get(kin.id)) is not None:
                     dependents.append(_as_dependent(other))
         command = OpenReverification(
             note=_as_dependent(entry), reason=reason, dependents=tuple(dependents), agent=agent
@@ -119,7 +117,7 @@ class Impact:
         tasks, readers = await self._coordination.impact(note_id, MOST + 1)
         lists = (tasks, readers, opened.task_ids)
         return Affected(
-            self._catalogue.get(note_id) or entry,
+            self._actors.catalogue.get(note_id) or entry,
             reached,
             tasks[:MOST],
             readers[:MOST],
@@ -140,7 +138,7 @@ class Impact:
             distance += 1
             fresh: dict[str, str] = {}
             for parent in level:
-                kindred = self._lineage.dependents(parent)
+                kindred = self._actors.lineage.dependents(parent)
                 for kin in kindred:
                     if kin.id not in seen:
                         seen.add(kin.id)
@@ -157,7 +155,7 @@ class Impact:
         return [
             Reached(entry, distance, via)
             for note_id, distance, via in found
-            if (entry := self._catalogue.get(note_id)) is not None
+            if (entry := self._actors.catalogue.get(note_id)) is not None
         ]
 
 
