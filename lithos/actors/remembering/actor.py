@@ -265,12 +265,7 @@ class Memory:
         """What it owns; anybody may look at `failure` and `damage`."""
         return (self._store, self._stats)
 
-    async def start(
-        self,
-        inbox: Inbox[MemoryMessage],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def start(self, inbox: Inbox[MemoryMessage], *, task_status: trio.TaskStatus[None]) -> None:
         """Journal what an earlier run left, then serve commands until the mailbox closes."""
         self._is_mirror_doubtful = True
         self._mirror(await self._blocking.run(lambda: self._look(())))

@@ -16,10 +16,9 @@ from functools import partial
 from typing import Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 
 from lithos.actors.actors import Actors
-from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import (
     Decay,
     ForgetLedgers,
@@ -165,24 +164,6 @@ class Retention:
 log = get_logger("lithos.enrichment")
 
 
-@frozen(kw_only=True)
-class Schedule:
-    """The intervals in seconds; the first drain comes one interval after the start."""
-
-    drain_interval: float
-    first_sweep: float
-    sweep_interval: float
-
-    @classmethod
-    def of(cls, config: LcmaConfig) -> Schedule:
-        """The schedule of a configuration."""
-        return cls(
-            drain_interval=60.0 * config.enrich_drain_interval_minutes,
-            first_sweep=60.0 * config.sweep_startup_delay_minutes,
-            sweep_interval=3600.0 * config.sweep_interval_hours,
-        )
-
-
 class Enrichment:
     """Runs drains and sweeps, never two at once."""
 
@@ -202,7 +183,7 @@ class Enrichment:
         self._teach = teach
         #: Which of some tasks are closed.
         self._closed = closed
-        self._schedule = Schedule.of(config)
+        self._config = config
         self._idle = timedelta(days=config.wm_eviction_days)
 
     async def run(self) -> None:
@@ -213,16 +194,18 @@ class Enrichment:
 
     async def _keep_time(self) -> None:
         await self._catch_up()
-        now, schedule = trio.current_time(), self._schedule
-        drain_at, sweep_at = now + schedule.drain_interval, now + schedule.first_sweep
+        now, config = trio.current_time(), self._config
+        # The first drain comes one interval after the start.
+        interval = 60.0 * config.enrich_drain_interval_minutes
+        drain_at, sweep_at = now + interval, now + 60.0 * config.sweep_startup_delay_minutes
         while True:
             await trio.sleep_until(min(drain_at, sweep_at))
             if trio.current_time() >= sweep_at:
                 await self.sweep()
-                sweep_at = trio.current_time() + schedule.sweep_interval
+                sweep_at = trio.current_time() + 3600.0 * config.sweep_interval_hours
             else:
                 await survive("enrichment is put off to the next interval", self.drain)
-            drain_at = trio.current_time() + schedule.drain_interval
+            drain_at = trio.current_time() + interval
 
     async def drain(self) -> frozenset[str]:
         """Process all queued jobs; returns the tasks whose consolidation failed."""
