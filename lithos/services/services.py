@@ -191,7 +191,7 @@ class Services:
             pair_days=config.coactivation_days,
             has_note=actors.catalogue.__contains__,
         )
-        return Enrichment(drain, learning, tasks.closed, retention, feedback.catch_up)
+        return Enrichment(drain, tasks.closed, retention, feedback.catch_up)
 
     def _make_feed(self, tasks: TaskStates) -> Feed:
         if self.config.events.enabled:

@@ -9,7 +9,7 @@ from shutil import disk_usage
 from typing import Any, Final, Literal
 
 import trio
-from attrs import define, frozen
+from attrs import asdict, define, frozen
 from prometheus_client.core import Metric
 
 from lithos import __version__
@@ -171,9 +171,7 @@ class ServerState:
         details = {
             "model": semantic.model_name,
             "state": semantic.state.value,
-            "tier": told.tier,
-            "done": told.done,
-            "total": told.total,
+            **asdict(told),
         }
         if semantic.state is SemanticState.DEGRADED:
             return Component("degraded", semantic.reason, details)

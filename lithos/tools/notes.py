@@ -316,7 +316,7 @@ class DeleteTool:
         if not linked.total or using.is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.
-        linked = evolve(linked, way_back=await using.knowledge.way_back(self.id))
+        linked = evolve(linked, way_back=await using.history.way_back(self.id))
         return {"success": True, **linked_row(linked)}
 
 

@@ -75,7 +75,7 @@ class StaticTexts:
     codes: Codes
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class SemanticBackend:
     """The embedding model and its vectors: loading, re-embedding, state, snapshots and queries."""
 
@@ -245,15 +245,11 @@ class SemanticBackend:
             raise SemanticUnavailable("The embedding model is still loading; retry in a moment.")
         return answering
 
-    async def static_question(self, query: str) -> StaticQuestion:
-        """The vector of a query in the static tier; raises `SemanticUnavailable`.
-
-        Reads every vector of that tier, in a worker thread: a millisecond for 50,000 chunks.
-        """
-        return await self.with_static_question(query, lambda question: question)
-
     async def with_static_question(self, query: str, use: Callable[[StaticQuestion], T]) -> T:
-        """What `use` makes of `static_question`, in the same worker thread."""
+        """What `use` makes of a query's vector in the static tier, in a worker thread.
+
+        Reads every vector of that tier: a millisecond for 50,000 chunks. Raises `SemanticUnavailable`.
+        """
         static = self._answering()
 
         def look() -> T:

@@ -164,27 +164,16 @@ class Retention:
 log = get_logger("lithos.enrichment")
 
 
+@define(eq=False)
 class Enrichment:
     """Runs drains and sweeps, never two at once."""
 
-    def __init__(
-        self,
-        drain: Drain,
-        queue: Learning,
-        closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
-        retention: Retention,
-        teach: Callable[[], Awaitable[None]],
-    ) -> None:
-        config = drain.actors.config.lcma
-        self._drain = drain
-        self._queue = queue
-        self._retention = retention
-        #: Applies the pending feedback of completed tasks.
-        self._teach = teach
-        #: Which of some tasks are closed.
-        self._closed = closed
-        self._config = config
-        self._idle = timedelta(days=config.wm_eviction_days)
+    _drain: Drain
+    #: Which of some tasks are closed.
+    _closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+    _retention: Retention
+    #: Applies the pending feedback of completed tasks.
+    _teach: Callable[[], Awaitable[None]]
 
     async def run(self) -> None:
         """Run feed, drains and sweeps until cancelled."""
@@ -194,7 +183,7 @@ class Enrichment:
 
     async def _keep_time(self) -> None:
         await self._catch_up()
-        now, config = trio.current_time(), self._config
+        now, config = trio.current_time(), self._drain.actors.config.lcma
         # The first drain comes one interval after the start.
         interval = 60.0 * config.enrich_drain_interval_minutes
         drain_at, sweep_at = now + interval, now + 60.0 * config.sweep_startup_delay_minutes
@@ -235,10 +224,11 @@ class Enrichment:
         Tasks closed by now are in the journal by now: the drain learns from them before the eviction.
         """
         now = self._retention.now()
-        closed = await self._closed(await self._queue.working_tasks())
+        idle = timedelta(days=self._drain.actors.config.lcma.wm_eviction_days)
+        closed = await self._closed(await self._drain.memory.working_tasks())
         failed = await self._drain.run()
         await self._drain.memory.submit(
-            ForgetWorkingMemory(frozenset(closed) - failed, idle_before=now - self._idle)
+            ForgetWorkingMemory(frozenset(closed) - failed, idle_before=now - idle)
         )
 
     async def _reconcile(self) -> None:

@@ -228,7 +228,7 @@ class Resources:
         """Resolve a URI to an existing resource. Raises `UnknownResource`."""
         address = _address(uri)
         if address.kind == "note":
-            await self._knowledge.wait_known()
+            await self._actors.opening.wait_known()
             self._entry(address)
         elif address.kind == "task":
             with _known_task():
@@ -242,7 +242,7 @@ class Resources:
         """
         address = _address(uri)
         if address.kind != "task":
-            await self._knowledge.wait_known()
+            await self._actors.opening.wait_known()
         if address.kind == "note":
             return await self._read_note(self._entry(address), agent or UNKNOWN_AGENT)
         if address.kind == "tags":

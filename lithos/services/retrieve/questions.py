@@ -136,7 +136,7 @@ class QuestionMemory:
             is_private=any(entry.note.access_scope == PRIVATE for entry in entries),
         )
         try:
-            static = await self._semantic.static_question(receipt.query)
+            static = await self._semantic.with_static_question(receipt.query, lambda asked: asked)
         except SemanticUnavailable:
             return asked
         if not static.codes.any():

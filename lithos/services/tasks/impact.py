@@ -61,7 +61,7 @@ class Impact:
 
     async def preview(self, note_id: str) -> Affected:
         """Look, and change nothing."""
-        await self._knowledge.wait_known()
+        await self._actors.opening.wait_known()
         return await self._look(note_id, Reverification(()))
 
     async def quarantine(self, note_id: str, agent: str, reason: str, *, open_tasks: bool) -> Affected:
@@ -84,23 +84,17 @@ class Impact:
 
     async def _find(self, note_id: str, agent: str) -> Entry:
         self._actors.coordinator.touch(agent)
-        await self._knowledge.wait_known()
-        return self._entry(note_id)
-
-    def _entry(self, note_id: str) -> Entry:
-        entry = self._actors.catalogue.get(note_id)
-        if entry is None:
-            raise _no_such_note(note_id)
-        return entry
+        await self._actors.opening.wait_known()
+        return self._actors.catalogue.require(note_id)
 
     async def _patch(self, request: PatchNote) -> None:
         try:
             await self._knowledge.write(request)
-        except NoteNotFound:
-            raise _no_such_note(request.id) from None
+        except NoteNotFound as gone:
+            raise DocNotFound(gone.message) from None
 
     async def _reverify(self, note_id: str, agent: str, reason: str) -> Reverification:
-        entry = self._entry(note_id)
+        entry = self._actors.catalogue.require(note_id)
         dependents: list[Dependent] = []
         async for some in slices(self._actors.lineage.dependents(note_id)):
             for kin in some:
@@ -112,7 +106,7 @@ class Impact:
         return await self._coordination.run(command)
 
     async def _look(self, note_id: str, opened: Reverification) -> Affected:
-        entry = self._entry(note_id)
+        entry = self._actors.catalogue.require(note_id)
         reached, is_all = await self._walk(note_id)
         tasks, readers = await self._coordination.impact(note_id, MOST + 1)
         lists = (tasks, readers, opened.task_ids)
@@ -161,7 +155,3 @@ class Impact:
 
 def _as_dependent(entry: Entry) -> Dependent:
     return Dependent(entry.note.id, entry.note.title, entry.path)
-
-
-def _no_such_note(note_id: str) -> DocNotFound:
-    return DocNotFound(f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list.")
