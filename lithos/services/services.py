@@ -168,7 +168,8 @@ class Services:
                 catalogue, self.search, remembered, dispatcher, team, ranking, actors.lineage
             )
         )
-        return Retrieve(actors, team, pipeline, ranking, Snippets(texts, actors.sizes), learning)
+        snippets = Snippets(texts, actors.sizes)
+        return Retrieve(actors, team, pipeline, ranking, snippets, learning, dispatcher)
 
     def _make_enrichment(self, texts: NoteTexts, feedback: Feedback) -> Enrichment:
         """The worker, ready to run."""

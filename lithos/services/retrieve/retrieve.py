@@ -136,25 +136,17 @@ def make_receipt_id() -> str:
     return f"rcpt_{uuid.uuid4().hex[:16]}"
 
 
+@define(eq=False)
 class Retrieve:
     """The retrieval service."""
 
-    def __init__(
-        self,
-        actors: Actors,
-        team: Team,
-        pipeline: Pipeline,
-        ranking: Ranking,
-        snippets: Snippets,
-        recorder: Learning,
-    ) -> None:
-        self._actors = actors
-        self._dispatcher = Dispatcher(actors.catalogue, actors.metrics)
-        self._team = team
-        self._pipeline = pipeline
-        self._ranking = ranking
-        self._snippets = snippets
-        self._recorder = recorder
+    _actors: Actors
+    _team: Team
+    _pipeline: Pipeline
+    _ranking: Ranking
+    _snippets: Snippets
+    _recorder: Learning
+    _dispatcher: Dispatcher
 
     @property
     def is_enabled(self) -> bool:
