@@ -20,7 +20,7 @@ from lithos.actors.blocking import BackgroundThread, Blocking, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
-from lithos.actors.indexing.accurate import AccurateTier
+from lithos.actors.indexing.accurate import ACCURATE, AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.list_keeper import ListKeeper
@@ -294,7 +294,8 @@ class Actors:
         port, accurate = VectorPort(self.sizes), None
         if search.tier != "static":
             load = partial(load_transformer, search.accurate_threads)
-            accurate = AccurateTier(port, self.catalogue, self.stores.files, load, directory, search.tier)
+            below = directory / ACCURATE
+            accurate = AccurateTier(port, self.catalogue, self.stores.files, load, below, search.tier)
         return SemanticBackend(
             port, self._embedding, load_embedder, directory, search.embedding_model, accurate
         )

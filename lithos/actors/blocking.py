@@ -27,7 +27,6 @@ class Blocking(Protocol):
 
     async def run(self, call: Callable[[], T]) -> T:
         """Await the call; returns its result, or raises its exception unchanged."""
-        ...
 
 
 def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> None:

@@ -20,6 +20,7 @@ from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Pairs, Relations
+from lithos.core.errors import DocNotFound
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.links import FileNames
 from lithos.core.notes.model import Note, Standing, not_ahead, with_creation
@@ -143,6 +144,15 @@ class Catalogue:
     def get(self, note_id: str) -> Entry | None:
         """The note with this id."""
         return self._by_id.get(note_id)
+
+    def require(self, note_id: str) -> Entry:
+        """The same; raises `DocNotFound` where there is none."""
+        entry = self._by_id.get(note_id)
+        if entry is None:
+            raise DocNotFound(
+                f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
+            )
+        return entry
 
     def at_path(self, path: str) -> Entry | None:
         """The note in this file."""

@@ -168,7 +168,8 @@ class Services:
                 catalogue, self.search, remembered, dispatcher, team, ranking, actors.lineage
             )
         )
-        return Retrieve(actors, team, pipeline, ranking, Snippets(texts, actors.sizes), learning)
+        snippets = Snippets(texts, actors.sizes)
+        return Retrieve(actors, team, pipeline, ranking, snippets, learning, dispatcher)
 
     def _make_enrichment(self, texts: NoteTexts, feedback: Feedback) -> Enrichment:
         """The worker, ready to run."""
@@ -191,7 +192,7 @@ class Services:
             pair_days=config.coactivation_days,
             has_note=actors.catalogue.__contains__,
         )
-        return Enrichment(drain, learning, tasks.closed, retention, feedback.catch_up)
+        return Enrichment(drain, tasks.closed, retention, feedback.catch_up)
 
     def _make_feed(self, tasks: TaskStates) -> Feed:
         if self.config.events.enabled:

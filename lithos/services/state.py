@@ -9,7 +9,7 @@ from shutil import disk_usage
 from typing import Any, Final, Literal
 
 import trio
-from attrs import frozen
+from attrs import asdict, define, frozen
 from prometheus_client.core import Metric
 
 from lithos import __version__
@@ -51,60 +51,41 @@ class Component:
 _OK = Component("ok")
 
 
+@define(eq=False)
 class ServerState:
     """Reads the state of its parts; changes nothing."""
 
-    def __init__(self, actors: Actors, token_trouble: Callable[[], str | None]) -> None:
-        """`token_trouble`: why named tokens are refused, if they are though they were defined."""
-        stores, config = actors.stores, actors.config
-        self.catalogue = actors.catalogue
-        self.visibility = actors.visibility
-        self.fulltext = stores.fulltext
-        self.fulltext_indexer = actors.fulltext_indexer
-        self.vector_indexer = actors.vector_indexer
-        self.semantic = actors.semantic
-        self.coordinator = actors.coordinator
-        self.coordination = stores.coordination
-        self.memory = actors.memory
-        self.publisher = actors.publisher
-        self.knowledge_folder = config.storage.notes_folder
-        self.guard = actors.guard
-        self.watcher = actors.watcher
-        self.opening = actors.opening
-        self.writer = actors.writer
-        #: None where `history.enabled` is off.
-        self.history = stores.history
-        self.events_enabled = config.events.enabled
-        self.lock = stores.lock
-        self.token_trouble = token_trouble
-        self.reading = actors.coordination_reading
-        self.clock = actors.clock
+    _actors: Actors
+    #: Why named tokens are refused, if they are though they were defined.
+    _token_trouble: Callable[[], str | None]
 
     async def stats(self) -> dict[str, Any]:
         """The answer of `lithos_stats`."""
-        now = self.clock()
-        await self.visibility.reach()
-        counts = await self.reading.run(lambda: self.coordination.counts(now))
-        links = self.catalogue.graph.counts()
-        expiring = self.catalogue.at_serials(self.catalogue.facets.expiring())
-        documents, indexed = len(self.catalogue), self.fulltext.document_count()
-        vectors, embedding = self.semantic.port.vectors, self.semantic.progress()
+        now = self._actors.clock()
+        await self._actors.visibility.reach()
+        counts = await self._actors.coordination_reading.run(
+            lambda: self._actors.stores.coordination.counts(now)
+        )
+        links = self._actors.catalogue.graph.counts()
+        expiring = self._actors.catalogue.at_serials(self._actors.catalogue.facets.expiring())
+        documents, indexed = len(self._actors.catalogue), self._actors.stores.fulltext.document_count()
+        vectors, embedding = self._actors.semantic.port.vectors, self._actors.semantic.progress()
         vector_time = format_optional(vectors.last_updated if vectors else None)
         return {
             "documents": documents,
-            "chunks": self.semantic.chunk_count,
-            "chroma_chunk_count": self.semantic.chunk_count,
-            "agents": len(self.coordinator.agents),
+            "chunks": self._actors.semantic.chunk_count,
+            "chroma_chunk_count": self._actors.semantic.chunk_count,
+            "agents": len(self._actors.coordinator.agents),
             "active_tasks": counts.active_tasks,
             "open_claims": counts.open_claims,
-            "tags": len(self.catalogue.tags),
-            "duplicate_urls": self.catalogue.urls.surplus,
+            "tags": len(self._actors.catalogue.tags),
+            "duplicate_urls": self._actors.catalogue.urls.surplus,
             "index_drift_detected": indexed != documents,
             "tantivy_doc_count": indexed,
             "unresolved_links": links.unresolved,
             "expired_docs": sum(entry.note.is_stale(now) for entry in expiring),
             "expired_claims": counts.expired_claims,
-            "tantivy_last_updated": format_optional(self.fulltext.last_updated()),
+            "tantivy_last_updated": format_optional(self._actors.stores.fulltext.last_updated()),
             "chroma_last_updated": vector_time,
             "vector_last_updated": vector_time,
             "graph_node_count": links.nodes,
@@ -125,7 +106,7 @@ class ServerState:
         degraded = bool(statuses & {"degraded", "unavailable"})
         body = {
             "status": "degraded" if degraded else "ok",
-            "timestamp": format_time(self.clock()),
+            "timestamp": format_time(self._actors.clock()),
             "version": __version__,
             "components": {name: component.as_json() for name, component in components.items()},
         }
@@ -148,17 +129,17 @@ class ServerState:
         }
 
     async def _knowledge_folder(self) -> Component:
-        folder = self.knowledge_folder
+        folder = self._actors.config.storage.notes_folder
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                await self.reading.run(lambda: next(iter(folder.iterdir()), None))
+                await self._actors.coordination_reading.run(lambda: next(iter(folder.iterdir()), None))
         except (OSError, trio.TooSlowError) as failure:
             return Component("unavailable", f"{folder} cannot be read: {failure}")
         return await self._writing(folder)
 
     def _tokens(self) -> dict[str, Component]:
         """Told only where something is wrong: `/health` is open to all."""
-        trouble = self.token_trouble()
+        trouble = self._token_trouble()
         return {} if trouble is None else {"tokens": Component("degraded", trouble)}
 
     def _notes(self) -> dict[str, Any]:
@@ -166,7 +147,7 @@ class ServerState:
 
         And of how many another file has the id; which, tell the notes: `/health` is open to all.
         """
-        catalogue = self.catalogue
+        catalogue = self._actors.catalogue
         told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
         if catalogue.broken:
             told["list"] = "lithos validate, or /console/notes?status=broken"
@@ -175,7 +156,7 @@ class ServerState:
     async def _writing(self, folder: Path) -> Component:
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                trouble = await self.writer.trouble()
+                trouble = await self._actors.writer.trouble()
         except trio.TooSlowError:
             trouble = "the disk does not answer"
         return Component("degraded", f"notes cannot be written to {folder}: {trouble}") if trouble else _OK
@@ -185,14 +166,12 @@ class ServerState:
         return Component("degraded", "; ".join(failures)) if failures else Component("ok")
 
     def _model(self) -> Component:
-        semantic = self.semantic
+        semantic = self._actors.semantic
         told = semantic.progress()
         details = {
             "model": semantic.model_name,
             "state": semantic.state.value,
-            "tier": told.tier,
-            "done": told.done,
-            "total": told.total,
+            **asdict(told),
         }
         if semantic.state is SemanticState.DEGRADED:
             return Component("degraded", semantic.reason, details)
@@ -202,66 +181,68 @@ class ServerState:
         return Component("ok" if semantic.is_answering else "warming", None, details)
 
     def _watcher(self) -> Component:
-        watcher = self.watcher
+        watcher = self._actors.watcher
         details = {"mode": watcher.mode}
         if watcher.failure:
             return Component("degraded", watcher.failure, details)
         return Component("ok" if watcher.is_settled else "warming", None, details)
 
     def _index(self) -> Component:
-        skipped = len(self.catalogue.skipped)
+        skipped = len(self._actors.catalogue.skipped)
         details: dict[str, Any] = {"skipped_files": skipped} if skipped else {}
-        vanished = self.guard.vanished
+        vanished = self._actors.guard.vanished
         if vanished:
             details["vanished"] = vanished
             return Component("degraded", f"{vanished} note files have vanished: {WAY_OUT}", details)
-        if self.publisher.withheld:
-            details["pending_repairs"] = self.publisher.withheld
+        if self._actors.publisher.withheld:
+            details["pending_repairs"] = self._actors.publisher.withheld
             return Component("degraded", "stored notes wait for an index", details)
-        opening = self.opening.status()
+        opening = self._actors.opening.status()
         if opening is not None:
-            failure = self.opening.failure
+            failure = self._actors.opening.failure
             return Component("degraded" if failure else "warming", failure, {**details, **opening})
-        if not self.fulltext_indexer.is_converged:
+        if not self._actors.fulltext_indexer.is_converged:
             return Component("warming", None, details)
         return Component("ok", None, details)
 
     def _events(self) -> Component:
-        coordinator = self.coordinator
+        coordinator = self._actors.coordinator
         details = {"head": coordinator.head}
-        if coordinator.failure and self.events_enabled:
+        if coordinator.failure and self._actors.config.events.enabled:
             return Component("degraded", f"the journal cannot be written: {coordinator.failure}", details)
         return Component("ok", None, details)
 
     async def _coordination(self) -> Component:
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                await self.reading.run(lambda: self.coordination.counts(self.clock()))
+                await self._actors.coordination_reading.run(
+                    lambda: self._actors.stores.coordination.counts(self._actors.clock())
+                )
         except (DatabaseFailed, trio.TooSlowError) as failure:
             return Component("unavailable", f"coordination.db does not answer: {failure}")
         return Component("ok")
 
     def _memory(self) -> Component:
-        troubles = [trouble for store in self.memory.databases if (trouble := _trouble_of(store))]
+        troubles = [trouble for store in self._actors.memory.databases if (trouble := _trouble_of(store))]
         return Component("degraded", ". ".join(troubles)) if troubles else _OK
 
     def _history(self) -> Component:
-        if self.history is None:
+        if self._actors.stores.history is None:
             return Component("ok", details={"enabled": False})
-        trouble = _trouble_of(self.history)
+        trouble = _trouble_of(self._actors.stores.history)
         if trouble is None:
             return _OK
-        if self.history.failure:
+        if self._actors.stores.history.failure:
             trouble += ". Until then changes of notes are refused, since no version could be kept of them"
         return Component("degraded", trouble)
 
     def _ownership(self) -> Component:
-        trouble = self.lock.trouble
+        trouble = self._actors.stores.lock.trouble
         return Component("degraded", trouble) if trouble else _OK
 
     @property
     def _indexers(self) -> tuple[Indexer, Indexer]:
-        return self.fulltext_indexer, self.vector_indexer
+        return self._actors.fulltext_indexer, self._actors.vector_indexer
 
 
 def _trouble_of(store: LearningDatabase) -> str | None:
@@ -297,19 +278,17 @@ class Gauges:
     """Collects the gauge values at each scrape and renders all metrics; `ask` and `watch` add sources."""
 
     def __init__(self, actors: Actors, state: ServerState, learning: Learning) -> None:
-        self._metrics = metrics = actors.metrics
+        self._actors, self._metrics = actors, actors.metrics
         self._state = state
         self._learning = learning
-        self._config = actors.config
         self._reading = Threads()
         self._mailboxes = actors.mailboxes()
         for mailbox in self._mailboxes:
             mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
-            metrics.begin("actor_processing_seconds", mailbox.name)
+            self._metrics.begin("actor_processing_seconds", mailbox.name)
         for name, labels in _BEGUN.items():
             for label in labels:
-                metrics.begin(name, label)
-        self._broadcaster = actors.broadcaster
+                self._metrics.begin(name, label)
         self._watched: dict[str, Callable[[], float]] = {}
         self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = [
             self._database,
@@ -343,7 +322,7 @@ class Gauges:
         return await trio.to_thread.run_sync(self._metrics.families, await self._samples())
 
     async def _samples(self) -> list[Sample]:
-        samples = [*self._server(), *self._actors()]
+        samples = [*self._server(), *self._per_actor()]
         for ask in self._asked:
             try:
                 samples += await ask()
@@ -352,28 +331,28 @@ class Gauges:
         return samples + [Sample(name, value()) for name, value in self._watched.items()]
 
     def _server(self) -> Iterator[Sample]:
-        state = self._state
-        links, now = state.catalogue.graph.counts(), state.clock()
+        actors = self._actors
+        links, now = actors.catalogue.graph.counts(), actors.clock()
         yield Sample("build_info", 1, (__version__,))
-        yield Sample("startup_duration_seconds", state.opening.seconds)
-        yield Sample("documents", len(state.catalogue))
-        yield Sample("stale_documents", sum(entry.note.is_stale(now) for entry in state.catalogue))
-        yield Sample("fulltext_documents", state.fulltext.document_count())
-        yield Sample("vector_chunks", state.semantic.chunk_count)
+        yield Sample("startup_duration_seconds", actors.opening.seconds)
+        yield Sample("documents", len(actors.catalogue))
+        yield Sample("stale_documents", sum(entry.note.is_stale(now) for entry in actors.catalogue))
+        yield Sample("fulltext_documents", actors.stores.fulltext.document_count())
+        yield Sample("vector_chunks", actors.semantic.chunk_count)
         yield Sample("graph_nodes", links.nodes)
         yield Sample("graph_edges", links.edges)
-        yield Sample("agents", len(state.coordinator.agents))
-        yield Sample("event_head_seq", state.coordinator.head)
-        yield Sample("event_queue_utilisation", self._broadcaster.utilisation, ("fullest",))
+        yield Sample("agents", len(actors.coordinator.agents))
+        yield Sample("event_head_seq", actors.coordinator.head)
+        yield Sample("event_queue_utilisation", self._actors.broadcaster.utilisation, ("fullest",))
         for each in SemanticState:
-            yield Sample("semantic_state", float(each is state.semantic.state), (each.value,))
-        embedding = state.semantic.progress()
+            yield Sample("semantic_state", float(each is actors.semantic.state), (each.value,))
+        embedding = actors.semantic.progress()
         for tier in (STATIC, TIER):
             yield Sample("embedding_tier", float(tier == embedding.tier), (tier,))
         yield Sample("embedding_done_chunks", embedding.done)
         yield Sample("embedding_chunks", embedding.total)
 
-    def _actors(self) -> Iterator[Sample]:
+    def _per_actor(self) -> Iterator[Sample]:
         for mailbox in self._mailboxes:
             yield Sample("actor_mailbox_depth", mailbox.depth, (mailbox.name,))
             yield Sample("actor_mailbox_capacity", mailbox.stats.capacity, (mailbox.name,))
@@ -390,18 +369,19 @@ class Gauges:
         ]
 
     async def _database(self) -> list[Sample]:
-        store, now = self._state.coordination, self._state.clock()
-        counts, events = await self._state.reading.run(lambda: (store.counts(now), store.event_count()))
-        values: Mapping[str, int] = {
-            "active_claims": counts.open_claims,
-            "expired_claims": counts.expired_claims,
-            "event_journal_events": events,
-        }
-        return [Sample(name, value) for name, value in values.items()]
+        store, now = self._actors.stores.coordination, self._actors.clock()
+        counts, events = await self._actors.coordination_reading.run(
+            lambda: (store.counts(now), store.event_count())
+        )
+        return [
+            Sample("active_claims", counts.open_claims),
+            Sample("expired_claims", counts.expired_claims),
+            Sample("event_journal_events", events),
+        ]
 
     async def _history(self) -> list[Sample]:
         """The gauges of `history.db`, if versions are kept."""
-        store = self._state.history
+        store = self._actors.stores.history
         if store is None:
             return []
         try:
@@ -413,7 +393,7 @@ class Gauges:
 
     async def _disk(self) -> list[Sample]:
         """The room on the disk of the data directory; left out where the system does not tell."""
-        data = self._config.storage.data_dir
+        data = self._actors.config.storage.data_dir
         try:
             found = await self._reading.run(lambda: disk_usage(data))
         except OSError as failure:
@@ -424,7 +404,7 @@ class Gauges:
     async def _learned(self) -> list[Sample]:
         """The enrich queue and the statistics."""
         learning = self._learning
-        known = await learning.summary(self._config.lcma.salience_floor)
+        known = await learning.summary(self._actors.config.lcma.salience_floor)
         return [
             Sample("lcma_salience_nodes", known.notes),
             Sample("lcma_salience_mean", known.mean),

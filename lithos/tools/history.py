@@ -9,7 +9,7 @@ from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, re
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import outcome_row, row_of, sliced_rows
+from lithos.tools.contract.rows import row_of, sliced_rows
 
 
 @tool("lithos_history", "standard", "RI", place=42, paged=Paged(rows=("versions",)), filters_agent=True)
@@ -71,7 +71,7 @@ class RestoreTool:
             unchanged = {"status": "unchanged", "id": done.id, "path": done.path, "version": done.version}
             return {**unchanged, "warnings": []}
         merged = {} if done.merged_with is None else {"merged_with": done.merged_with}
-        return outcome_row(done.outcome) | merged
+        return row_of(done.outcome) | merged
 
 
 async def _diff(history: NoteHistory, note_id: str | None, text: str) -> Answer:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.errors import DocNotFound, InvalidInput
+from lithos.core.errors import InvalidInput
 from lithos.core.learning.edges import (
     RESOLUTIONS,
     Edge,
@@ -109,10 +109,7 @@ class NodeStatsTool:
     node_id: str = argument("Note id.", bound=LOOKUP, note="there")
 
     async def answer(self, using: Services) -> Answer:
-        if self.node_id not in using.catalogue:
-            raise DocNotFound(
-                f"No note has the id {self.node_id[:100]!r}. Find it with lithos_search or lithos_list."
-            )
+        using.catalogue.require(self.node_id)
         stored = await using.learning.stats([self.node_id])
         stats = stored.get(self.node_id) or NodeStats(node_id=self.node_id)
         questions = await using.learning.read(

@@ -51,7 +51,7 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
-from lithos.tools.contract.rows import edit_row, linked_row, list_row, outcome_row, read_row, warn
+from lithos.tools.contract.rows import edit_row, linked_row, list_row, read_row, row_of, warn
 
 
 @tool("lithos_note_edit", "standard", "D", place=41, counts="edit")
@@ -95,7 +95,7 @@ class NoteMoveTool:
 
     async def answer(self, using: Services) -> Answer:
         moved = await using.moving.move(as_command(MoveNote, self, source=source_of(self.undo)))
-        answer = outcome_row(moved.outcome)
+        answer = row_of(moved.outcome)
         del answer["warnings"]
         answer["rewritten"] = list(moved.rewritten)
         if moved.left:
@@ -233,7 +233,7 @@ class WriteTool:
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        return outcome_row(await using.knowledge.write(self._request(using.clock())))
+        return row_of(await using.knowledge.write(self._request(using.clock())))
 
     def _request(self, now: datetime) -> WriteNote:
         _check_written(self)
@@ -316,7 +316,7 @@ class DeleteTool:
         if not linked.total or using.is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.
-        linked = evolve(linked, way_back=await using.knowledge.way_back(self.id))
+        linked = evolve(linked, way_back=await using.history.way_back(self.id))
         return {"success": True, **linked_row(linked)}
 
 
@@ -378,4 +378,4 @@ class NoteUpdateTool:
         _check_metadata(self.metadata)
         title = None if self.title is None else read_title(self.title)
         request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
-        return outcome_row(await using.knowledge.write(request))
+        return row_of(await using.knowledge.write(request))

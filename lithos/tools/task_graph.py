@@ -104,14 +104,9 @@ class TaskEdgeUpsertTool:
     metadata: dict[str, Any] | None = argument("Free keys.", None, bound=METADATA)
 
     async def answer(self, using: Services) -> Answer:
+        source, target = self.from_task_id, self.to_task_id
         await using.coordination.run(
-            UpsertTaskEdge(
-                source=self.from_task_id,
-                target=self.to_task_id,
-                type=self.type,
-                agent=self.agent,
-                metadata=self.metadata or {},
-            )
+            as_command(UpsertTaskEdge, self, source=source, target=target, metadata=self.metadata or {})
         )
         return {"success": True}
 

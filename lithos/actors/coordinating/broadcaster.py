@@ -57,11 +57,9 @@ class Watcher(Protocol):
 
     def see(self, event: Event) -> None:
         """Take note of an event; must neither wait nor raise."""
-        ...
 
     def end(self) -> None:
         """No more events."""
-        ...
 
 
 class Broadcaster:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled, MoveCursor, Step
 from lithos.actors.coordinating.task_board import TaskBoard
@@ -73,16 +73,14 @@ class Committed:
     due: datetime | None = None
 
 
+@define(eq=False)
 class Commits:
     """Stores batches; of the rows it remembers only what `TaskBoard` may forget at any time."""
 
-    def __init__(
-        self, store: CoordinationStore, board: TaskBoard, events_enabled: bool, journal_size: int
-    ) -> None:
-        self._store = store
-        self._board = board
-        self._events_enabled = events_enabled
-        self._journal_size = journal_size
+    _store: CoordinationStore
+    _board: TaskBoard
+    _events_enabled: bool
+    _journal_size: int
 
     def commit(self, batch: Batch) -> Committed:
         """One transaction. A refused command undoes only itself."""

@@ -146,12 +146,7 @@ class Coordinator:
         """How often a note was read."""
         return self._reads[note_id]
 
-    async def start(
-        self,
-        inbox: Inbox[CoordinatorMessage],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def start(self, inbox: Inbox[CoordinatorMessage], *, task_status: trio.TaskStatus[None]) -> None:
         """Serve messages until the mailbox closes, then commit what is left."""
         task_status.started()
         async with trio.open_nursery() as nursery:

@@ -17,7 +17,7 @@ from lithos.actors.coordinating.readiness import Looked, Readiness
 from lithos.actors.coordinating.reverifying import Reverifying
 from lithos.actors.coordinating.task_choice import TaskChoice
 from lithos.actors.coordinating.task_claims import ASPECTS, TaskClaims
-from lithos.actors.coordinating.task_events import as_json_text, created_event, make_event
+from lithos.actors.coordinating.task_events import as_json_text, created_event, make_event, task_event
 from lithos.core.commands import Done, Handlers, R, carry_out
 from lithos.core.errors import (
     Cycle,
@@ -113,6 +113,8 @@ def _check_cycle(rows: TaskRows, edge: TaskEdge) -> None:
 
 #: Characters of a finding that its event carries.
 SUMMARY_TOLD: Final = 300
+#: What the event of a completion tells as JSON text.
+_FEEDBACK = ("cited_nodes", "misleading_nodes", "receipt_id")
 _INHERITED_CONTEXT = ("priority", "parallelizable", "phase")
 
 
@@ -208,18 +210,8 @@ class TaskBoard:
         if command.lesson is not None:
             self._rows.lessons.add(command.lesson)
         self._rows.impact.cite(task.id, command.cited_nodes or (), now)
-        event = make_event(
-            "task.completed",
-            command.agent,
-            now,
-            task.tags,
-            task_id=task.id,
-            agent=command.agent,
-            outcome=command.outcome,
-            cited_nodes=as_json_text(command.cited_nodes),
-            misleading_nodes=as_json_text(command.misleading_nodes),
-            receipt_id=as_json_text(command.receipt_id),
-        )
+        told = {name: as_json_text(getattr(command, name)) for name in _FEEDBACK}
+        event = task_event("task.completed", task, command.agent, now, outcome=command.outcome, **told)
         return Done(list(after.ready), (*ended, event, *after.events))
 
     def _drop_lesson(self, command: DropLesson, now: datetime) -> Done[None]:
@@ -230,9 +222,7 @@ class TaskBoard:
         task = self._open_task(command.task_id)
         by = command.agent
         ended, after = self._close(task, "cancelled", by, now, None)
-        event = make_event(
-            "task.cancelled", by, now, task.tags, task_id=task.id, agent=by, reason=command.reason
-        )
+        event = task_event("task.cancelled", task, by, now, reason=command.reason)
         return Done(None, (*ended, event, *after.events))
 
     def _reopen(self, command: ReopenTask, now: datetime) -> Done[list[str]]:
@@ -245,16 +235,8 @@ class TaskBoard:
         if task.outcome:
             summary += f"; prior outcome: {task.outcome}"
         self._add_finding(task.id, command.agent, now, summary)
-        event = make_event(
-            "task.reopened",
-            command.agent,
-            now,
-            task.tags,
-            task_id=task.id,
-            agent=command.agent,
-            prior_status=task.status,
-            prior_outcome=task.outcome,
-        )
+        prior = {"prior_status": task.status, "prior_outcome": task.outcome}
+        event = task_event("task.reopened", task, command.agent, now, **prior)
         # The event of the reopening tells by itself that the task is there again.
         self.readiness.refresh([task.id], command.agent, now)
         ready = self.readiness.refresh_after(task.id, command.agent, now).events
@@ -359,12 +341,9 @@ class TaskBoard:
         edge = TaskEdge(source=source, target=target, type=kind, created_by=agent, created_at=now)
         link_tasks(self._rows, edge)
 
-    def _dependents(self, task_id: str) -> list[str]:
-        return list(dict.fromkeys(self._rows.successors(task_id, BLOCKING_TYPES)))
-
     def _held_by_alone(self, task_id: str, now: datetime) -> list[str]:
         """Open dependents that nothing but this task holds back."""
-        dependents = self._dependents(task_id)
+        dependents = list(dict.fromkeys(self._rows.successors(task_id, BLOCKING_TYPES)))
         graph = self._rows.graph_before(dependents)
         return [
             one for one in dependents if graph.tasks[one].is_open and graph.holders(one, now) == {task_id}

@@ -16,6 +16,11 @@ def make_event(kind: str, by: str, now: datetime, tags: Sequence[str], /, **payl
     return EventDraft(type=kind, agent=by, payload=payload, timestamp=now, tags=tuple(tags))
 
 
+def task_event(kind: str, task: Task, by: str, now: datetime, **payload: Any) -> EventDraft:
+    """An event of what an agent did to a task."""
+    return make_event(kind, by, now, task.tags, task_id=task.id, agent=by, **payload)
+
+
 def as_json_text(value: object) -> str:
     """A payload value that is told as JSON text; None is `null`."""
     return json.dumps(value, ensure_ascii=False)

@@ -15,9 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+import attrs
 import numpy as np
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.actors.blocking import BackgroundThread, Threads
 from lithos.actors.indexing.coverage import Coverage, NoteText, Progress
@@ -61,39 +62,32 @@ class _Opened:
     coverage: Coverage
 
 
+@define(eq=False, slots=False)
 class AccurateTier:
     """Fills the accurate vectors, saves them, and says whether queries go to them."""
 
-    def __init__(
-        self,
-        port: VectorPort,
-        catalogue: Catalogue,
-        files: NoteFiles,
-        load: Callable[[], QueryEmbedder],
-        directory: Path,
-        wanted: Literal["auto", "accurate"],
-    ) -> None:
-        """`load` raises `EmbedderUnavailable`; `directory` is that of the static vectors."""
-        self._port = port
-        self._catalogue = catalogue
-        self._files = files
-        self._load = load
-        self._directory = directory / ACCURATE
-        self._wanted = wanted
-        self._thread = BackgroundThread("lithos-accurate")
-        self._reading = Threads()
-        self._opened: _Opened | None = None
-        self._token: trio.lowlevel.TrioToken | None = None
-        self._woken = trio.Event()
-        self._saved_at, self._save_took = -math.inf, 0.0
-        #: Chunks embedded since the last save.
-        self._unsaved = 0
-        #: When a save that failed is tried again.
-        self._save_again = -math.inf
-        #: Why the tier cannot be used, until it can.
-        self.reason: str | None = None
-        #: Set once there is nothing more to wait for: every note was embedded, or the tier cannot be used.
-        self.settled = trio.Event()
+    _port: VectorPort
+    _catalogue: Catalogue
+    _files: NoteFiles
+    #: Raises `EmbedderUnavailable`.
+    _load: Callable[[], QueryEmbedder]
+    _directory: Path
+    _wanted: Literal["auto", "accurate"]
+    _thread: BackgroundThread = field(factory=lambda: BackgroundThread("lithos-accurate"), init=False)
+    _reading: Threads = field(factory=Threads, init=False)
+    _opened: _Opened | None = field(default=None, init=False)
+    _token: trio.lowlevel.TrioToken | None = field(default=None, init=False)
+    _woken: trio.Event = field(factory=trio.Event, init=False)
+    _saved_at: float = field(default=-math.inf, init=False)
+    _save_took: float = field(default=0.0, init=False)
+    #: Chunks embedded since the last save.
+    _unsaved: int = field(default=0, init=False)
+    #: When a save that failed is tried again.
+    _save_again: float = field(default=-math.inf, init=False)
+    #: Why the tier cannot be used, until it can.
+    reason: str | None = field(default=None, init=False)
+    #: Set once there is nothing more to wait for: every note was embedded, or the tier cannot be used.
+    settled: trio.Event = field(factory=trio.Event, init=False)
 
     @property
     def answering(self) -> TieredNotes | None:
@@ -200,7 +194,7 @@ class AccurateTier:
 
         await self._thread.run(compare)
         self._port.on_rows()
-        log.info("accurate embeddings", **_told(self.progress()))
+        log.info("accurate embeddings", **attrs.asdict(self.progress()))
 
     async def _fill(self, opened: _Opened) -> None:
         """Embed what is lacking, for ever."""
@@ -217,7 +211,7 @@ class AccurateTier:
                 coverage.retry()
                 continue
             if coverage.is_complete and not self.settled.is_set():
-                log.info("accurate embeddings complete", **_told(self.progress()))
+                log.info("accurate embeddings complete", **attrs.asdict(self.progress()))
                 self.settled.set()
             if vectors.dirty and trio.current_time() >= self._save_due():
                 await self.save()
@@ -251,17 +245,16 @@ class AccurateTier:
         upserts = [upsert for upsert in loaded if upsert is not None]
         texts = await self._thread.run(lambda: [_texts_of(self._port.sizes, upsert) for upsert in upserts])
         changed = [
-            (upsert.entry.serial, of_note)
-            for upsert, of_note in zip(upserts, texts, strict=True)
-            if vectors.stamp_of(upsert.entry.serial) != of_note.digest
+            (upsert.entry.serial, digest, of_note)
+            for upsert, (of_note, digest) in zip(upserts, texts, strict=True)
+            if vectors.stamp_of(upsert.entry.serial) != digest
         ]
-        rows = await self._encode(
-            opened.notes.embedder, [text for _, of_note in changed for text in of_note.texts]
-        )
+        wanted = [text for *_, of_note in changed for text in of_note]
+        rows = await self._encode(opened.notes.embedder, wanted)
         vector_entries, begin = [], 0
-        for serial, of_note in changed:
-            end = begin + len(of_note.texts)
-            vector_entries.append(VectorEntry(serial, of_note.digest, rows[begin:end]))
+        for serial, digest, of_note in changed:
+            end = begin + len(of_note)
+            vector_entries.append(VectorEntry(serial, digest, rows[begin:end]))
             begin = end
         if vector_entries or gone:
             await self._thread.run(lambda: vectors.apply(vector_entries, gone))
@@ -321,19 +314,8 @@ def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> N
         write_stamps(directory, vectors.generation, stamps)
 
 
-@frozen
-class _Texts:
-    """What is embedded of a note."""
-
-    texts: Sequence[str]
-    digest: int
-
-
-def _texts_of(sizes: ChunkSizes, upsert: Upsert) -> _Texts:
+def _texts_of(sizes: ChunkSizes, upsert: Upsert) -> tuple[list[str], int]:
+    """What is embedded of a note, and its digest."""
     chunks = sizes.chunks(upsert.document.note.title, upsert.document.content)
     texts = [chunk.embedded for chunk in chunks]
-    return _Texts(texts, digest_texts(texts))
-
-
-def _told(progress: Progress) -> dict[str, object]:
-    return {"tier": progress.tier, "done": progress.done, "total": progress.total}
+    return texts, digest_texts(texts)

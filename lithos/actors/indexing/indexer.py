@@ -188,12 +188,7 @@ class Indexer:
         self._is_converged = False
         self._stale.set()
 
-    async def start(
-        self,
-        inbox: Inbox[IndexMessage],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def start(self, inbox: Inbox[IndexMessage], *, task_status: trio.TaskStatus[None]) -> None:
         """Serve changes until the mailbox closes."""
         self.mark_stale()
         task_status.started()

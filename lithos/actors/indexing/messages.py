@@ -67,16 +67,12 @@ class Index(Protocol):
 
     def is_ready(self) -> bool:
         """False until changes can be applied; they are deferred meanwhile."""
-        ...
 
     def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
         """Make the changes searchable, all or none; raises `IndexFailed`."""
-        ...
 
     def stamps(self) -> Mapping[int, int]:
         """What the index holds: serial of the note to stamp (content hash)."""
-        ...
 
     def expected(self, entry: Entry) -> int:
         """The stamp the index should hold for this note."""
-        ...

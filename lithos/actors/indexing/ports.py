@@ -139,15 +139,12 @@ class Searched(Protocol):
     @property
     def is_accurate(self) -> bool:
         """Whether they are those of the accurate tier, whose similarities weigh more."""
-        ...
 
     def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
         """The hits of each query, best first; raises `IndexFailed`."""
-        ...
 
     def is_quick(self, wanted: Wanted) -> bool:
         """Whether the event loop may call `find` with a query: it takes some tenths of a millisecond."""
-        ...
 
 
 #: Chunks that are compared with a query, characters of one that are embedded, and notes that are ranked or

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking, Threads
 from lithos.actors.indexing.accurate import AccurateTier
@@ -75,33 +75,25 @@ class StaticTexts:
     codes: Codes
 
 
+@define(eq=False, slots=False)
 class SemanticBackend:
     """The embedding model and its vectors: loading, re-embedding, state, snapshots and queries."""
 
-    def __init__(
-        self,
-        port: VectorPort,
-        blocking: Blocking,
-        load: Callable[[str], Embedder],
-        directory: Path,
-        model_name: str,
-        accurate: AccurateTier | None = None,
-    ) -> None:
-        self.port = port
-        #: The tier above these vectors; None where `search.tier` is `static`.
-        self.accurate = accurate
-        self.model_name = model_name
-        self._blocking = blocking
-        self._load = load
-        self._queries = VectorQueries()
-        self._looking = Threads(2)
-        self._directory = directory
-        #: Set once every note is embedded, or the model turned out to be unusable.
-        self.settled = trio.Event()
-        #: Set once there is nothing to wait for: it is settled, or notes are embedded with a new model.
-        self.decided = trio.Event()
-        self._is_switching = False
-        self.reason: str | None = None
+    port: VectorPort
+    _blocking: Blocking
+    _load: Callable[[str], Embedder]
+    _directory: Path
+    model_name: str
+    #: The tier above these vectors; None where `search.tier` is `static`.
+    accurate: AccurateTier | None = None
+    _queries: VectorQueries = field(factory=VectorQueries, init=False)
+    _looking: Threads = field(factory=lambda: Threads(2), init=False)
+    #: Set once every note is embedded, or the model turned out to be unusable.
+    settled: trio.Event = field(factory=trio.Event, init=False)
+    #: Set once there is nothing to wait for: it is settled, or notes are embedded with a new model.
+    decided: trio.Event = field(factory=trio.Event, init=False)
+    _is_switching: bool = field(default=False, init=False)
+    reason: str | None = field(default=None, init=False)
 
     @property
     def state(self) -> SemanticState:
@@ -253,15 +245,11 @@ class SemanticBackend:
             raise SemanticUnavailable("The embedding model is still loading; retry in a moment.")
         return answering
 
-    async def static_question(self, query: str) -> StaticQuestion:
-        """The vector of a query in the static tier; raises `SemanticUnavailable`.
-
-        Reads every vector of that tier, in a worker thread: a millisecond for 50,000 chunks.
-        """
-        return await self.with_static_question(query, lambda question: question)
-
     async def with_static_question(self, query: str, use: Callable[[StaticQuestion], T]) -> T:
-        """What `use` makes of `static_question`, in the same worker thread."""
+        """What `use` makes of a query's vector in the static tier, in a worker thread.
+
+        Reads every vector of that tier: a millisecond for 50,000 chunks. Raises `SemanticUnavailable`.
+        """
         static = self._answering()
 
         def look() -> T:

@@ -26,7 +26,6 @@ class QueryEmbedder(Embedder, Protocol):
 
     def encode_query(self, text: str) -> Matrix:
         """The row of a query (dims,)."""
-        ...
 
 
 @frozen(eq=False)

@@ -211,66 +211,45 @@ def make_edge_id() -> str:
     return f"edge_{uuid.uuid4().hex[:12]}"
 
 
-def _ignore(_: int) -> None:
-    """Nobody counts."""
-
-
+@attrs.define(eq=False, slots=False)
 class Memory:
     """The actor's state and its batches."""
 
-    def __init__(
-        self,
-        store: EdgeStore,
-        stats: StatsStore,
-        blocking: Blocking,
-        coordinator: Coordinator,
-        journal: CoordinationStore,
-        journal_reading: Blocking,
-        clock: Callable[[], datetime],
-        *,
-        settings: LearningSettings = LearningSettings(),  # noqa: B008 - a frozen value
-        new_edge_id: Callable[[], str] = make_edge_id,
-        on_salience: Callable[[int], None] = _ignore,
-        relations: Relations | None = None,
-        entities: KeptEntities | None = None,
-    ) -> None:
-        """`on_salience` is told how many notes a batch gave another salience.
+    _store: EdgeStore
+    _stats: StatsStore
+    _blocking: Blocking
+    _coordinator: Coordinator
+    _journal: CoordinationStore
+    _journal_reading: Blocking
+    _clock: Callable[[], datetime]
+    _settings: LearningSettings = attrs.field(factory=LearningSettings, kw_only=True)
+    _new_edge_id: Callable[[], str] = attrs.field(default=make_edge_id, kw_only=True)
+    #: Is told how many notes a batch gave another salience.
+    _on_salience: Callable[[int], None] = attrs.field(default=lambda _: None, kw_only=True)
+    #: The typed edges that trust follows, from before the reply to whoever changed one.
+    _relations: Relations = attrs.field(factory=Relations, kw_only=True)
+    #: In the same way what was found in notes.
+    _entities: KeptEntities = attrs.field(factory=KeptEntities, kw_only=True)
+    mailbox: MemoryMailbox = attrs.field(factory=lambda: Mailbox("memory", CAPACITY), init=False)
+    #: What the relations have may not be what is stored: they are to be read again.
+    _is_mirror_doubtful: bool = attrs.field(default=True, init=False)
+    #: Counts of pairs that retrievals have deferred; what the process takes along is not counted.
+    _pairs: dict[Pair, int] = attrs.field(factory=dict, init=False)
+    #: Events with a row in the outbox, in order.
+    _undelivered: list[EventDraft] = attrs.field(factory=list, init=False)
+    #: Some of them may be in the journal, or kept by the coordinator, already.
+    _is_uncertain: bool = attrs.field(default=True, init=False)
 
-        `relations` has the typed edges that trust follows, from before the reply to whoever changed one;
-        `entities` has in the same way what was found in notes.
-        """
-        self.mailbox: MemoryMailbox = Mailbox("memory", CAPACITY)
-        self._store = store
-        self._stats = stats
-        self._blocking = blocking
-        self._coordinator = coordinator
-        self._journal = journal
-        self._journal_reading = journal_reading
-        self._clock = clock
-        self._on_salience = on_salience
-        self._batches = Batches(store, stats, Steps(store, stats, settings, new_edge_id))
-        self._relations = relations or Relations()
-        self._entities = entities or KeptEntities()
-        #: What the relations have may not be what is stored: they are to be read again.
-        self._is_mirror_doubtful = True
-        #: Counts of pairs that retrievals have deferred; what the process takes along is not counted.
-        self._pairs: dict[Pair, int] = {}
-        #: Events with a row in the outbox, in order.
-        self._undelivered: list[EventDraft] = []
-        #: Some of them may be in the journal, or kept by the coordinator, already.
-        self._is_uncertain = True
+    def __attrs_post_init__(self) -> None:
+        steps = Steps(self._store, self._stats, self._settings, self._new_edge_id)
+        self._batches = Batches(self._store, self._stats, steps)
 
     @property
     def databases(self) -> tuple[LearningDatabase, ...]:
         """What it owns; anybody may look at `failure` and `damage`."""
         return (self._store, self._stats)
 
-    async def start(
-        self,
-        inbox: Inbox[MemoryMessage],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def start(self, inbox: Inbox[MemoryMessage], *, task_status: trio.TaskStatus[None]) -> None:
         """Journal what an earlier run left, then serve commands until the mailbox closes."""
         self._is_mirror_doubtful = True
         self._mirror(await self._blocking.run(lambda: self._look(())))

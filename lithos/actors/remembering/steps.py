@@ -17,7 +17,6 @@ from lithos.core.learning.edges import (
     Edge,
     EdgeCommand,
     ResolveConflict,
-    ShiftWeights,
     UpsertEdge,
     announce_edge,
     check_conflict,
@@ -39,7 +38,6 @@ from lithos.core.learning.memory import (
     ForgetWorkingMemory,
     InferredEdge,
     LearningCommand,
-    LiftSalience,
     NodeStats,
     PairsForgotten,
     ProjectionOutcome,
@@ -64,7 +62,6 @@ from lithos.core.learning.salience import (
     clamp,
     decay,
     ignore,
-    lift,
     pairs_together,
     pairs_within,
 )
@@ -108,7 +105,6 @@ class Steps:
         self._handlers: Handlers = {
             UpsertEdge: self._upsert,
             ResolveConflict: self._resolve,
-            ShiftWeights: self._shift,
             RecordRetrieval: self._record_retrieval,
             CountPairs: self._count_pairs,
             ApplyFeedback: self._apply_feedback,
@@ -128,7 +124,6 @@ class Steps:
             FinishJobs: self._finish_jobs,
             SpendTokens: self._spend,
             RecordEntities: self._record_entities,
-            LiftSalience: self._lift,
             ForgetQuestions: self._forget_questions,
             TrimQuestions: self._trim_questions,
             HalveQuestions: self._halve_questions,
@@ -179,9 +174,6 @@ class Steps:
             return Done(refusal)
         edge = self._edges.settle_conflict(edge, command.resolution, command.resolver, now)
         return Done(edge, (announce_edge(edge, command.resolver, uuid.uuid4().hex),))
-
-    def _shift(self, command: ShiftWeights, now: datetime) -> Done[int]:
-        return Done(self._edges.shift_weights(command.edge_ids, command.by, now))
 
     def _project(self, command: ProjectProvenance, now: datetime) -> Done[ProjectionOutcome]:
         if not self._edges.is_there:
@@ -376,15 +368,6 @@ class Steps:
     def _record_entities(self, command: RecordEntities, now: datetime) -> Done[None]:
         self._stats.writing.ledgers.keep_entities(command.node_id, command.found, command.written)
         return Done(None)
-
-    def _lift(self, command: LiftSalience, now: datetime) -> Done[dict[str, tuple[float, float]]]:
-        nodes = self._stats.writing.nodes
-        low = [(stats, lift(stats, command.floor)) for stats in nodes.below(command.floor)]
-        lifted = [(stats, new) for stats, new in low if new is not None]
-        if not command.dry_run:
-            nodes.put(new for _, new in lifted)
-        reply = {stats.node_id: (stats.salience, new.salience) for stats, new in lifted}
-        return Done(reply, moved=0 if command.dry_run else len(reply))
 
     # -- the memory of questions, feedback aside -----------------------------------------------
 

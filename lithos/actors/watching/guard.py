@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
+from attrs import define, field
+
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.plan import VanishRule, is_mass_loss
@@ -26,24 +28,17 @@ WINDOW = 10.0
 WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos reconcile --accept-vanished`"
 
 
+@define(eq=False)
 class DeletionGuard:
     """Decides which missing notes may be dropped; changed by the start and then by the watcher alone."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        files: NoteFiles,
-        store: VanishedFiles,
-        blocking: Blocking,
-        fraction: float,
-    ) -> None:
-        self.catalogue = catalogue
-        self.files = files
-        self._store = store
-        self.blocking = blocking
-        self._fraction = fraction
-        self._kept: dict[str, str] = {}
-        self._dropped: deque[tuple[float, int]] = deque()
+    catalogue: Catalogue
+    files: NoteFiles
+    _store: VanishedFiles
+    blocking: Blocking
+    _fraction: float
+    _kept: dict[str, str] = field(factory=dict, init=False)
+    _dropped: deque[tuple[float, int]] = field(factory=deque, init=False)
 
     @property
     def vanished(self) -> int:

@@ -91,9 +91,7 @@ class Watcher:
         """False until the mode is decided: whether notifications work."""
         return not self._is_undecided and (self.mode != "native" or self._is_armed or bool(self.failure))
 
-    async def start(
-        self, inbox: Inbox[None], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def start(self, inbox: Inbox[None], *, task_status: trio.TaskStatus[None]) -> None:
         """Watch until the mailbox closes or the task is cancelled."""
         self._identity = await self._blocking.run(lambda: folder_identity(self._files))
         self._is_armed = False

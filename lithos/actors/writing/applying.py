@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import trio
+from attrs import define
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.kit import ActorDown, ShuttingDown
@@ -29,17 +30,15 @@ Committed = Callable[[], Awaitable[object]]
 _UNSAVED = (trio.TooSlowError, ActorDown, ShuttingDown)
 
 
+@define(eq=False)
 class Applying:
     """Changes note files for the writer, which alone may call it."""
 
-    def __init__(
-        self, records: NoteRecords, files: NoteFiles, moves: Moves, blocking: Blocking, recorder: Recorder
-    ) -> None:
-        self._records = records
-        self.files = files
-        self._moves = moves
-        self.blocking = blocking
-        self.recorder = recorder
+    _records: NoteRecords
+    files: NoteFiles
+    _moves: Moves
+    blocking: Blocking
+    recorder: Recorder
 
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]

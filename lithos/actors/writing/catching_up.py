@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.actors.blocking import SLICE, Threads
 from lithos.actors.kit import ActorDown, ShuttingDown
@@ -129,22 +129,18 @@ def _has_happened(
     return (entry.digest if entry is not None else None) != pending.former
 
 
+@define(eq=False)
 class CatchingUp:
     """The background task; `run` goes on for as long as the server does."""
 
-    def __init__(
-        self, recorder: Recorder, catalogue: Catalogue, keeper: Keeper, writer: WriterMailbox
-    ) -> None:
-        """The `writer` gives the displaced bytes that the `keeper` has preserved their versions."""
-        self._displaced = keeper.displaced
-        self._writer = writer
-        self._recorder = recorder
-        self._catalogue = catalogue
-        self._files = keeper.files
-        self._reading = Threads()
-        self._clock = keeper.clock
-        #: Set while every note has its version.
-        self.done = trio.Event()
+    _recorder: Recorder
+    _catalogue: Catalogue
+    _keeper: Keeper
+    #: Gives the displaced bytes that the keeper has preserved their versions.
+    _writer: WriterMailbox
+    _reading: Threads = field(factory=Threads, init=False)
+    #: Set while every note has its version.
+    done: trio.Event = field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
         """Catch up now, and again whenever something may lack; until cancelled."""
@@ -194,7 +190,7 @@ class CatchingUp:
     async def _take_displaced(self, store: HistoryStore) -> int:
         """Have bytes that were displaced from files recorded too, unless some version has them."""
         taken = 0
-        for each in await self._reading.run(self._displaced.list):
+        for each in await self._reading.run(self._keeper.displaced.list):
             entry = self._catalogue.at_path(each.note)
             if entry is None:
                 continue
@@ -211,7 +207,7 @@ class CatchingUp:
         waiting = list(entries)
         while waiting:
             some, waiting = await self._reading.run(lambda waiting=waiting: self._read(waiting))  # type: ignore[misc]
-            now = self._clock()
+            now = self._keeper.clock()
             versions = [
                 (_version(entry, data, known.get(entry.note.id), now), _place(known.get(entry.note.id)))
                 for entry, data in some
@@ -228,7 +224,7 @@ class CatchingUp:
             if size >= STEP_BYTES:
                 return found, list(entries[number:])
             try:
-                source = self._files.read(entry.path)
+                source = self._keeper.files.read(entry.path)
             except (OSError, OutsideKnowledge):
                 continue  # the watcher tells what became of it
             if source.digest == entry.digest:
@@ -237,7 +233,7 @@ class CatchingUp:
         return found, []
 
     async def _record_gone(self, store: HistoryStore, gone: Sequence[NewestVersion]) -> int:
-        now = self._clock()
+        now = self._keeper.clock()
         versions = [
             (
                 NewVersion(

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 
 import trio
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.stores.notes.displaced import Displaced
@@ -54,28 +54,21 @@ class _Outcome:
     saved: tuple[str, ...] = ()
 
 
+@define(eq=False)
 class Keeper:
     """The queue of displaced files, and the background task that settles them when they are due."""
 
-    def __init__(
-        self,
-        files: NoteFiles,
-        displaced: Displaced,
-        blocking: Blocking,
-        clock: Callable[[], datetime],
-        settled: Callable[[], datetime],
-        on_saved: Callable[[], None] = lambda: None,
-    ) -> None:
-        """What is `settled` tells what is old; `on_saved` is called when bytes were preserved."""
-        self._on_saved = on_saved
-        self.files = files
-        self.displaced = displaced
-        self._blocking = blocking
-        self.clock = clock
-        self._settled = settled
-        self._waiting: list[_Waiting] = []
-        self._wake = trio.Event()
-        self._pruned = -math.inf
+    files: NoteFiles
+    displaced: Displaced
+    _blocking: Blocking
+    clock: Callable[[], datetime]
+    #: Tells what is old.
+    _settled: Callable[[], datetime]
+    #: Called when bytes were preserved.
+    _on_saved: Callable[[], None] = lambda: None
+    _waiting: list[_Waiting] = field(factory=list, init=False)
+    _wake: trio.Event = field(factory=trio.Event, init=False)
+    _pruned: float = field(default=-math.inf, init=False)
 
     @property
     def depth(self) -> int:

@@ -122,11 +122,18 @@ class WriteNote(Command[Accepted]):
 
 
 @frozen(kw_only=True)
-class PatchNote(Command[Accepted]):
-    """Change some of a note's frontmatter; its body stays as it is, byte for byte."""
+class _OfNote(Command[Accepted]):
+    """A request about one note; refused where that has another version than expected."""
 
     id: str
     agent: str
+    expected_version: int | None = None
+
+
+@frozen(kw_only=True)
+class PatchNote(_OfNote):
+    """Change some of a note's frontmatter; its body stays as it is, byte for byte."""
+
     title: str | None = None
     tags: tuple[str, ...] | None = None
     status: str | None = None
@@ -136,7 +143,6 @@ class PatchNote(Command[Accepted]):
     supersedes: str | None = None
     #: Merged per key; unlike in `WriteNote`, an empty one changes nothing.
     metadata: Mapping[str, Any] | None = None
-    expected_version: int | None = None
     on_conflict: str = REFUSE
     #: As in `WriteNote`.
     base: bytes | None = field(default=None, repr=False)
@@ -152,39 +158,31 @@ class OutlineNeeded(LithosError):
 
 
 @frozen(kw_only=True)
-class EditNote(Command[Accepted]):
+class EditNote(_OfNote):
     """Change one place of a note's body, as the file is when the writer reads it; the rest of it stays.
 
     The writer itself parses a long body only where `is_patient` is off.
     """
 
-    id: str
-    agent: str
     edit: SectionEdit
-    expected_version: int | None = None
     is_patient: bool = True
 
 
 @frozen(kw_only=True)
-class DeleteNote(Command[Accepted]):
+class DeleteNote(_OfNote):
     """Remove a note's file and everything derived from it."""
 
-    id: str
-    agent: str
-    expected_version: int | None = None
     #: The source in the hidden origin of the event: `TOOL` or `TAKING_BACK`.
     source: str = TOOL
 
 
 @frozen(kw_only=True)
-class RestoreNote(Command[Accepted]):
+class RestoreNote(_OfNote):
     """Write earlier bytes of a note as its next version; a deleted note comes back at `path`.
 
     Only id, version and times of the bytes may change. `title` and `source_url` are what they say.
     """
 
-    id: str
-    agent: str
     data: bytes
     path: str
     title: str
@@ -193,7 +191,6 @@ class RestoreNote(Command[Accepted]):
     newest_version: int
     #: When the note began, for bytes that do not say it; None: as the note says now.
     created_at: datetime | None = None
-    expected_version: int | None = None
     #: As in `DeleteNote`.
     source: str = TOOL
 
@@ -217,17 +214,14 @@ class ImportNote(Command[Accepted]):
 
 
 @frozen(kw_only=True)
-class MoveNote(Command[Accepted]):
+class MoveNote(_OfNote):
     """Rename a note's file to `path`: a folder, or a file ending in `.md`.
 
     With `update_links` links are to be rewritten afterwards, by `RelinkNote`.
     """
 
-    id: str
-    agent: str
     path: str
     update_links: bool = True
-    expected_version: int | None = None
     #: As in `DeleteNote`; the links that follow have it too.
     source: str = TOOL
 

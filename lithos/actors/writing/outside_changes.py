@@ -111,16 +111,14 @@ class _Look:
     is_yielded: bool = False
 
 
+@define(eq=False)
 class Outside:
     """Applies external changes to the catalogue: only the writer, its single writer, may call it."""
 
-    def __init__(
-        self, catalogue: Catalogue, files: NoteFiles, blocking: Blocking, clock: Callable[[], datetime]
-    ) -> None:
-        self._catalogue = catalogue
-        self._files = files
-        self._blocking = blocking
-        self._clock = clock
+    _catalogue: Catalogue
+    _files: NoteFiles
+    _blocking: Blocking
+    _clock: Callable[[], datetime]
 
     async def take(self, request: OutsideRequest) -> Taken:
         """Ingest what is still true; the caller passes the changes on to indexers and publisher, in order."""

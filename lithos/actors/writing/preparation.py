@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 import attrs
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.actors.writing.messages import (
     DeleteNote,
@@ -29,7 +29,6 @@ from lithos.actors.writing.write_rules import (
     check_values,
     check_version,
     decide_creation,
-    decide_patch,
     decide_update,
     no_such_note,
     path_collision,
@@ -115,32 +114,24 @@ class Prepared:
     op: str | None = None
 
 
+@define(eq=False, slots=False)
 class Preparation:
     """Prepares requests against the current catalogue; refusals are raised."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        content_limit: int,
-        clock: Callable[[], datetime],
-        new_id: Callable[[], str],
-        ignored: Ignored | None = None,
-    ) -> None:
-        """No note is created where one would be `ignored`."""
-        self._ignored = ignored or Ignored()
-        self.catalogue = catalogue
-        self.content_limit = content_limit
-        self.clock = clock
-        self._new_id = new_id
-        self._style = catalogue.style
+    catalogue: Catalogue
+    content_limit: int
+    clock: Callable[[], datetime]
+    _new_id: Callable[[], str]
+    #: No note is created where one would be ignored.
+    _ignored: Ignored = field(factory=Ignored)
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
         """Prepare the creation of a note."""
         decision = decide_creation(request, self.catalogue, self._new_id(), self.clock(), self.content_limit)
         self.refuse_ignored(decision.path)
-        document, heading = place_heading(decision.document, self._style)
+        document, heading = place_heading(decision.document, self.catalogue.style)
         decision = attrs.evolve(decision, document=document)
-        data = _render(document, decision.path, self._style, heading=heading)
+        data = _render(document, decision.path, self.catalogue.style, heading=heading)
         entry = self._entry(decision, data, self.catalogue.take_serial())
         put = Put(decision.path, data, None)
         return self._prepared(put, entry, decision, request.agent, created=True)
@@ -178,7 +169,7 @@ class Preparation:
     ) -> tuple[Decision, bytes]:
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
-            reading = open_document(source.data, entry.path, modified, entry.stand_in, self._style)
+            reading = open_document(source.data, entry.path, modified, entry.stand_in, self.catalogue.style)
         except UnreadableNote as problem:
             raise cannot_update(entry.path, problem) from problem
         old, is_signed = reading.document, reading.is_signed
@@ -192,17 +183,20 @@ class Preparation:
         expected, merged_with = request.expected_version, None
         if rebased is not None and expected is not None and expected != version:
             request, merged_with = rebased.request_at(version, expected), version
-        decision = self._decide(request, old, entry.path, is_signed=is_signed)
+        now, limit = self.clock(), self.content_limit
+        decision = decide_update(
+            request, old, entry.path, self.catalogue, now=now, content_limit=limit, is_signed=is_signed
+        )
         decision = attrs.evolve(decision, merged_with=merged_with)
         heading, replace = True, _replaces_body(request)
         if replace:
-            document, heading = place_heading(decision.document, self._style)
+            document, heading = place_heading(decision.document, self.catalogue.style)
             decision = attrs.evolve(decision, document=document)
         try:
             data = reading.rewritten(decision.document, replace_body=replace, heading=heading)
         except UnreadableNote as problem:
             _render(
-                decision.document, entry.path, self._style, heading=heading
+                decision.document, entry.path, self.catalogue.style, heading=heading
             )  # when no file could hold these values, the file is not to blame
             raise cannot_update(entry.path, problem) from problem
         return decision, data
@@ -233,15 +227,6 @@ class Preparation:
             identified=True,  # every write names the id
             links=scan_targets(document.content, decision.path),
         )
-
-    def _decide(self, request: UpdateRequest, old: Document, path: str, *, is_signed: bool) -> Decision:
-        now, catalogue = self.clock(), self.catalogue
-        if isinstance(request, WriteNote):
-            limit = self.content_limit
-            return decide_update(
-                request, old, path, catalogue, now=now, content_limit=limit, is_signed=is_signed
-            )
-        return decide_patch(request, old, path, catalogue, now=now, is_signed=is_signed)
 
     def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:
         """Prepare a deletion; refused when `source`, the file as it is now, belongs to another note."""
@@ -277,7 +262,7 @@ class Preparation:
             return False
         try:
             modified = from_nanoseconds(source.state.mtime_ns)
-            document = parse_document(source.data, entry.path, modified, entry.stand_in, self._style)
+            document = parse_document(source.data, entry.path, modified, entry.stand_in, self.catalogue.style)
         except UnreadableNote:
             return False  # unreadable, so no other note: what is left of this one
         return document.note.id != entry.note.id

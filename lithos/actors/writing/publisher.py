@@ -82,12 +82,7 @@ class Publisher:
         for row in rows:
             _place_last(self._unjournalled, row.path, row)
 
-    async def start(
-        self,
-        inbox: Inbox[Publication],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def start(self, inbox: Inbox[Publication], *, task_status: trio.TaskStatus[None]) -> None:
         """Serve publications until the mailbox closes."""
         task_status.started()
         async with trio.open_nursery() as nursery:

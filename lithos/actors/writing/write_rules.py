@@ -126,7 +126,7 @@ def decide_creation(
 
 
 def decide_update(
-    request: WriteNote,
+    request: UpdateRequest,
     old: Document,
     path: str,
     catalogue: Catalogue,
@@ -135,44 +135,29 @@ def decide_update(
     content_limit: int,
     is_signed: bool = True,
 ) -> Decision:
-    """Validate a full update (next version) of a note; `old` is what its file says now.
+    """Validate an update (next version) of a note, full or of some values; `old` is what its file says now.
 
     The agent joins the contributors where the note `is_signed`.
     """
-    check_values(request, content_limit)
-    note = old.note
+    note, content = old.note, old.content
+    inline, url = note.inline_tags, dict[str, Any]()
+    if isinstance(request, WriteNote):
+        check_values(request, content_limit)
     check_version(request.expected_version, note)
-    source_url = _decide_url(request.source_url, note, catalogue)
+    if isinstance(request, WriteNote):
+        url["source_url"] = _decide_url(request.source_url, note, catalogue)
+        has_inline = request.tags is not None and catalogue.style.inline_tags
+        inline = scan_tags(content if request.content is None else request.content) if has_inline else ()
+        content = content if request.content is None else request.content.strip()
     if request.title is not None:
         _check_new_title(request.title, note, path, catalogue)
-    inline: tuple[str, ...] = ()
-    if request.tags is not None and catalogue.style.inline_tags:
-        inline = scan_tags(old.content if request.content is None else request.content)
-    changes = intended_changes(request, note, inline) | {"source_url": source_url}
+    changes = intended_changes(request, note, inline) | url
     new = _next_version(note, request.agent if is_signed else None, now, **changes)
-    _check_scope(new)
-    warnings = _missing(new.derived_from_ids, catalogue) if request.derived_from_ids is not None else ()
-    content = old.content if request.content is None else request.content.strip()
+    warnings: tuple[str, ...] = ()
+    if isinstance(request, WriteNote):
+        _check_scope(new)
+        warnings = _missing(new.derived_from_ids, catalogue) if request.derived_from_ids is not None else ()
     return Decision(Document(note=new, content=content), path, warnings)
-
-
-def decide_patch(
-    request: PatchNote,
-    old: Document,
-    path: str,
-    catalogue: Catalogue,
-    *,
-    now: datetime,
-    is_signed: bool = True,
-) -> Decision:
-    """Validate a partial update (next version) of a note: its content stays; `is_signed` as above."""
-    note = old.note
-    check_version(request.expected_version, note)
-    if request.title is not None:
-        _check_new_title(request.title, note, path, catalogue)
-    changes = intended_changes(request, note, note.inline_tags)
-    new = _next_version(note, request.agent if is_signed else None, now, **changes)
-    return Decision(Document(note=new, content=old.content), path, ())
 
 
 def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]) -> dict[str, Any]:

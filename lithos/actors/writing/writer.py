@@ -149,12 +149,7 @@ class Writer:
                 self._refusal = None
         return self._refusal
 
-    async def start(
-        self,
-        inbox: Inbox[WriterMessage],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def start(self, inbox: Inbox[WriterMessage], *, task_status: trio.TaskStatus[None]) -> None:
         """Serve requests until the mailbox closes."""
         task_status.started()
         async with trio.open_nursery() as nursery:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import trio
+from attrs import asdict
 from tqdm import tqdm
 
 from lithos.app.maintenance import (
@@ -206,7 +207,7 @@ def run_recalibrate(session: Session) -> int:
         *(f"  {tenth}   {before:>6}   {result.after[tenth]:>6}" for tenth, before in result.before.items()),
         f"{'Would lift' if dry_run else 'Lifted'} {result.lifted} notes",
     ]
-    tell(session, result.as_json(), lines)
+    tell(session, asdict(result), lines)
     return 0
 
 

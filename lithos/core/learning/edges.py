@@ -89,17 +89,6 @@ class ResolveConflict(EdgeCommand[Edge]):
     winner_id: str | None = None
 
 
-@frozen
-class ShiftWeights(EdgeCommand[int]):
-    """Add to the weight of each of these edges once, within 0..1; the reply is how many there were.
-
-    Learning is nothing to announce: this makes no event.
-    """
-
-    edge_ids: frozenset[str]
-    by: float
-
-
 @frozen(kw_only=True)
 class EdgeFilter:
     """Which edges to list: all that are given must match exactly."""

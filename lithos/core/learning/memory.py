@@ -377,17 +377,6 @@ class SpendTokens(LearningCommand[None]):
     calls: int = 1
 
 
-@frozen(kw_only=True)
-class LiftSalience(LearningCommand[dict[str, tuple[float, float]]]):
-    """Raise salience below `floor` to it, but where notes misled or are ignored for long.
-
-    The reply maps node id to (before, after); `dry_run` only tells.
-    """
-
-    floor: float
-    dry_run: bool = False
-
-
 @frozen
 class RecordEntities(LearningCommand[None]):
     """Keep what was found in a note; None forgets it. No reply.

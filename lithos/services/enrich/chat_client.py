@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Sequence
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -24,26 +23,13 @@ if TYPE_CHECKING:
 LARGEST_ANSWER: Final = 1024 * 1024
 
 
-class ChatFault(Enum):
-    """The kind of failure of a completion request."""
-
-    UNREACHABLE = "unreachable"
-    TIMEOUT = "timeout"
-    REFUSED = "refused"
-    MALFORMED = "malformed"
-
-
 class ChatFailed(Exception):
     """The service gave no completion; the message says why without quoting anything of it."""
 
-    def __init__(self, fault: ChatFault, message: str) -> None:
+    def __init__(self, message: str, *, may_cost: bool) -> None:
+        """`may_cost`: whether the request may have used tokens all the same."""
         super().__init__(message)
-        self.fault = fault
-
-    @property
-    def may_cost(self) -> bool:
-        """Whether the request may have used tokens all the same."""
-        return self.fault in (ChatFault.TIMEOUT, ChatFault.MALFORMED)
+        self.may_cost = may_cost
 
 
 @frozen
@@ -72,10 +58,10 @@ class ChatClient:
             with trio.fail_after(settings.timeout_seconds):
                 body = await self._post(self._tls, messages)
         except (trio.TooSlowError, httpx2.TimeoutException):
-            raise ChatFailed(ChatFault.TIMEOUT, f"no answer within {settings.timeout_seconds:g} s") from None
+            raise ChatFailed(f"no answer within {settings.timeout_seconds:g} s", may_cost=True) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as failure:
             # Its type only: a text could hold the address, and with it a password.
-            raise ChatFailed(ChatFault.UNREACHABLE, type(failure).__name__) from None
+            raise ChatFailed(type(failure).__name__, may_cost=False) from None
         return _read_completion(body)
 
     async def _post(self, tls: ssl.SSLContext, messages: Sequence[Message]) -> bytes:
@@ -99,7 +85,7 @@ class ChatClient:
             client.stream("POST", url, json=question, headers=headers) as response,
         ):
             if response.status_code != httpx2.codes.OK:
-                raise ChatFailed(ChatFault.REFUSED, f"HTTP status {response.status_code}")
+                raise ChatFailed(f"HTTP status {response.status_code}", may_cost=False)
             return await _read_body(response)
 
 
@@ -119,7 +105,7 @@ async def _read_body(response: httpx2.Response) -> bytes:
                 # Left by an exception the client's generators would wait for the garbage collector.
                 reading.cancel()
     if len(body) > LARGEST_ANSWER:
-        raise ChatFailed(ChatFault.MALFORMED, f"the answer is longer than {LARGEST_ANSWER} bytes")
+        raise ChatFailed(f"the answer is longer than {LARGEST_ANSWER} bytes", may_cost=True)
     return bytes(body)
 
 
@@ -128,9 +114,9 @@ def _read_completion(body: bytes) -> Completion:
         answer = json.loads(body)
         text = answer["choices"][0]["message"]["content"]
     except (ValueError, RecursionError, LookupError, TypeError):
-        raise ChatFailed(ChatFault.MALFORMED, "the answer is no chat completion") from None
+        raise ChatFailed("the answer is no chat completion", may_cost=True) from None
     if not isinstance(text, str):
-        raise ChatFailed(ChatFault.MALFORMED, "the answer has no text")
+        raise ChatFailed("the answer has no text", may_cost=True)
     return Completion(text, _read_tokens(answer.get("usage")))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.indexer import Indexer
@@ -52,6 +52,7 @@ class Extraction:
     document: Document
 
 
+@define(eq=False)
 class EntityExtraction:
     """Determines which notes need extraction, and extracts.
 
@@ -59,28 +60,16 @@ class EntityExtraction:
     id, and counts where the file has no entities, or those that a machine wrote.
     """
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        texts: NoteTexts,
-        limit: int,
-        ledger: Learning | None = None,
-        *,
-        patch: Patch | None = None,
-        index: Indexer | None = None,
-    ) -> None:
-        """`limit`: most entities of a note, 0 is all.
-
-        `index` is told of notes whose entities are others now. Only a dry run has no `ledger` and no `index`.
-        """
-        self._catalogue = catalogue
-        self._kept = catalogue.entities
-        self._texts = texts
-        self._patch = patch
-        self._blocking = Threads()
-        self._limit = limit
-        self._ledger = ledger
-        self._index = index
+    _catalogue: Catalogue
+    _texts: NoteTexts
+    #: Most entities of a note, 0 is all.
+    _limit: int
+    #: Only a dry run has no `ledger` and no `index`.
+    _ledger: Learning | None = None
+    _patch: Patch | None = field(default=None, kw_only=True)
+    #: Is told of notes whose entities are others now.
+    _index: Indexer | None = field(default=None, kw_only=True)
+    _blocking: Threads = field(factory=Threads, init=False)
 
     async def refresh(self, note_id: str, *, force: bool = False) -> bool:
         """Store the entities of a note where the specification's table asks for it; True when they changed.
@@ -91,7 +80,7 @@ class EntityExtraction:
         Raises `StorageFailed`.
         """
         if note_id not in self._catalogue:
-            if self._ledger is not None and self._kept.get(note_id) is not None:
+            if self._ledger is not None and self._catalogue.entities.get(note_id) is not None:
                 await self._ledger.submit(RecordEntities(note_id))
             return False
         found = await self.look(note_id, force=force)
@@ -115,7 +104,7 @@ class EntityExtraction:
         return (entry.note.id for entry in self._catalogue if self._is_stale(entry))
 
     def _is_stale(self, entry: Entry) -> bool:
-        found = self._kept.counting(entry.note)
+        found = self._catalogue.entities.counting(entry.note)
         if self._patch is not None or found is None:
             return is_stale(entry.note)
         return found.extractor < MARKER or found.source != entry.digest
@@ -141,7 +130,7 @@ class EntityExtraction:
         entities = await self._extract(note, loaded.document.content, source, force)
         if entities is None:
             return None
-        before = note.entities if self._patch is not None else self._kept.of(note)
+        before = note.entities if self._patch is not None else self._catalogue.entities.of(note)
         return Extraction(note.id, entry.path, note.version, before, entities, source, loaded.document)
 
     async def _extract(self, note: Note, content: str, source: str, force: bool) -> tuple[str, ...] | None:
@@ -151,9 +140,9 @@ class EntityExtraction:
             due = await self._blocking.run(
                 partial(decide_extraction, note, content, self._limit, force=force)
             )
-            if due is not None or self._kept.counting(note) is None:
+            if due is not None or self._catalogue.entities.counting(note) is None:
                 return due
-        found = self._kept.counting(note)
+        found = self._catalogue.entities.counting(note)
         is_known = found is not None and (found.extractor, found.source) == (MARKER, source)
         if (is_known and self._patch is None) or not may_extract(note, force=force):
             return None
@@ -164,7 +153,7 @@ class EntityExtraction:
         return await (self._keep(found) if self._patch is None else self._write(found, self._patch))
 
     async def _write(self, found: Extraction, patch: Patch) -> bool:
-        kept = self._kept.get(found.id)
+        kept = self._catalogue.entities.get(found.id)
         if self._ledger is not None and kept is not None:  # before the index takes the note in
             await self._ledger.submit(RecordEntities(found.id, written=kept.instead_of))
         request = PatchNote(

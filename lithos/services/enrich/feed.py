@@ -199,25 +199,18 @@ class JournalFeed:
             "events lost to enrichment; every note is queued", cursor=position, lost_to=pruned_through
         )
         async for some in slices(list(self._catalogue)):
-            ids = [entry.note.id for entry in some]
-            await self._queue.submit(Enqueue(tuple(_of_note(note_id) for note_id in ids)))
+            triggers = [EnrichTrigger(trigger_type=NOTE_UPDATED, node_id=each.note.id) for each in some]
+            await self._queue.submit(Enqueue(tuple(triggers)))
         completed = await self._completed(await self._queue.working_tasks())
         if completed:
-            await self._queue.submit(Enqueue(tuple(_of_task(task_id) for task_id in completed)))
+            triggers = [EnrichTrigger(trigger_type=TASK_COMPLETED, task_id=each) for each in completed]
+            await self._queue.submit(Enqueue(tuple(triggers)))
         self._position = pruned_through
         await self._acknowledge(pruned_through)
 
     async def _acknowledge(self, seq: int) -> None:
         self._cursors.acknowledge(CURSOR, seq)
         await self._cursors.store(CURSOR)
-
-
-def _of_note(note_id: str) -> EnrichTrigger:
-    return EnrichTrigger(trigger_type=NOTE_UPDATED, node_id=note_id)
-
-
-def _of_task(task_id: str) -> EnrichTrigger:
-    return EnrichTrigger(trigger_type=TASK_COMPLETED, task_id=task_id)
 
 
 class DirectFeed:

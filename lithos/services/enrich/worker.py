@@ -16,10 +16,9 @@ from functools import partial
 from typing import Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 
 from lithos.actors.actors import Actors
-from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import (
     Decay,
     ForgetLedgers,
@@ -165,45 +164,16 @@ class Retention:
 log = get_logger("lithos.enrichment")
 
 
-@frozen(kw_only=True)
-class Schedule:
-    """The intervals in seconds; the first drain comes one interval after the start."""
-
-    drain_interval: float
-    first_sweep: float
-    sweep_interval: float
-
-    @classmethod
-    def of(cls, config: LcmaConfig) -> Schedule:
-        """The schedule of a configuration."""
-        return cls(
-            drain_interval=60.0 * config.enrich_drain_interval_minutes,
-            first_sweep=60.0 * config.sweep_startup_delay_minutes,
-            sweep_interval=3600.0 * config.sweep_interval_hours,
-        )
-
-
+@define(eq=False)
 class Enrichment:
     """Runs drains and sweeps, never two at once."""
 
-    def __init__(
-        self,
-        drain: Drain,
-        queue: Learning,
-        closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
-        retention: Retention,
-        teach: Callable[[], Awaitable[None]],
-    ) -> None:
-        config = drain.actors.config.lcma
-        self._drain = drain
-        self._queue = queue
-        self._retention = retention
-        #: Applies the pending feedback of completed tasks.
-        self._teach = teach
-        #: Which of some tasks are closed.
-        self._closed = closed
-        self._schedule = Schedule.of(config)
-        self._idle = timedelta(days=config.wm_eviction_days)
+    _drain: Drain
+    #: Which of some tasks are closed.
+    _closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+    _retention: Retention
+    #: Applies the pending feedback of completed tasks.
+    _teach: Callable[[], Awaitable[None]]
 
     async def run(self) -> None:
         """Run feed, drains and sweeps until cancelled."""
@@ -213,16 +183,18 @@ class Enrichment:
 
     async def _keep_time(self) -> None:
         await self._catch_up()
-        now, schedule = trio.current_time(), self._schedule
-        drain_at, sweep_at = now + schedule.drain_interval, now + schedule.first_sweep
+        now, config = trio.current_time(), self._drain.actors.config.lcma
+        # The first drain comes one interval after the start.
+        interval = 60.0 * config.enrich_drain_interval_minutes
+        drain_at, sweep_at = now + interval, now + 60.0 * config.sweep_startup_delay_minutes
         while True:
             await trio.sleep_until(min(drain_at, sweep_at))
             if trio.current_time() >= sweep_at:
                 await self.sweep()
-                sweep_at = trio.current_time() + schedule.sweep_interval
+                sweep_at = trio.current_time() + 3600.0 * config.sweep_interval_hours
             else:
                 await survive("enrichment is put off to the next interval", self.drain)
-            drain_at = trio.current_time() + schedule.drain_interval
+            drain_at = trio.current_time() + interval
 
     async def drain(self) -> frozenset[str]:
         """Process all queued jobs; returns the tasks whose consolidation failed."""
@@ -252,10 +224,11 @@ class Enrichment:
         Tasks closed by now are in the journal by now: the drain learns from them before the eviction.
         """
         now = self._retention.now()
-        closed = await self._closed(await self._queue.working_tasks())
+        idle = timedelta(days=self._drain.actors.config.lcma.wm_eviction_days)
+        closed = await self._closed(await self._drain.memory.working_tasks())
         failed = await self._drain.run()
         await self._drain.memory.submit(
-            ForgetWorkingMemory(frozenset(closed) - failed, idle_before=now - self._idle)
+            ForgetWorkingMemory(frozenset(closed) - failed, idle_before=now - idle)
         )
 
     async def _reconcile(self) -> None:

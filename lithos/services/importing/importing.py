@@ -121,6 +121,7 @@ class Importing:
         self._ledger = ImportLedger(storage.data_dir / ".lithos")
         self._working = Threads()
         self._clock = actors.clock
+        self._wait_known = actors.opening.wait_known
         self._notes_folder = files.root.absolute()
         self._ignored = files.ignored
         self._content_limit = storage.max_content_size_bytes
@@ -146,7 +147,7 @@ class Importing:
             if into.endswith(".md"):
                 raise InvalidInput(f"The folder {into!r} must not end in .md. Name a folder.")
         session = _Session(uuid.uuid4().hex, attrs.evolve(options, into=into))
-        await self._knowledge.wait_known()
+        await self._wait_known()
         async for some in slices(list(self._catalogue)):
             for entry in some:
                 mark = read_mark(entry.note.extra)

@@ -167,23 +167,18 @@ class Writer(Protocol):
 
     async def begin(self, options: Options) -> Begun:
         """Begin an import."""
-        ...
 
     async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
         """Write a batch."""
-        ...
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         """Upsert typed edges."""
-        ...
 
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
         """Merge rows of a table."""
-        ...
 
     async def end(self, session_id: str) -> None:
         """End the import."""
-        ...
 
 
 #: How many items are done.

@@ -279,13 +279,12 @@ def _count(stamp: tuple[int, int], paths: Iterable[str]) -> _Folders:
 
 def _passes(entry: Entry, request: BrowseRequest, now: datetime) -> bool:
     note, status = entry.note, request.status
-    if request.path_prefix and not entry.path.startswith(request.path_prefix):
-        return False
-    if request.author and note.author != request.author:
-        return False
-    if request.note_type and note.note_type != request.note_type:
-        return False
-    if request.namespace and entry.namespace != request.namespace:
+    if (
+        not entry.path.startswith(request.path_prefix)
+        or request.author not in ("", note.author)
+        or request.note_type not in ("", note.note_type)
+        or request.namespace not in ("", entry.namespace)
+    ):
         return False
     if status and status != "suspect":
         if status == "expired" and not note.is_stale(now):

@@ -103,10 +103,6 @@ class NoteHistory:
     _blocking: Blocking
     _catalogue: Catalogue
 
-    def locate(self, note_id: str) -> Entry | None:
-        """The note as it is now, None when it is deleted or unknown."""
-        return self._catalogue.get(note_id)
-
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
         """The id of a note by id or path, also of a deleted one by the path it had; None without either.
 

@@ -230,11 +230,7 @@ class Knowledge:
             return LinkedFrom()
         entries.sort(key=attrgetter("path"))
         total = len(starts) - (note_id in starts)
-        return LinkedFrom(entries, total, await self.way_back(note_id))
-
-    async def way_back(self, note_id: str) -> str:
-        """How a note comes back when it is deleted, as far as is known now."""
-        return await self._history.way_back(note_id)
+        return LinkedFrom(entries, total, await self._history.way_back(note_id))
 
     async def read(
         self,
@@ -467,10 +463,6 @@ class Knowledge:
         with honest_outcome("Read the note again before you retry."):
             return await ask_patiently(self._writer, request, WRITE_DEADLINE)
 
-    async def wait_known(self) -> None:
-        """Wait until every note is known, during a first start. Raises `StorageFailed` when that is long."""
-        await self._opening.wait_known()
-
     async def locate(self, path: str, which: str) -> str:
         """The id of the note at a path, of "kept" ones also of one that was there. Raises `DocNotFound`."""
         await self._opening.wait_known()
@@ -500,12 +492,7 @@ class Knowledge:
 
     def _find(self, note_id: str | None, path: str | None) -> Entry:
         if note_id:
-            entry = self._catalogue.get(note_id)
-            if entry is None:
-                raise DocNotFound(
-                    f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
-                )
-            return entry
+            return self._catalogue.require(note_id)
         if not path:
             raise InvalidInput("Give the id, the path or the title of the note to read.")
         resolved = resolve_read_path(path)

@@ -9,7 +9,6 @@ import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import DocNotFound
 from lithos.core.learning.edges import Edge, EdgeFilter
 
 #: The sections of a reply of `lithos_related`, in their order.
@@ -75,10 +74,7 @@ class Graph:
         self, note_id: str, sections: Iterable[str], depth: int, namespace: str | None
     ) -> Related:
         """The requested sections of related notes. Raises `DocNotFound`."""
-        if note_id not in self._catalogue:
-            raise DocNotFound(
-                f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
-            )
+        self._catalogue.require(note_id)
         depth = clamp_depth(depth)
         links = await self._links(note_id, depth) if "links" in sections else None
         provenance = await self._provenance(note_id, depth) if "provenance" in sections else None

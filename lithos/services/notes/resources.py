@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
 import trio
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
@@ -215,25 +215,20 @@ class ResourcePage:
     cursor: str | None
 
 
+@define(eq=False)
 class Resources:
     """Reads and lists resources; the only side effect is the access log."""
 
-    def __init__(
-        self, actors: Actors, texts: NoteTexts, knowledge: Knowledge, coordination: Coordination
-    ) -> None:
-        self._catalogue = actors.catalogue
-        self._texts = texts
-        self._knowledge = knowledge
-        self._coordination = coordination
-        self._coordinator = actors.coordinator
-        self._known = actors.opening.known
-        self._clock = actors.clock
+    _actors: Actors
+    _texts: NoteTexts
+    _knowledge: Knowledge
+    _coordination: Coordination
 
     async def find(self, uri: str) -> Address:
         """Resolve a URI to an existing resource. Raises `UnknownResource`."""
         address = _address(uri)
         if address.kind == "note":
-            await self._knowledge.wait_known()
+            await self._actors.opening.wait_known()
             self._entry(address)
         elif address.kind == "task":
             with _known_task():
@@ -247,7 +242,7 @@ class Resources:
         """
         address = _address(uri)
         if address.kind != "task":
-            await self._knowledge.wait_known()
+            await self._actors.opening.wait_known()
         if address.kind == "note":
             return await self._read_note(self._entry(address), agent or UNKNOWN_AGENT)
         if address.kind == "tags":
@@ -266,7 +261,7 @@ class Resources:
         kind, after = ("tags", None) if cursor is None else _read_cursor(cursor)
         found = [ListedResource(Address("tags"))] if cursor is None else []
         if kind != "task":
-            known = list(self._catalogue) if self._known.is_set() else []
+            known = list(self._actors.catalogue) if self._actors.opening.known.is_set() else []
             notes = await _newest(known, _place_of_note, after, PAGE + 1 - len(found))
             found += [ListedResource(Address("note", entry.note.id), entry) for entry in notes]
             after = None
@@ -279,7 +274,7 @@ class Resources:
         return ResourcePage(shown, _write_cursor(shown[-1]) if len(found) > PAGE else None)
 
     def _entry(self, address: Address) -> Entry:
-        entry = self._catalogue.get(address.id)
+        entry = self._actors.catalogue.get(address.id)
         if entry is None:
             raise UnknownResource(
                 f"No note has the id {address.id[:100]!r}. Find it with lithos_search or lithos_list."
@@ -293,7 +288,7 @@ class Resources:
                 f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
                 "then retry."
             )
-        self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])
+        self._actors.coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._actors.clock())])
         return NoteFile(data)
 
 

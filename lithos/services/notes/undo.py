@@ -48,7 +48,6 @@ class ToolCalls(Protocol):
 
     async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
         """The answer of a tool."""
-        ...
 
 
 class UndoFailed(Exception):

@@ -147,7 +147,6 @@ class Statistics(Protocol):
 
     async def stats(self, node_ids: Iterable[str]) -> Mapping[str, NodeStats]:
         """The stored rows of these notes."""
-        ...
 
 
 @frozen

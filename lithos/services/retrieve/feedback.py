@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import attrs
 import cattrs
@@ -112,10 +112,6 @@ class Learning:
     async def working_tasks(self) -> list[str]:
         """The tasks that have working memory."""
         return await self.read(lambda tables: tables.receipts.working_tasks())
-
-    async def questions(self, ids: Iterable[int]) -> dict[int, RememberedQuestion]:
-        """Entries of the memory of questions, by id."""
-        return await self.read(lambda tables: tables.questions.get(ids))
 
     async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
         """What the question of a receipt has taught about the notes it returned."""
@@ -270,16 +266,11 @@ class Feedback:
         """The lesson without notes that were deleted since it was written down."""
         known = self._catalogue
 
-        def present(ids: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(note_id for note_id in ids if note_id in known)
-
-        return attrs.evolve(
-            feedback,
-            cited=present(feedback.cited),
-            misleading=present(feedback.misleading),
-            ignored=present(feedback.ignored),
-            elsewhere=present(feedback.elsewhere),
-        )
+        lists = ("cited", "misleading", "ignored", "elsewhere")
+        there: dict[str, Any] = {
+            name: tuple(filter(known.__contains__, getattr(feedback, name))) for name in lists
+        }
+        return attrs.evolve(feedback, **there)
 
     async def catch_up(self) -> None:
         """Apply the pending lessons that could not be applied when their tasks were completed.

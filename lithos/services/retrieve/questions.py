@@ -107,7 +107,7 @@ class QuestionMemory:
     async def questions(self, entries: Iterable[int]) -> Mapping[int, RememberedQuestion]:
         """Entries by id."""
         wanted = list(entries)
-        return await self._learning.questions(wanted) if wanted else {}
+        return await self._learning.read(lambda tables: tables.questions.get(wanted)) if wanted else {}
 
     async def prepare(self, feedback: ApplyFeedback) -> ApplyFeedback:
         """The feedback with the question it is about and the sketches of the cited texts.
@@ -136,7 +136,7 @@ class QuestionMemory:
             is_private=any(entry.note.access_scope == PRIVATE for entry in entries),
         )
         try:
-            static = await self._semantic.static_question(receipt.query)
+            static = await self._semantic.with_static_question(receipt.query, lambda asked: asked)
         except SemanticUnavailable:
             return asked
         if not static.codes.any():

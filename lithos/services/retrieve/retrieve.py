@@ -136,35 +136,22 @@ def make_receipt_id() -> str:
     return f"rcpt_{uuid.uuid4().hex[:16]}"
 
 
+@define(eq=False)
 class Retrieve:
     """The retrieval service."""
 
-    def __init__(
-        self,
-        actors: Actors,
-        team: Team,
-        pipeline: Pipeline,
-        ranking: Ranking,
-        snippets: Snippets,
-        recorder: Learning,
-    ) -> None:
-        self._settings = actors.config.lcma
-        self._max_results = actors.config.search.max_results
-        self._catalogue = actors.catalogue
-        self._visibility = actors.visibility
-        self._dispatcher = Dispatcher(actors.catalogue, actors.metrics)
-        self._team = team
-        self._pipeline = pipeline
-        self._ranking = ranking
-        self._snippets = snippets
-        self._recorder = recorder
-        self._metrics = actors.metrics
-        self._clock = actors.clock
+    _actors: Actors
+    _team: Team
+    _pipeline: Pipeline
+    _ranking: Ranking
+    _snippets: Snippets
+    _recorder: Learning
+    _dispatcher: Dispatcher
 
     @property
     def is_enabled(self) -> bool:
         """Whether anything is retrieved at all (`lcma.enabled`)."""
-        return self._settings.enabled
+        return self._actors.config.lcma.enabled
 
     async def retrieve(self, request: RetrieveRequest) -> RetrieveAnswer:
         """The top-ranked notes for a query. Raises `LcmaDisabled`, `InvalidInput`.
@@ -172,7 +159,7 @@ class Retrieve:
         Every accepted call leaves a receipt, whether it finds something, fails or is given up.
         """
         async with self.accept(request) as drawing:
-            with self._metrics.timed("lcma_retrieve_duration_seconds"):
+            with self._actors.metrics.timed("lcma_retrieve_duration_seconds"):
                 answer = await self._pursue(drawing)
         known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer.receipt, len(answer.results))
@@ -190,7 +177,7 @@ class Retrieve:
         Within it call `select`, and `keep` for what is shown. Raises `LcmaDisabled`, `InvalidInput`.
         """
         request = self._check(request)
-        drawing = Drawing(request, self._draft_receipt(request, self._clock()), Report())
+        drawing = Drawing(request, self._draft_receipt(request, self._actors.clock()), Report())
         try:
             yield drawing
         except BaseException:
@@ -203,11 +190,11 @@ class Retrieve:
     async def select(self, drawing: Drawing) -> Drawn:
         """The notes of an accepted request, best first, all of which pass the gate now."""
         request, report = drawing.request, drawing.report
-        await self._visibility.reach()
+        await self._actors.visibility.reach()
         ask = await self._ask(request, drawing.receipt.ts)
         selection = await self._pipeline.select(ask, request.max_context_nodes or request.limit, report)
         ask = attrs.evolve(ask, seeds=selection.seeds)
-        get = self._catalogue.get
+        get = self._actors.catalogue.get
         pairs = [(note, get(note.id)) for note in selection.notes]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
         return Drawn(ask, selection, present)
@@ -236,12 +223,12 @@ class Retrieve:
 
     def _check(self, request: RetrieveRequest) -> RetrieveRequest:
         """The request with its limit in bounds."""
-        if not self._settings.enabled:
+        if not self._actors.config.lcma.enabled:
             raise LcmaDisabled("Retrieval that learns is off (lcma.enabled). Use lithos_search instead.")
         context = request.max_context_nodes
         if context is not None and context < 1:
             raise InvalidInput(f"max_context_nodes must be at least 1, not {context}.")
-        most = self._max_results if request.most is None else request.most
+        most = self._actors.config.search.max_results if request.most is None else request.most
         return attrs.evolve(request, limit=max(1, min(request.limit, most)))
 
     def _draft_receipt(self, request: RetrieveRequest, now: datetime) -> Receipt:
@@ -252,7 +239,7 @@ class Retrieve:
             limit=request.limit,
             namespace_filter=request.namespaces,
             surface_conflicts=request.surface_conflicts,
-            temperature=self._settings.temperature_default,
+            temperature=self._actors.config.lcma.temperature_default,
             agent_id=request.agent_id,
             task_id=request.task_id,
         )
@@ -281,7 +268,7 @@ class Retrieve:
 
     async def _ask(self, request: RetrieveRequest, now: datetime) -> Ask:
         gate = request.gate
-        admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
+        admitted = await gate.admit(self._actors.catalogue) if gate.is_narrow else None
         return Ask(query=request.query, limit=request.limit, gate=gate, now=now, admitted=admitted)
 
     async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
@@ -314,7 +301,7 @@ class Retrieve:
         Also when the caller has gone: the receipt tells what was done.
         """
         namespaces = {entry.note.id: entry.namespace for entry in entries}
-        command = RecordRetrieval(receipt, namespaces, self._settings.ranking == "evidence")
+        command = RecordRetrieval(receipt, namespaces, self._actors.config.lcma.ranking == "evidence")
         try:
             with trio.fail_after(RECEIPT_DEADLINE, shield=True):
                 return await self._recorder.submit(command)
@@ -323,7 +310,7 @@ class Retrieve:
             return None
 
     def _count(self, receipt: Receipt, shown: int) -> None:
-        metrics = self._metrics
+        metrics = self._actors.metrics
         metrics.observe("lcma_retrieve_candidates", receipt.candidates_considered)
         metrics.observe("lcma_retrieve_final_nodes", shown)
         if receipt.temperature >= COLD:

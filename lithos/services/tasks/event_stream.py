@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 import trio
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
@@ -188,6 +188,7 @@ class StreamEnded(Exception):
     """The server shuts down; no more events."""
 
 
+@define(eq=False)
 class EventStream:
     """One subscription: replay, then live events. Close it when done.
 
@@ -195,27 +196,22 @@ class EventStream:
     loses nothing.
     """
 
-    def __init__(
-        self,
-        broadcaster: Broadcaster,
-        store: CoordinationStore,
-        reading: Blocking,
-        wanted: EventFilter,
-        capacity: int | None = None,
-    ) -> None:
-        """`capacity` is how many live events may wait, where it is not the configured number."""
-        self._capacity = capacity
-        self._broadcaster = broadcaster
-        self._store = store
-        self._reading = reading
-        #: Applies to everything that is received from now on.
-        self.wanted = wanted
-        #: Everything up to this seq is queued, received, or not asked for.
-        self.position = broadcaster.head
-        self._pending: deque[Event | Resync] = deque()
-        self._subscription: Subscription | None = None
-        self._is_live = False
-        self._seeks = 0
+    _broadcaster: Broadcaster
+    _store: CoordinationStore
+    _reading: Blocking
+    #: Applies to everything that is received from now on.
+    wanted: EventFilter
+    #: How many live events may wait, where it is not the configured number.
+    _capacity: int | None = None
+    #: Everything up to this seq is queued, received, or not asked for.
+    position: int = field(init=False)
+    _pending: deque[Event | Resync] = field(factory=deque, init=False)
+    _subscription: Subscription | None = field(default=None, init=False)
+    _is_live: bool = field(default=False, init=False)
+    _seeks: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.position = self._broadcaster.head
 
     async def seek(self, since: str) -> None:
         """Continue after `since`. An unknown position yields a `Resync`, then live events."""

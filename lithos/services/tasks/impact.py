@@ -11,7 +11,7 @@ from heapq import nsmallest
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import SLICE, slices
@@ -51,19 +51,17 @@ class Affected:
     is_whole: bool = True
 
 
+@define(eq=False)
 class Impact:
     """The use cases of `lithos_impact`; all raise `DocNotFound`."""
 
-    def __init__(self, actors: Actors, knowledge: Knowledge, coordination: Coordination) -> None:
-        self._catalogue = actors.catalogue
-        self._lineage = actors.lineage
-        self._knowledge = knowledge
-        self._coordination = coordination
-        self._coordinator = actors.coordinator
+    _actors: Actors
+    _knowledge: Knowledge
+    _coordination: Coordination
 
     async def preview(self, note_id: str) -> Affected:
         """Look, and change nothing."""
-        await self._knowledge.wait_known()
+        await self._actors.opening.wait_known()
         return await self._look(note_id, Reverification(()))
 
     async def quarantine(self, note_id: str, agent: str, reason: str, *, open_tasks: bool) -> Affected:
@@ -85,28 +83,22 @@ class Impact:
         return await self._look(note_id, Reverification(()))
 
     async def _find(self, note_id: str, agent: str) -> Entry:
-        self._coordinator.touch(agent)
-        await self._knowledge.wait_known()
-        return self._entry(note_id)
-
-    def _entry(self, note_id: str) -> Entry:
-        entry = self._catalogue.get(note_id)
-        if entry is None:
-            raise _no_such_note(note_id)
-        return entry
+        self._actors.coordinator.touch(agent)
+        await self._actors.opening.wait_known()
+        return self._actors.catalogue.require(note_id)
 
     async def _patch(self, request: PatchNote) -> None:
         try:
             await self._knowledge.write(request)
-        except NoteNotFound:
-            raise _no_such_note(request.id) from None
+        except NoteNotFound as gone:
+            raise DocNotFound(gone.message) from None
 
     async def _reverify(self, note_id: str, agent: str, reason: str) -> Reverification:
-        entry = self._entry(note_id)
+        entry = self._actors.catalogue.require(note_id)
         dependents: list[Dependent] = []
-        async for some in slices(self._lineage.dependents(note_id)):
+        async for some in slices(self._actors.lineage.dependents(note_id)):
             for kin in some:
-                if (other := self._catalogue.get(kin.id)) is not None:
+                if (other := self._actors.catalogue.get(kin.id)) is not None:
                     dependents.append(_as_dependent(other))
         command = OpenReverification(
             note=_as_dependent(entry), reason=reason, dependents=tuple(dependents), agent=agent
@@ -114,12 +106,12 @@ class Impact:
         return await self._coordination.run(command)
 
     async def _look(self, note_id: str, opened: Reverification) -> Affected:
-        entry = self._entry(note_id)
+        entry = self._actors.catalogue.require(note_id)
         reached, is_all = await self._walk(note_id)
         tasks, readers = await self._coordination.impact(note_id, MOST + 1)
         lists = (tasks, readers, opened.task_ids)
         return Affected(
-            self._catalogue.get(note_id) or entry,
+            self._actors.catalogue.get(note_id) or entry,
             reached,
             tasks[:MOST],
             readers[:MOST],
@@ -140,7 +132,7 @@ class Impact:
             distance += 1
             fresh: dict[str, str] = {}
             for parent in level:
-                kindred = self._lineage.dependents(parent)
+                kindred = self._actors.lineage.dependents(parent)
                 for kin in kindred:
                     if kin.id not in seen:
                         seen.add(kin.id)
@@ -157,13 +149,9 @@ class Impact:
         return [
             Reached(entry, distance, via)
             for note_id, distance, via in found
-            if (entry := self._catalogue.get(note_id)) is not None
+            if (entry := self._actors.catalogue.get(note_id)) is not None
         ]
 
 
 def _as_dependent(entry: Entry) -> Dependent:
     return Dependent(entry.note.id, entry.note.title, entry.path)
-
-
-def _no_such_note(note_id: str) -> DocNotFound:
-    return DocNotFound(f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list.")

@@ -93,6 +93,7 @@ class Timelines:
         self._history = history
         self._learning = learning
         self._clock = actors.clock
+        self._catalogue = actors.catalogue
 
     async def activity(self, since: datetime) -> Mapping[str, Mapping[str, int]]:
         """How many reads (`read`), found notes (`search_result`) and changes (`write`) by agent."""
@@ -100,7 +101,7 @@ class Timelines:
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
         """The last titles of those of these notes that are deleted, of the first `MOST_DELETED`."""
-        gone = [one for one in dict.fromkeys(note_ids) if self._history.locate(one) is None]
+        gone = [one for one in dict.fromkeys(note_ids) if one not in self._catalogue]
         try:
             rows = [await self._history.newest(one) for one in gone[:MOST_DELETED]]
         except HistoryDisabled:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.findings import GRAPH, INDICES, PROVENANCE, CheckResult, Finding, ScopeResult, ok, warn
@@ -54,29 +54,21 @@ class Inspected:
     checks: tuple[CheckResult, ...]
 
 
+@define(eq=False)
 class Inspection:
     """Runs the checks, one run at a time; whoever asks meanwhile gets its results."""
 
-    def __init__(
-        self,
-        place: Place,
-        configuration: Callable[[], Sequence[Finding]],
-        catalogue: Catalogue,
-        live: LiveCheck,
-        clock: Callable[[], datetime],
-        bound: float = BOUND,
-    ) -> None:
-        """`configuration` tells what is to be said of the settings and the tokens now."""
-        self._place = place
-        self._configuration = configuration
-        self._catalogue = catalogue
-        self._live = live
-        self._clock = clock
-        self._bound = bound
-        self._running = trio.Lock()
-        self._ended = -AGE
-        #: The last run, if there was one.
-        self.last: Inspected | None = None
+    _place: Place
+    #: What is to be said of the settings and the tokens now.
+    _configuration: Callable[[], Sequence[Finding]]
+    _catalogue: Catalogue
+    _live: LiveCheck
+    _clock: Callable[[], datetime]
+    _bound: float = BOUND
+    _running: trio.Lock = field(factory=trio.Lock, init=False)
+    _ended: float = field(default=-AGE, init=False)
+    #: The last run, if there was one.
+    last: Inspected | None = field(default=None, init=False)
 
     async def run(self) -> Inspected:
         """Check everything now, unless that was done a moment ago."""

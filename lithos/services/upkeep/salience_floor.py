@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from attrs import frozen
 
@@ -64,17 +63,6 @@ class Recalibration:
     lifted: int
     before: Mapping[str, int]
     after: Mapping[str, int]
-
-    def as_json(self) -> dict[str, Any]:
-        """The result as printed."""
-        return {
-            "floor": self.floor,
-            "dry_run": self.dry_run,
-            "notes": self.notes,
-            "lifted": self.lifted,
-            "before": dict(self.before),
-            "after": dict(self.after),
-        }
 
 
 def preview_recalibration(path: Path, floor: float, *, is_live: bool) -> Recalibration:

@@ -294,9 +294,7 @@ def _write(
             reasons[amendment.path] = f"it cannot be read: {failure}"
         except UnreadableNote as problem:
             reasons[amendment.path] = problem.reason
-        except FileChanged as failure:
-            reasons[amendment.path] = _explain(failure)
-        except FileBusy as failure:
+        except (FileChanged, FileBusy) as failure:
             reasons[amendment.path] = _explain(failure)
     for put, before, result in zip(puts, times, files.apply(puts), strict=True):
         if isinstance(result, Exception):

@@ -267,15 +267,6 @@ class EdgeStore(LearningDatabase):
         )
         return attrs.evolve(edge, conflict_state=state, provenance_actor=actor, updated_at=now)
 
-    def shift_weights(self, edge_ids: Iterable[str], by: float, now: datetime) -> int:
-        """Add to the weight of each edge, within 0..1; how many there were."""
-        sql = "UPDATE edges SET weight=MAX(0.0, MIN(1.0, weight+?)), updated_at=? WHERE edge_id=?"
-        moment, shifted = format_time(now), 0
-        for edge_id in edge_ids:
-            self._writer.execute(sql, (by, moment, edge_id))
-            shifted += self._writer.changes()
-        return shifted
-
     def add_to_outbox(self, drafts: Iterable[EventDraft]) -> None:
         """Enqueue events in the outbox, until `clear_outbox`."""
         self._writer.executemany(

@@ -183,10 +183,6 @@ class NodeRows(Rows):
         """Every row, by id."""
         return self._find(_NODES, "ORDER BY node_id")
 
-    def below(self, salience: float) -> list[NodeStats]:
-        """The rows with less salience."""
-        return self._find(_NODES, "WHERE salience<? ORDER BY node_id", salience)
-
     def ids(self, after: str, most: int) -> list[str]:
         """The ids of at most so many rows behind `after`, in order."""
         sql = "SELECT node_id FROM node_stats WHERE node_id>? ORDER BY node_id LIMIT ?"

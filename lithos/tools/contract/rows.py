@@ -106,11 +106,6 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
     return row
 
 
-def outcome_row(outcome: WriteOutcome) -> dict[str, Any]:
-    """The answer of `lithos_write` and `lithos_note_update`."""
-    return row_of(outcome)
-
-
 def linked_row(linked: LinkedFrom) -> dict[str, Any]:
     """What links to a note that is or may be deleted, and the way back; nothing where nothing does."""
     if not linked.total:
@@ -126,7 +121,7 @@ def linked_row(linked: LinkedFrom) -> dict[str, Any]:
 
 def edit_row(outcome: WriteOutcome) -> dict[str, Any]:
     """The answer of `lithos_note_edit`."""
-    row = outcome_row(outcome)
+    row = row_of(outcome)
     warnings = row.pop("warnings")
     return {**row, "section": outcome.section, "section_hash": outcome.section_hash, "warnings": warnings}
 

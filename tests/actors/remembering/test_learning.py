@@ -18,7 +18,6 @@ from lithos.core.learning.memory import (
     EnrichTrigger,
     FinishJobs,
     ForgetWorkingMemory,
-    LiftSalience,
     NodeStats,
     ProjectionOutcome,
     ProjectProvenance,
@@ -57,7 +56,6 @@ async def test_what_has_no_edges_makes_no_edge_file_and_the_other_way_round(desk
         assert await desk.ask(ProjectProvenance(desired={"a": ("n", ())}, gone=("b",))) == ProjectionOutcome()
         assert await desk.ask(Decay()) == 0
         assert await desk.ask(ClaimJobs(3)) == []
-        assert await desk.ask(LiftSalience(floor=0.3)) == {}
         assert await desk.ask(ForgetWorkingMemory(frozenset(["t"]), START)) == 0
         assert list(desk.root.glob("*s.db")) == []
         await desk.ask(
@@ -115,7 +113,7 @@ async def test_concurrent_feedback_adds_up(desk):
         assert weights(desk) == {"ab": 0.77}
 
 
-async def test_salience_decays_once_a_day_and_is_lifted_to_the_floor(desk):
+async def test_salience_decays_once_a_day(desk):
     """behaviour 154"""
     async with desk.running():
         await desk.ask(retrieval(1, "a", "b"))
@@ -124,11 +122,6 @@ async def test_salience_decays_once_a_day_and_is_lifted_to_the_floor(desk):
         assert await desk.ask(Decay()) == 1
         assert await desk.ask(Decay()) == 0
         assert {id: round(stats.salience, 9) for id, stats in nodes(desk).items()} == {"a": 0.45, "b": 0.45}
-        would = await desk.ask(LiftSalience(floor=0.6, dry_run=True))
-        assert would == dict.fromkeys("ab", pytest.approx((0.45, 0.6)))
-        assert nodes(desk)["a"].salience == pytest.approx(0.45)
-        assert set(await desk.ask(LiftSalience(floor=0.6))) == {"a", "b"}
-        assert await desk.ask(LiftSalience(floor=0.6)) == {}
 
 
 async def test_inferred_edges_are_written_once_told_as_enrichment_and_respect_others(desk):

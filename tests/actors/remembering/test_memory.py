@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.kit import ActorDown
 from lithos.core.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
-from lithos.core.learning.edges import EdgeFilter, ResolveConflict, ShiftWeights, UpsertEdge
+from lithos.core.learning.edges import EdgeFilter, ResolveConflict, UpsertEdge
 from tests.actors.memories import Desk, Killed
 from tests.fakes import START
 
@@ -55,25 +55,6 @@ async def test_what_waits_together_is_one_commit_of_each_database(desk):
         after = desk.edges_switch.commits, desk.journal_switch.commits
         assert (after[0] - before[0], after[1] - before[1]) == (4, 2)  # the outbox is cleared in one each
         assert sorted(desk.told()) == [(edge_id, None) for edge_id in sorted(desk.stored())]
-
-
-async def test_weight_changes_are_clamped_add_up_and_are_not_told(desk):
-    """behaviour 87"""
-    async with desk.running():
-        first, second = await desk.ask(PLAIN), await desk.ask(edge_to("c"))
-        both = frozenset([first.id, second.id, "edge_unknown"])
-        async with trio.open_nursery() as nursery:
-            for _ in range(10):
-                nursery.start_soon(desk.ask, ShiftWeights(frozenset([first.id]), 0.03))
-        assert await desk.ask(ShiftWeights(both, 0.0)) == 2
-        weights = [edge.weight for edge in desk.edges.edges(EdgeFilter())]
-        assert weights == [pytest.approx(0.8), 0.5]
-        await desk.ask(ShiftWeights(both, 0.3))
-        weights = [edge.weight for edge in desk.edges.edges(EdgeFilter())]
-        assert weights == [1.0, pytest.approx(0.8)]
-        await desk.ask(ShiftWeights(both, -5))
-        assert [edge.weight for edge in desk.edges.edges(EdgeFilter())] == [0.0, 0.0]
-        assert len(desk.told()) == 2
 
 
 @pytest.mark.parametrize(

@@ -344,7 +344,7 @@ async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
         questions=_NoQuestions(),
         inference=None,
     )
-    enrichment = Enrichment(drain, memory, lambda _: memory.working_tasks(), keeping, keeping.forget_pairs)
+    enrichment = Enrichment(drain, lambda _: memory.working_tasks(), keeping, keeping.forget_pairs)
     began = trio.current_time() / 60
     with trio.move_on_after(60 * 61):
         await enrichment.run()

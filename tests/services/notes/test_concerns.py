@@ -24,7 +24,7 @@ async def test_notes_are_counted_by_kind_and_the_first_are_named(tmp_path: Path)
             suspect = NoteWarning("suspect", ids[0], "Note 0", "it is quarantined", 1)
             return (suspect, suspect, expired) if place % 2 else ()
 
-        concerns = Concerns(lithos.server.catalogue, warnings_of, lithos.server.state.clock, named=4)
+        concerns = Concerns(lithos.server.catalogue, warnings_of, lithos.server.clock, named=4)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(concerns.run)
             while (report := await concerns.report()) is None:
@@ -46,7 +46,7 @@ async def test_a_look_is_told_again_until_it_is_too_old(tmp_path: Path) -> None:
             looks += 1
             return ()
 
-        concerns = Concerns(lithos.server.catalogue, warnings_of, lithos.server.state.clock)
+        concerns = Concerns(lithos.server.catalogue, warnings_of, lithos.server.clock)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(concerns.run)
             await trio.testing.wait_all_tasks_blocked()
@@ -75,7 +75,7 @@ async def test_a_look_lets_others_run(tmp_path: Path) -> None:
                 pass
             return ()
 
-        concerns, turns = Concerns(lithos.server.catalogue, slow, lithos.server.state.clock), 0
+        concerns, turns = Concerns(lithos.server.catalogue, slow, lithos.server.clock), 0
 
         async def take_turns() -> None:
             nonlocal turns

@@ -346,7 +346,7 @@ async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
         answer = await lithos.write("Note", "second", id=note_id)
         second = (lithos.knowledge / "note.md").read_bytes()
         late = b"---\nid: " + note_id.encode() + b"\n---\n# Note\n\nLate words.\n"
-        displaced = lithos.server.actors.catching_up._displaced
+        displaced = lithos.server.actors.keeper.displaced
         displaced.save("note.md", late, utc_now())
         displaced.save("note.md", second, utc_now())  # known already
         lithos.server.actors.writer._recorder.look_again()

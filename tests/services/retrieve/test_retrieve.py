@@ -122,7 +122,7 @@ class Room:
         )
         pipeline = WeighingPipeline(self.catalogue, dispatcher, team, ranking)
         snippets = Snippets(self.texts, None)  # type: ignore[arg-type]
-        retrieve = Retrieve(actors, team, pipeline, ranking, snippets, self.memory)
+        retrieve = Retrieve(actors, team, pipeline, ranking, snippets, self.memory, dispatcher)
         return await retrieve.retrieve(RetrieveRequest(**{"query": "q"} | asked))
 
     def count(self, name: str) -> float:

@@ -428,8 +428,8 @@ async def test_static_vectors_of_queries_are_there_in_either_tier(
 ) -> None:
     put_note(tmp_path, "a.md", "# Transaction\n\nA database commits a transaction.\n")
     async with serving(tmp_path, transformer=model.load) as lithos:
-        found = await lithos.server.semantic.static_question("database transaction")
+        found = await lithos.server.semantic.with_static_question("database transaction", lambda asked: asked)
         assert found.codes.shape == (256,)
         assert 0.3 < found.highest <= 1
         assert (await model_health(lithos))["tier"] == "accurate"
-        assert not (await lithos.server.semantic.static_question("")).codes.any()
+        assert not (await lithos.server.semantic.with_static_question("", lambda asked: asked)).codes.any()

@@ -9,13 +9,8 @@ import pytest
 
 import lithos.services.tasks.event_stream as activity_module
 from lithos.config.sections import EventsConfig
-from lithos.services.tasks.event_stream import Activity, Wanted
+from lithos.services.tasks.event_stream import Wanted
 from tests.servers import Lithos, serving
-
-
-def make_activity(lithos: Lithos) -> Activity:
-    state = lithos.server.state
-    return Activity(lithos.server.broadcaster, state.coordination, state.reading)
 
 
 async def fill(lithos: Lithos, count: int) -> list[int]:
@@ -30,7 +25,7 @@ async def fill(lithos: Lithos, count: int) -> list[int]:
 @pytest.mark.parametrize("ring", [500, 3], ids=["from the ring", "from the ring and the journal"])
 async def test_the_newest_events_come_first_none_twice_and_no_unwanted_one(tmp_path: Path, ring: int) -> None:
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=ring)) as lithos:
-        seqs, activity = await fill(lithos, 10), make_activity(lithos)
+        seqs, activity = await fill(lithos, 10), lithos.server.activity
         whole = await activity.page(Wanted(), 100)
         assert [event.seq for event in whole.events] == seqs
         assert (whole.head, whole.is_cut) == (seqs[0], False)
@@ -57,14 +52,14 @@ async def test_a_look_back_is_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(activity_module, "PAGE", 2)
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=2)) as lithos:
         await fill(lithos, 9)
-        page = await make_activity(lithos).page(Wanted(agent="nobody"), 100)
+        page = await lithos.server.activity.page(Wanted(agent="nobody"), 100)
         assert page.events == ()
         assert page.is_cut
 
 
 async def test_claims_are_told_with_their_tasks_first_to_end_first(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
-        activity, clock = make_activity(lithos), lithos.server.state.clock
+        activity, clock = lithos.server.activity, lithos.server.clock
         ids = [(await lithos.call("lithos_task_create", title=f"T{n}", agent="a"))["task_id"] for n in (1, 2)]
         claims: list[dict[str, Any]] = [
             {"task_id": ids[0], "agent": "late", "aspect": "work", "ttl_minutes": 50},

@@ -17,7 +17,7 @@ from tests.servers import Lithos, put_note, serving
 def make_inspection(lithos: Lithos) -> Inspection:
     server, storage = lithos.server, lithos.server.config.storage
     place = Place(storage.data_dir, storage.notes_folder, storage.vault)
-    return Inspection(place, lambda: [ok("Fine.")], server.catalogue, server.live_check, server.state.clock)
+    return Inspection(place, lambda: [ok("Fine.")], server.catalogue, server.live_check, server.clock)
 
 
 def by_name(checks: tuple[CheckResult, ...]) -> dict[str, CheckResult]:

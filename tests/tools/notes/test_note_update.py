@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.actors.writing.messages import PatchNote
-from lithos.actors.writing.write_rules import decide_patch
+from lithos.actors.writing.write_rules import decide_update
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.notes.document import parse_document, rewrite_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -228,7 +228,7 @@ def test_any_body_survives(tmp_path: Path, body: bytes, metadata: dict[str, Any]
     except UnreadableNote:
         return
     request = PatchNote(id=NOTE_ID, agent="bob", tags=("x",), metadata=metadata)
-    decision = decide_patch(request, old, "t.md", Catalogue(), now=now)
+    decision = decide_update(request, old, "t.md", Catalogue(), now=now, content_limit=1)
     result = rewrite_document(data, "t.md", now, decision.document, replace_body=False)
     assert result.endswith(b"\n---\n" + body)
     assert parse_document(result, "t.md", now).content == old.content
