@@ -6,7 +6,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,9 +61,7 @@ def _ignore(done: int, total: int) -> None:
     """Nobody looks."""
 
 
-def back_up(
-    config: Config, target: Path, *, told: Told = _ignore, clock: Callable[[], datetime] = utc_now
-) -> BackupIndex:
+def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupIndex:
     """Copy everything that cannot be rebuilt to `target`, which must be empty or absent. Blocks.
 
     It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
@@ -72,7 +70,7 @@ def back_up(
     data, vault = config.storage.data_dir, config.storage.vault
     notes = config.storage.notes_folder
     _check_target(config.storage, target)
-    started = clock()
+    started = utc_now()
     target.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     is_live = is_owned(data / PRIVATE / "lock")
     saved: dict[str, SavedFile] = {}
@@ -93,7 +91,7 @@ def back_up(
         format=FORMAT,
         version=__version__,
         started_at=format_time(started),
-        finished_at=format_time(clock()),
+        finished_at=format_time(utc_now()),
         journal_head=journal_head(target / PRIVATE / "coordination.db"),
         counts=_count(saved, prefix),
         files=saved,
@@ -105,15 +103,13 @@ def back_up(
     return index
 
 
-def back_up_to_tar(
-    config: Config, target: Path, *, told: Told = _ignore, clock: Callable[[], datetime] = utc_now
-) -> BackupIndex:
+def back_up_to_tar(config: Config, target: Path, *, told: Told = _ignore) -> BackupIndex:
     """The same as one archive, which appears when it is whole. Blocks."""
     if target.exists():
         raise BackupRefused(f"{target} exists already. Name another file.")
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.absolute().parent) as folder:
         staged = Path(folder)
-        index = back_up(config, staged / "backup", told=told, clock=clock)
+        index = back_up(config, staged / "backup", told=told)
         archive = staged / target.name
         with tarfile.open(archive, "w") as tar:
             tar.add(staged / "backup", arcname=".")
@@ -191,14 +187,7 @@ class Restored:
     aside: Path | None
 
 
-def restore(
-    config: Config,
-    source: Path,
-    *,
-    force: bool = False,
-    told: Told = _ignore,
-    clock: Callable[[], datetime] = utc_now,
-) -> Restored:
+def restore(config: Config, source: Path, *, force: bool = False, told: Told = _ignore) -> Restored:
     """Put a backup (directory or tar) in the place of the data directory, every hash verified before. Blocks.
 
     With `force` the content that is there is moved aside within it. Raises `AlreadyOwned`,
@@ -216,12 +205,12 @@ def restore(
         if vault is not None:
             vault.mkdir(parents=True, exist_ok=True)
         lock = make_lock(config.storage)
-        lock.acquire(format_time(clock()))
+        lock.acquire(format_time(utc_now()))
         try:
             finish_restore(data)  # an earlier one may have been killed
             if not force:
                 _require_empty(data)
-            return Restored(index, _replace_content(data, vault, directory, index, clock()))
+            return Restored(index, _replace_content(data, vault, directory, index, utc_now()))
         finally:
             lock.release()
 
