@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 #: Bytes of an answer: the text, and what is told of each of its notes.
 _LARGEST_ANSWER: Final = 1_000_000
-_LARGEST_RECORD: Final = 65_536
 
 
 class HookOwner:
@@ -111,13 +110,11 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
 
 def _read_owner(data: Path) -> tuple[str, str | None]:
     """Address and token of the server that owns the data directory now; a record may be of one that died."""
-    lock = data / ".lithos" / "lock"
-    with lock.open("rb") as file:
-        record = json.loads(file.read(_LARGEST_RECORD))
-    if not isinstance(record.get("url"), str):
-        raise NothingToTell("the owner has no address")
     from lithos.stores.lock import is_owned
+    from lithos.stores.owner_record import read_owner
 
-    if not is_owned(lock):
-        raise NothingToTell("the owner has gone")
-    return record["url"], record.get("token")
+    lock = data / ".lithos" / "lock"
+    record = read_owner(lock)
+    if record is None or record.url is None or not is_owned(lock):
+        raise NothingToTell("no server owns it that has an address")
+    return record.url, record.token
