@@ -6,13 +6,14 @@ between.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from math import inf
 from typing import Any, Final
 
-from attrs import asdict, frozen
+from attrs import frozen
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -33,11 +34,6 @@ class Histogram:
     def count(self) -> float:
         """How many there were."""
         return self.counts[-1]
-
-    def plus(self, other: Histogram) -> Histogram:
-        """Both together; they have the same bounds."""
-        counts = tuple(map(sum, zip(self.counts, other.counts, strict=True)))
-        return Histogram(self.bounds, counts, self.total + other.total)
 
     def since(self, earlier: Histogram | None) -> Histogram:
         """What came after `earlier`, None for the beginning."""
@@ -105,21 +101,19 @@ def read_scrape(text: str) -> Scrape:
 
 
 def _read_histograms(samples: list[Sample], label: str) -> dict[str, Histogram]:
-    series: dict[tuple[tuple[str, str], ...], dict[float, float]] = {}
-    totals: dict[tuple[tuple[str, str], ...], float] = {}
+    """By row; all have the same bounds."""
+    buckets: defaultdict[str, defaultdict[float, float]] = defaultdict(lambda: defaultdict(float))
+    totals: defaultdict[str, float] = defaultdict(float)
     for sample in samples:
-        key = tuple(sorted((name, value) for name, value in sample.labels.items() if name != "le"))
+        row = sample.labels[label]
         if sample.name.endswith("_bucket"):
-            series.setdefault(key, {})[float(sample.labels["le"])] = sample.value
+            buckets[row][float(sample.labels["le"])] += sample.value
         elif sample.name.endswith("_sum"):
-            totals[key] = sample.value
-    rows: dict[str, Histogram] = {}
-    for key, buckets in series.items():
-        bounds = tuple(sorted(buckets))
-        one = Histogram(bounds, tuple(buckets[bound] for bound in bounds), totals[key])
-        row = dict(key)[label]
-        rows[row] = rows[row].plus(one) if row in rows else one
-    return rows
+            totals[row] += sample.value
+    return {
+        row: Histogram(tuple(sorted(counts)), tuple(counts[bound] for bound in sorted(counts)), totals[row])
+        for row, counts in buckets.items()
+    }
 
 
 MIB: Final = 1024 * 1024
@@ -200,10 +194,6 @@ class View:
     tools: tuple[ToolRow, ...]
     actors: tuple[ActorRow, ...]
     claims: tuple[ClaimRow, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Its JSON form, with the names of the fields."""
-        return asdict(self)
 
 
 def compare(earlier: Poll, later: Poll) -> View:

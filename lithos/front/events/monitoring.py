@@ -187,12 +187,8 @@ async def _answer(importing: Importing, given: Any, principal: Principal) -> Map
                 f"The token {principal.name} is bound to the agent {principal.agent}; it cannot import as "
                 f"{options.agent}. Leave --agent out, or give that."
             )
-        begun = await importing.begin(options)
-        return {
-            "session": begun.session,
-            "notes_folder": str(begun.notes_folder),
-            "content_limit": begun.content_limit,
-        }
+        begun = asdict(await importing.begin(options))
+        return {**begun, "notes_folder": str(begun["notes_folder"])}
     session = str(given["session"])
     if step == "notes":
         records = [record_from_json(record) for record in given["records"]]

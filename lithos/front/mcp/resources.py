@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, Final
 
 import trio
-from attrs import define, field
+from attrs import asdict, define, field, filters
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -47,7 +47,6 @@ from lithos.core.offers import (
     PROMPTS,
     TASK_PREFIX,
     BadPrompt,
-    Prompt,
     read_address,
     render_prompt,
 )
@@ -74,7 +73,7 @@ from lithos.tools.contract.rows import row_of, sliced_rows
 MOST_LISTENERS: Final = 256
 
 Context = ServerRequestContext[Any, Any]
-Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices"]]
+Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices | None"]]
 
 
 @define(eq=False)
@@ -103,23 +102,20 @@ class Notices:
             return
 
 
-def notices_of(changes: Changes) -> Lifespan:
-    """The lifespan of a session with change notifications."""
+def notices_of(changes: Changes | None) -> Lifespan:
+    """The lifespan of a session with change notifications; without changes it has none."""
 
     @asynccontextmanager
-    async def lifespan(server: Server[Any]) -> AsyncIterator[Notices]:
+    async def lifespan(server: Server[Any]) -> AsyncIterator[Notices | None]:
+        if changes is None:
+            yield None
+            return
         with changes.followed() as follower:
             async with trio.open_nursery() as nursery:
                 yield Notices(follower, nursery)
                 nursery.cancel_scope.cancel()
 
     return lifespan
-
-
-@asynccontextmanager
-async def no_notices(server: Server[Any]) -> AsyncIterator[None]:
-    """The lifespan of a session without change notifications."""
-    yield
 
 
 def add_subscriptions(server: Server[Any], resources: Resources) -> None:
@@ -230,7 +226,8 @@ def _follow(wanted: SubscriptionFilter, follower: Follower) -> SubscriptionFilte
 
 def add_prompts(server: Server[Any]) -> None:
     """Register the prompt handlers with a server."""
-    listing = {"prompts": [_wire_prompt(prompt) for prompt in PROMPTS], "resultType": "complete"}
+    wire = [asdict(prompt, filter=filters.exclude("write")) for prompt in PROMPTS]
+    listing = {"prompts": wire, "resultType": "complete"}
 
     async def list_prompts(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         return listing
@@ -246,18 +243,6 @@ async def _get_prompt(ctx: Context, params: GetPromptRequestParams) -> dict[str,
         raise MCPError(INVALID_PARAMS, str(problem)) from problem
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": prompt.description, "messages": [message], "resultType": "complete"}
-
-
-def _wire_prompt(prompt: Prompt) -> dict[str, Any]:
-    return {
-        "name": prompt.name,
-        "title": prompt.title,
-        "description": prompt.description,
-        "arguments": [
-            {"name": argument.name, "description": argument.description, "required": argument.required}
-            for argument in prompt.arguments
-        ],
-    }
 
 
 #: The code of the handshake versions; 2026-07-28 retired it.

@@ -27,7 +27,6 @@ from lithos.front.mcp.resources import (
     add_prompts,
     add_resources,
     add_subscriptions,
-    no_notices,
     notices_of,
 )
 from lithos.front.mcp.tool_calls import call_tool_box
@@ -99,7 +98,7 @@ def build_mcp_server(
         },
         # No parameter is mirrored into a header, so no call needs its schema looked up.
         get_tool_input_schema=lambda name: None,
-        lifespan=notices_of(changes) if changes is not None and keeps_sessions else no_notices,
+        lifespan=notices_of(changes if keeps_sessions else None),
     )
     # Spans of single calls are not among Lithos's instruments.
     server.middleware.clear()
