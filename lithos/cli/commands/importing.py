@@ -194,18 +194,7 @@ def run_import(session: Session) -> int:
         recreate=typed.get("recreate", False),
     )
     with counted(session, source.kind, " items") as count:
-        try:
-            report = trio.run(partial(_import, session, source, path, options, lambda done: count(done, 0)))
-        except (LithosError, ImportRefused, BaseExceptionGroup) as failure:
-            refused: BaseException = failure
-            if isinstance(failure, BaseExceptionGroup):
-                ours = failure.subgroup((LithosError, ImportRefused))
-                if ours is None or failure.subgroup(KeyboardInterrupt) is not None:
-                    raise
-                refused = first_of(ours)
-            if isinstance(refused, LithosError):
-                raise CommandFailed(refused.message, USAGE) from None
-            raise CommandFailed(str(refused)) from None
+        report = trio.run(partial(_import, session, source, path, options, lambda done: count(done, 0)))
     tell(session, report.to_json(), _describe_report(report))
     return 1 if report.has_failures else 0
 
@@ -255,8 +244,13 @@ def _is_within(inner: str, outer: str) -> bool:
 
 
 async def _import(session: Session, source: Source, path: Path, options: Options, told: Told) -> Report:
-    async with _writer(session, options) as writer:
-        return await ImportRun(source, path, writer, options, told).run()
+    try:
+        async with _writer(session, options) as writer:
+            return await ImportRun(source, path, writer, options, told).run()
+    except* LithosError as refusals:
+        raise CommandFailed(str(first_of(refusals)), USAGE) from None
+    except* ImportRefused as refusals:
+        raise CommandFailed(str(first_of(refusals))) from None
 
 
 @asynccontextmanager
