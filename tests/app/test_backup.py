@@ -17,7 +17,6 @@ import pytest
 import trio
 
 import lithos.stores.backup
-import lithos.stores.backup
 from lithos.actors.blocking import Threads
 from lithos.app.backup import back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
