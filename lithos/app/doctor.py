@@ -7,6 +7,7 @@ hangs is reported, and the others run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -248,9 +249,7 @@ class Doctor:
         return run
 
     def _look_at_embedder(self) -> Iterable[Finding]:
-        def keep(embedder: Embedder) -> None:
-            self._embedder = embedder
-
+        keep = partial(setattr, self, "_embedder")
         search = self._config.search
         return (
             *checks_notes.check_embedder(search.embedding_model, self._load, keep),

@@ -13,18 +13,8 @@ import trio
 from attrs import asdict, filters, frozen
 
 from lithos import __version__
-from lithos.app.evaluation.asking import (
-    DEFAULT_K,
-    AskingFailed,
-    Evaluation,
-    Judged,
-    Named,
-    Note,
-    Progress,
-    evaluate,
-    load_questions,
-    read_start,
-)
+from lithos.app.evaluation import asking
+from lithos.app.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress
 from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
 from lithos.app.stores import utc_now
@@ -202,7 +192,7 @@ def run_evaluate(session: Session) -> int:
 
 def _load(file: Path) -> tuple[Question, ...]:
     try:
-        return load_questions(file)
+        return asking.load_questions(file)
     except UnusableTests as error:
         raise CommandFailed(str(error), USAGE) from error
     except FileNotFoundError as error:
@@ -216,7 +206,7 @@ def _load(file: Path) -> tuple[Question, ...]:
 
 def _load_baseline(path: Path) -> Baseline:
     try:
-        return read_baseline(read_start(path, LARGEST_BASELINE + 1))
+        return read_baseline(asking.read_start(path, LARGEST_BASELINE + 1))
     except UnusableBaseline as error:
         raise CommandFailed(f"{path} is no baseline: {error}. Save one with --save.", USAGE) from error
     except OSError as error:
@@ -230,7 +220,7 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
 
     async def run(asker: ToolCalls) -> Evaluation:
         mode, k = typed.get("mode"), typed.get("k", DEFAULT_K)
-        return await evaluate(asker, questions, mode=mode, k=k, told=told)
+        return await asking.evaluate(asker, questions, mode=mode, k=k, told=told)
 
     owner = await find_owner(session)
     if owner is not None:
@@ -288,7 +278,7 @@ def _write_file(session: Session, file: Path) -> int:
             f"# What agents asked and cited, newest first. Written by lithos {__version__}.\n\n{content}"
         )
     _write_whole(file, content, is_new=True)
-    line = f"Wrote {len(found)} questions to {file}. Run them: lithos evaluate {file}"
+    line = f"Wrote {len(found)} questions to {file}. Run them: lithos asking.evaluate {file}"
     tell(session, {"file": str(file), "questions": len(found)}, line)
     return 0
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lithos.cli.hooks.silence import NothingToTell
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 _LARGEST_ANSWER: Final = 1_000_000
 
 
-class HookOwner:
+class HookOwner(NamedTuple):
     """The running server at `url`; every call ends at `until` (of `time.monotonic`)."""
 
-    def __init__(self, url: str, token: str | None, until: float) -> None:
-        self._url = url
-        self._token = token
-        self._until = until
+    url: str
+    token: str | None
+    until: float
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The structured answer of a tool, also a refusal. Raises `FAILURES` (`silence`)."""
@@ -54,10 +53,10 @@ class HookOwner:
         from urllib.parse import urlsplit
 
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        parts = urlsplit(self._url)
-        left = max(0.01, self._until - time.monotonic())
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        parts = urlsplit(self.url)
+        left = max(0.01, self.until - time.monotonic())
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=left)
         try:
             connection.request(method, path, body, headers)

@@ -39,9 +39,8 @@ PACKAGE: Final = "lithos-server"
 DESCRIPTION: Final = "Local knowledge base that many AI agents share: Markdown notes, search, tasks; offline."
 
 
-def default_image() -> str:
-    """The image of this version."""
-    return f"{PACKAGE}/lithos:{__version__}"
+#: Of this version.
+DEFAULT_IMAGE: Final = f"{PACKAGE}/lithos:{__version__}"
 
 
 def make_server_json(name: str, image: str) -> dict[str, Any]:
@@ -181,7 +180,7 @@ _IMAGES: Final = re.compile(r"[a-z0-9][a-z0-9._:/-]{0,200}:[A-Za-z0-9_][A-Za-z0-
 def run_bundle(session: Session) -> int:
     """Write all forms and list them. Raises `CommandFailed`."""
     typed = session.typed
-    name, image = typed.get("name", NAME), typed.get("image", default_image())
+    name, image = typed.get("name", NAME), typed.get("image", DEFAULT_IMAGE)
     if not _NAMES.fullmatch(name):
         raise CommandFailed(f"{name!r} is no name of the MCP registry. Give one as io.github.OWNER/NAME.", 2)
     if not _IMAGES.fullmatch(image) or image.endswith(":latest"):
