@@ -59,7 +59,7 @@ class Histogram:
 
 @frozen
 class Scrape:
-    """Single values by name, values with one label by name and label, histograms by name and row."""
+    """Single values by name, others by name and first label, added up over the rest; histograms by row."""
 
     values: Mapping[str, float]
     labelled: Mapping[str, Mapping[str, float]]
@@ -68,14 +68,6 @@ class Scrape:
     def value(self, name: str) -> float:
         """A value without labels; 0 when the server dropped it for this once."""
         return self.values.get(name, 0.0)
-
-    def rows(self, name: str) -> Mapping[str, float]:
-        """A gauge or counter by its first label, others added up."""
-        return self.labelled.get(name, {})
-
-    def histogram(self, name: str, row: str) -> Histogram | None:
-        """One row of a histogram, None before its first duration."""
-        return self.histograms.get(name, {}).get(row)
 
 
 _NOTHING: Final = Scrape({}, {}, {})
@@ -236,10 +228,11 @@ def _rate(count: float, seconds: float) -> float:
 
 def _tool_rows(before: Scrape, later: Scrape, seconds: float) -> tuple[ToolRow, ...]:
     """The busiest first."""
-    failed, failed_before = (scrape.rows("lithos_tool_errors_total") for scrape in (later, before))
+    failed, failed_before = (s.labelled.get("lithos_tool_errors_total", {}) for s in (later, before))
+    earlier = before.histograms.get(TOOLS, {})
     rows: list[ToolRow] = []
     for tool, all_calls in later.histograms.get(TOOLS, {}).items():
-        calls = all_calls.since(before.histogram(TOOLS, tool))
+        calls = all_calls.since(earlier.get(tool))
         errors = failed.get(tool, 0) - failed_before.get(tool, 0)
         rows.append(
             ToolRow(
@@ -256,10 +249,11 @@ def _tool_rows(before: Scrape, later: Scrape, seconds: float) -> tuple[ToolRow, 
 
 def _actor_rows(before: Scrape, later: Scrape, seconds: float) -> tuple[ActorRow, ...]:
     """By name, so that each stays where it is."""
-    restarts, nothing = later.rows("lithos_actor_restarts"), Histogram((), (0.0,), 0.0)
+    restarts, nothing = later.labelled.get("lithos_actor_restarts", {}), Histogram((), (0.0,), 0.0)
+    earlier, now = (scrape.histograms.get(ACTORS, {}) for scrape in (before, later))
     rows: list[ActorRow] = []
-    for actor, waiting in sorted(later.rows("lithos_actor_mailbox_depth").items()):
-        done = (later.histogram(ACTORS, actor) or nothing).since(before.histogram(ACTORS, actor))
+    for actor, waiting in sorted(later.labelled.get("lithos_actor_mailbox_depth", {}).items()):
+        done = now.get(actor, nothing).since(earlier.get(actor))
         rows.append(
             ActorRow(
                 actor=actor,
