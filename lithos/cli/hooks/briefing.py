@@ -16,9 +16,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lithos.cli.hooks import silence
 from lithos.cli.hooks.owner import HookOwner, find_hook_owner
 from lithos.cli.hooks.payload import agent_of, folder_of, name_of, read_payload, repository_of
+from lithos.cli.hooks.silence import (
+    DEADLINE,
+    FAILURES,
+    HOOK_BUDGET,
+    TOKEN_BYTES,
+    NothingToTell,
+    print_text,
+    printable,
+)
 
 TOOL: Final = "lithos_context"
 #: Options and the parameters they are.
@@ -51,18 +59,18 @@ def run_hook(invocation: Invocation) -> int:
     """Print what is new, and return 0 whatever comes of it."""
     from lithos.stores.told import SessionBusy
 
-    with suppress(SessionBusy, *silence.FAILURES):
+    with suppress(SessionBusy, *FAILURES):
         _brief(invocation)
     return 0
 
 
 def _brief(invocation: Invocation) -> None:
-    data, owner = find_hook_owner(invocation, time.monotonic() + silence.DEADLINE)
+    data, owner = find_hook_owner(invocation, time.monotonic() + DEADLINE)
     told_us = read_payload()
     typed = dict(invocation.typed)
     if not typed.get("query") and not typed.get("task"):
         typed["query"] = concern_of(folder_of(told_us.cwd))
-    typed["budget"] = min(typed.get("budget", silence.HOOK_BUDGET), silence.HOOK_BUDGET)
+    typed["budget"] = min(typed.get("budget", HOOK_BUDGET), HOOK_BUDGET)
     typed["agent"] = agent_of(typed, os.environ)
     session = typed.get("session", told_us.session)
     if session is None:
@@ -70,7 +78,7 @@ def _brief(invocation: Invocation) -> None:
         return
     from lithos.stores.told import sessions_folder, told_session
 
-    with told_session(sessions_folder(os.environ), data, session, silence.DEADLINE) as told:
+    with told_session(sessions_folder(os.environ), data, session, DEADLINE) as told:
         since = None if told_us.source in _FORGOT else told.cursor
         answer = _ask(owner, arguments_of(typed, since))
         _print(answer, invocation)
@@ -82,10 +90,10 @@ def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of the tool, which keeps to the budget."""
     answer = owner.call(TOOL, arguments)
     if not isinstance(answer["text"], str) or not isinstance(answer["tokens"], int):
-        raise silence.NothingToTell("the answer is of another shape")
-    size = max(answer["tokens"], len(answer["text"].encode("utf-8", "replace")) / silence.TOKEN_BYTES)
-    if size > silence.HOOK_BUDGET:
-        raise silence.NothingToTell("the answer is larger than was asked for")
+        raise NothingToTell("the answer is of another shape")
+    size = max(answer["tokens"], len(answer["text"].encode("utf-8", "replace")) / TOKEN_BYTES)
+    if size > HOOK_BUDGET:
+        raise NothingToTell("the answer is larger than was asked for")
     return answer
 
 
@@ -93,7 +101,7 @@ def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
     """The text; nothing when there is nothing new."""
     if not answer["text"].strip():
         return
-    text = silence.printable(answer["text"])
+    text = printable(answer["text"])
     if invocation.as_json:
         text = json.dumps({"text": text, "tokens": answer["tokens"], "cursor": answer["cursor"]})
-    silence.print_text(text)
+    print_text(text)
