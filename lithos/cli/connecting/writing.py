@@ -13,9 +13,20 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from lithos.cli.connecting import files
 from lithos.cli.connecting.clients import Client, Scope
-from lithos.cli.connecting.files import CannotUse, ChangedMeanwhile, ConfigFile, Keeper, Record
+from lithos.cli.connecting.files import (
+    CannotUse,
+    ChangedMeanwhile,
+    ConfigFile,
+    Keeper,
+    Record,
+    digest_of,
+    make_folders,
+    read_config,
+    remove_config,
+    remove_empty,
+    replace_config,
+)
 from lithos.cli.connecting.target import Link, Target, Transport
 from lithos.core.editing.json_edit import CannotEdit, Insertion
 from lithos.core.editing.json_text import InvalidText
@@ -95,7 +106,7 @@ def _retried(
     keeper = Keeper(place.path, place.name, environment)
     for _ in range(_TRIES):
         try:
-            return act(_Edit(place, target, keeper, files.read_config(place.path), keeper.load()))
+            return act(_Edit(place, target, keeper, read_config(place.path), keeper.load()))
         except ChangedMeanwhile:
             continue
         except CannotUse as error:
@@ -152,15 +163,15 @@ class _Edit:
     def _swap(self, base: bytes | None, data: bytes, piece: Insertion, entry: dict[str, Any]) -> str | None:
         """Back up, remember, replace; all of it, or nothing. Returns the backup."""
         old, keeper = self.record, self.keeper
-        made = files.make_folders(self.file.real)
+        made = make_folders(self.file.real)
         # Of a file that was made here, the folders that were made with it.
         folders = old.folders if old is not None and base is None and not made else tuple(map(str, made))
         backup = None if base is None else str(keeper.back_up(base, old))
         record = Record(
             path=os.path.abspath(self.place.path),
             name=self.place.name,
-            before=None if base is None else files.digest_of(base),
-            after=files.digest_of(data),
+            before=None if base is None else digest_of(base),
+            after=digest_of(data),
             inserted=piece.text,
             parents=piece.parents,
             entry=entry,
@@ -170,12 +181,12 @@ class _Edit:
         try:
             # Before the file: a write that is cut short in between is found by its digest.
             keeper.store(record)
-            files.replace_config(self.file, data)
+            replace_config(self.file, data)
         except (CannotUse, ChangedMeanwhile):
             if old is None or old.backup != backup:
                 keeper.drop_backup(record)
             keeper.forget() if old is None else keeper.store(old)
-            files.remove_empty(made)
+            remove_empty(made)
             raise
         return backup
 
@@ -188,11 +199,9 @@ class _Edit:
         link = self._check_owned(found, self.record)
         base = self._without()
         if base is None:
-            files.remove_config(
-                self.file, [Path(each) for each in self.record.folders] if self.record else []
-            )
+            remove_config(self.file, [Path(each) for each in self.record.folders] if self.record else [])
         else:
-            files.replace_config(self.file, base)
+            replace_config(self.file, base)
         kept = self._close(base)
         return Outcome("removed", place.path, link, kept, _kept_notes(kept))
 
@@ -257,7 +266,7 @@ class _Edit:
         """The file without the entry: as it was where nobody else changed it; None for no file."""
         file, record, name, form = self.file, self.record, self.place.name, self.place.client.format
         assert file.data is not None
-        if record is not None and files.digest_of(file.data) == record.after:
+        if record is not None and digest_of(file.data) == record.after:
             if record.before is None:
                 return None
             original = self.keeper.backup_of(record)
