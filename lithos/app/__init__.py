@@ -13,8 +13,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 
 import trio
@@ -94,10 +94,16 @@ async def running_server(
     libraries of its front. `switch_interval` is that of Python's threads, in seconds. Raises what
     `open_stores` raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
     """
-    with _collector_spared():
-        sys.setswitchinterval(switch_interval)
+    # Off until the start is over (`_show_collector`): what it makes stays, and looking at that again and
+    # again would take a fifth of the time.
+    gc.disable()
+    sys.setswitchinterval(switch_interval)
+    try:
         async with _running(config, clock, lock, gets_front) as server:
             yield server
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 @asynccontextmanager
@@ -212,20 +218,6 @@ async def _let_read(server: Server) -> None:
     server.actors.front_wanted.set()
     await server.actors.front_loaded.wait()
     server.opening.let_read()
-
-
-@contextmanager
-def _collector_spared() -> Iterator[None]:
-    """Keep the collector off until the start is over (`_show_collector`): what it makes stays.
-
-    Looking at that again and again would take a fifth of the time.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.unfreeze()
 
 
 async def _show_collector(server: Server) -> None:

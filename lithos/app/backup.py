@@ -6,7 +6,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,32 +19,8 @@ from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.times import format_time
-from lithos.stores import PRIVATE_FOLDER
-from lithos.stores.backup import (
-    ASIDE,
-    FORMAT,
-    PRIVATE,
-    READY,
-    STAGED,
-    VAULT,
-    BackupIndex,
-    BackupRefused,
-    FoundLinks,
-    SavedFile,
-    Told,
-    copy_database,
-    copy_file,
-    find_links,
-    finish_restore,
-    journal_head,
-    make_links,
-    move_counters_ahead,
-    read_index,
-    sync_folders,
-    verify_files,
-    walk_files,
-    write_index,
-)
+from lithos.stores import PRIVATE_FOLDER, backup
+from lithos.stores.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
 from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.notes.displaced import DISPLACED
@@ -61,9 +37,7 @@ def _ignore(done: int, total: int) -> None:
     """Nobody looks."""
 
 
-def back_up(
-    config: Config, target: Path, *, told: Told = _ignore, clock: Callable[[], datetime] = utc_now
-) -> BackupIndex:
+def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupIndex:
     """Copy everything that cannot be rebuilt to `target`, which must be empty or absent. Blocks.
 
     It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
@@ -72,48 +46,46 @@ def back_up(
     data, vault = config.storage.data_dir, config.storage.vault
     notes = config.storage.notes_folder
     _check_target(config.storage, target)
-    started = clock()
+    started = utc_now()
     target.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     is_live = is_owned(data / PRIVATE / "lock")
     saved: dict[str, SavedFile] = {}
     for name in DATABASES:
-        copied = copy_database(data / PRIVATE / name, target / PRIVATE / name, is_live=is_live)
+        copied = backup.copy_database(data / PRIVATE / name, target / PRIVATE / name, is_live=is_live)
         if copied is not None:
             saved[f"{PRIVATE}/{name}"] = copied
     prefix = VAULT if vault is not None else notes.relative_to(data).as_posix()
     sources = {f"{prefix}/{path}": notes / path for path in _list_notes(config.storage)}
     sources |= {path: data / path for path in _list_state(data)}
     for number, (path, source) in enumerate(sources.items(), start=1):
-        copied = copy_file(source, target / path)
+        copied = backup.copy_file(source, target / path)
         if copied is not None:
             saved[path] = copied
         told(number, len(sources))
-    links = find_links(notes) if vault is None else _links_of_vault(config.storage, saved)
+    links = backup.find_links(notes) if vault is None else _links_of_vault(config.storage, saved)
     index = BackupIndex(
-        format=FORMAT,
+        format=backup.FORMAT,
         version=__version__,
         started_at=format_time(started),
-        finished_at=format_time(clock()),
-        journal_head=journal_head(target / PRIVATE / "coordination.db"),
+        finished_at=format_time(utc_now()),
+        journal_head=backup.journal_head(target / PRIVATE / "coordination.db"),
         counts=_count(saved, prefix),
         files=saved,
         links={f"{prefix}/{link}": target for link, target in links.inside.items()},
         left_out=tuple(f"{prefix}/{link}" for link in links.elsewhere),
         notes=prefix,
     )
-    write_index(target, index)
+    backup.write_index(target, index)
     return index
 
 
-def back_up_to_tar(
-    config: Config, target: Path, *, told: Told = _ignore, clock: Callable[[], datetime] = utc_now
-) -> BackupIndex:
+def back_up_to_tar(config: Config, target: Path, *, told: Told = _ignore) -> BackupIndex:
     """The same as one archive, which appears when it is whole. Blocks."""
     if target.exists():
         raise BackupRefused(f"{target} exists already. Name another file.")
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.absolute().parent) as folder:
         staged = Path(folder)
-        index = back_up(config, staged / "backup", told=told, clock=clock)
+        index = back_up(config, staged / "backup", told=told)
         archive = staged / target.name
         with tarfile.open(archive, "w") as tar:
             tar.add(staged / "backup", arcname=".")
@@ -143,7 +115,7 @@ def _check_target(storage: StorageConfig, target: Path) -> None:
 def _list_notes(storage: StorageConfig) -> list[str]:
     """The notes and what lies beside them; of a vault its notes alone, by the names of their own files."""
     if storage.vault is None:
-        return list(walk_files(storage.notes_folder))
+        return list(backup.walk_files(storage.notes_folder))
     root = os.path.realpath(storage.vault)
     found = (file.path for file in open_notes(storage).list_notes())
     return [path for path in found if os.path.realpath(f"{root}/{path}") == f"{root}/{path}"]
@@ -152,7 +124,7 @@ def _list_notes(storage: StorageConfig) -> list[str]:
 def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> FoundLinks:
     """The links of a vault through which notes are reached; what they lead to is in the backup."""
     assert storage.vault is not None
-    links, files = find_links(storage.vault), open_notes(storage)
+    links, files = backup.find_links(storage.vault), open_notes(storage)
     kept: dict[str, str] = {}
     for link, target in links.inside.items():
         if any(part.startswith(".") for part in link.split("/")) or files.ignored.covers(link):
@@ -172,7 +144,7 @@ def _list_state(data: Path) -> Iterator[str]:
     for name in ("migrations", DISPLACED):
         folder = data / PRIVATE / name
         if folder.is_dir():
-            yield from (f"{PRIVATE}/{name}/{path}" for path in walk_files(folder))
+            yield from (f"{PRIVATE}/{name}/{path}" for path in backup.walk_files(folder))
 
 
 def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:
@@ -191,14 +163,7 @@ class Restored:
     aside: Path | None
 
 
-def restore(
-    config: Config,
-    source: Path,
-    *,
-    force: bool = False,
-    told: Told = _ignore,
-    clock: Callable[[], datetime] = utc_now,
-) -> Restored:
+def restore(config: Config, source: Path, *, force: bool = False, told: Told = _ignore) -> Restored:
     """Put a backup (directory or tar) in the place of the data directory, every hash verified before. Blocks.
 
     With `force` the content that is there is moved aside within it. Raises `AlreadyOwned`,
@@ -207,21 +172,21 @@ def restore(
     """
     data, vault = config.storage.data_dir, config.storage.vault
     with _as_directory(source) as directory:
-        index = read_index(directory)
+        index = backup.read_index(directory)
         _check_vault(vault, data, index)
-        verify_files(directory, index, told)
+        backup.verify_files(directory, index, told)
         data.mkdir(parents=True, exist_ok=True)
         if not force:
             _require_empty(data)
         if vault is not None:
             vault.mkdir(parents=True, exist_ok=True)
         lock = make_lock(config.storage)
-        lock.acquire(format_time(clock()))
+        lock.acquire(format_time(utc_now()))
         try:
-            finish_restore(data)  # an earlier one may have been killed
+            backup.finish_restore(data)  # an earlier one may have been killed
             if not force:
                 _require_empty(data)
-            return Restored(index, _replace_content(data, vault, directory, index, clock()))
+            return Restored(index, _replace_content(data, vault, directory, index, utc_now()))
         finally:
             lock.release()
 
@@ -276,7 +241,7 @@ def _as_directory(source: Path) -> Iterator[Path]:
 
 def _content(data: Path) -> list[str]:
     """What a restore would replace: all but the lock and what earlier ones moved aside."""
-    names = [path.name for path in data.iterdir() if not path.name.startswith(ASIDE)]
+    names = [path.name for path in data.iterdir() if not path.name.startswith(backup.ASIDE)]
     private = data / PRIVATE
     if PRIVATE in names and private.is_dir() and {path.name for path in private.iterdir()} <= {"lock"}:
         names.remove(PRIVATE)
@@ -284,26 +249,26 @@ def _content(data: Path) -> list[str]:
 
 
 def _replace_content(
-    data: Path, vault: Path | None, backup: Path, index: BackupIndex, now: datetime
+    data: Path, vault: Path | None, source: Path, index: BackupIndex, now: datetime
 ) -> Path | None:
     """Stage a copy, move what is there aside, put the copy in its place; notes go to the vault, if any."""
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    staged = Path(tempfile.mkdtemp(prefix=STAGED, dir=data))
+    staged = Path(tempfile.mkdtemp(prefix=backup.STAGED, dir=data))
     try:
         for name, saved in index.files.items():
-            copied = copy_file(backup / name, staged / name)
+            copied = backup.copy_file(source / name, staged / name)
             if copied is None or copied.sha256 != saved.sha256:
                 raise BackupRefused(f"{name} changed while it was restored. Nothing was replaced; try again.")
-        make_links(staged, index.links)
+        backup.make_links(staged, index.links)
         if vault is not None:
             _fill_vault(vault, staged / index.notes)
-        move_counters_ahead(staged / PRIVATE / "coordination.db", now)
-        sync_folders(staged)
-        staged.rename(data / f"{READY}{stamp}")
+        backup.move_counters_ahead(staged / PRIVATE / "coordination.db", now)
+        backup.sync_folders(staged)
+        staged.rename(data / f"{backup.READY}{stamp}")
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
-    return finish_restore(data)
+    return backup.finish_restore(data)
 
 
 def _fill_vault(vault: Path, staged: Path) -> None:
@@ -316,10 +281,10 @@ def _fill_vault(vault: Path, staged: Path) -> None:
                 shutil.copytree(top, vault / top.name, symlinks=True)
             else:
                 shutil.copy2(top, vault / top.name, follow_symlinks=False)
-        for path in walk_files(vault):
+        for path in backup.walk_files(vault):
             with (vault / path).open("rb") as written:
                 os.fsync(written.fileno())
-        sync_folders(vault)
+        backup.sync_folders(vault)
     except BaseException:
         for top in vault.iterdir():
             shutil.rmtree(top) if top.is_dir() and not top.is_symlink() else top.unlink()

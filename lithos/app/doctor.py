@@ -6,8 +6,8 @@ hangs is reported, and the others run.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -23,11 +23,7 @@ from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachab
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.services.upkeep import checks_notes, checks_storage
-from lithos.services.upkeep.checks_notes import (
-    Look,
-    look_aside,
-    run_check,
-)
+from lithos.services.upkeep.checks_notes import Look, look_aside, run_check
 from lithos.services.upkeep.checks_storage import are_asked_for, check_tokens, check_upstream, find_upstream
 from lithos.services.upkeep.reconcile_indices import IndexSettings
 from lithos.services.upkeep.validation import Survey
@@ -170,14 +166,12 @@ class Doctor:
         patient: Patient,
         tell: Tell,
         *,
-        clock: Callable[[], datetime] = utc_now,
         load: Callable[[str], Embedder] | None = None,
         bound: float = BOUND,
     ) -> None:
         self._patient = patient
         self._config = patient.config
         self._tell = tell
-        self._clock = clock
         self._load = load or load_embedder
         self._bound = bound
         self._ownership = Ownership(is_live=False, record=None)
@@ -195,13 +189,13 @@ class Doctor:
 
     def _checks(self) -> Iterator[tuple[str, Look]]:
         """In the order in which one explains the next."""
-        storage = self._config.storage
+        config, storage = self._config, self._config.storage
         data, private = storage.data_dir, storage.data_dir / ".lithos"
-        yield "configuration", _at_once(lambda: check_configuration(self._patient))
+        yield "configuration", _aside(lambda: check_configuration(self._patient))
         if not data.is_dir():
-            yield "data directory", _at_once(lambda: [checks_storage.missing_data_directory(data)])
+            yield "data directory", _aside(lambda: [checks_storage.missing_data_directory(data)])
             yield "embedder", _aside(self._look_at_embedder)
-            yield "port", self._look_at_port
+            yield "port", lambda: check_port(self._ownership, config)
             return
         yield (
             "data directory",
@@ -209,15 +203,14 @@ class Doctor:
         )
         yield "disk space", _aside(lambda: checks_storage.check_space(data))
         yield "layout", _aside(lambda: checks_storage.check_layout(data))
-        yield "tokens", _aside(lambda: check_tokens(private, self._clock()))
+        yield "tokens", _aside(lambda: check_tokens(private, utc_now()))
         yield "owner", self._look_at_owner
-        yield "port", self._look_at_port
-        yield (
-            "databases",
-            _aside(lambda: checks_storage.check_databases(private, is_live=self._ownership.is_live)),
-        )
+        yield "port", lambda: check_port(self._ownership, config)
+        is_live, record = self._ownership.is_live, self._ownership.record
+        yield "databases", _aside(lambda: checks_storage.check_databases(private, is_live=is_live))
         if find_upstream(data):
-            yield "upstream", _aside(self._look_at_upstream)
+            outcomes = config.server.write_outcomes
+            yield "upstream", _aside(lambda: check_upstream(data, is_live=is_live, outcomes=outcomes))
         yield "notes", self._look_at_notes
         vault = storage.vault
         if vault is None:  # what it would try out makes files
@@ -230,7 +223,7 @@ class Doctor:
         yield "embedder", _aside(self._look_at_embedder)
         yield "indexes", self._of_notes(self._look_at_indexes)
         if find_tests(data):
-            yield "knowledge_tests", self._look_at_knowledge
+            yield "knowledge_tests", lambda: check_knowledge(config, record, is_live=is_live)
         yield "watcher", self._look_at_watching
         yield "clock", _aside(self._look_at_clock)
 
@@ -238,19 +231,11 @@ class Doctor:
         self._ownership = await look_at_owner(self._config)
         return await check_owner(self._ownership, self._config)
 
-    async def _look_at_port(self) -> Iterable[Finding]:
-        return await check_port(self._ownership, self._config)
-
-    def _look_at_upstream(self) -> Iterable[Finding]:
-        config, is_live = self._config, self._ownership.is_live
-        outcomes = config.server.write_outcomes
-        return check_upstream(config.storage.data_dir, is_live=is_live, outcomes=outcomes)
-
     async def _look_at_notes(self) -> Iterable[Finding]:
         storage = self._config.storage
         if not storage.notes_folder.is_dir():
             return [checks_notes.missing_notes(storage.data_dir, storage.notes_folder, storage.vault)]
-        survey = await look_aside(lambda: survey_of(self._config, self._clock()))
+        survey = await look_aside(lambda: survey_of(self._config, utc_now()))
         self._survey = survey
         return checks_notes.check_notes(survey)
 
@@ -264,9 +249,7 @@ class Doctor:
         return run
 
     def _look_at_embedder(self) -> Iterable[Finding]:
-        def keep(embedder: Embedder) -> None:
-            self._embedder = embedder
-
+        keep = partial(setattr, self, "_embedder")
         search = self._config.search
         return (
             *checks_notes.check_embedder(search.embedding_model, self._load, keep),
@@ -285,9 +268,6 @@ class Doctor:
             raise EmbedderUnavailable(name, "see the check of the embedder")
         return self._embedder
 
-    async def _look_at_knowledge(self) -> Iterable[Finding]:
-        return await check_knowledge(self._config, self._ownership.record, is_live=self._ownership.is_live)
-
     async def _look_at_watching(self) -> Iterable[Finding]:
         config = self._config
         folder = config.storage.notes_folder
@@ -302,7 +282,7 @@ class Doctor:
         survey = self._survey
         times = () if survey is None else ((each.path, each.state.mtime_ns) for each in survey.catalogue)
         private, is_live = self._config.storage.data_dir / ".lithos", self._ownership.is_live
-        return checks_storage.check_clock(private, times, self._clock(), is_live=is_live)
+        return checks_storage.check_clock(private, times, utc_now(), is_live=is_live)
 
 
 _SEE_NOTES: Final = "See the check of the notes."
@@ -321,16 +301,5 @@ def check_configuration(patient: Patient) -> Iterator[Finding]:
     yield ok("All values are known and allowed.")
 
 
-def _at_once(look: Callable[[], Iterable[Finding]]) -> Look:
-    async def run() -> Iterable[Finding]:
-        await trio.lowlevel.checkpoint()
-        return list(look())
-
-    return run
-
-
 def _aside(look: Callable[[], Iterable[Finding]]) -> Look:
-    def run() -> Awaitable[list[Finding]]:
-        return look_aside(lambda: list(look()))
-
-    return run
+    return lambda: look_aside(lambda: list(look()))

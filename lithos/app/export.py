@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from lithos.config.catalogue import Config
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.times import format_time, from_nanoseconds
+from lithos.core.times import from_nanoseconds
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.backup import copy_database
 from lithos.stores.coordination.store import CoordinationStore
@@ -27,13 +27,14 @@ from lithos.tools.memory import edge_row
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def export_objects(config: Config, clock: Callable[[], datetime] = utc_now) -> Iterator[dict[str, Any]]:
+def export_objects(config: Config) -> Iterator[dict[str, Any]]:
     """Notes, agents, tasks, claims, findings, task edges and edges; `kind` says which. Blocks.
 
     The databases are those of one moment, copied before the notes are read. Raises `FileNotFoundError`
     without a folder of notes, `CorruptDatabase` and `OSError`.
     """
-    survey = survey_of(config, clock())
+    now = utc_now()
+    survey = survey_of(config, now)
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
         copies = Path(folder)
         held = {
@@ -42,9 +43,9 @@ def export_objects(config: Config, clock: Callable[[], datetime] = utc_now) -> I
         }
         yield from _export_notes(survey)
         if held["coordination.db"]:
-            yield from _export_coordination(copies / "coordination.db", clock())
+            yield from _export_coordination(copies / "coordination.db", now)
         if held["edges.db"]:
-            yield from _export_edges(copies / "edges.db", clock())
+            yield from _export_edges(copies / "edges.db", now)
 
 
 def _export_notes(survey: Survey) -> Iterator[dict[str, Any]]:
@@ -72,15 +73,7 @@ def _export_coordination(path: Path, now: datetime) -> Iterator[dict[str, Any]]:
     store = CoordinationStore.open(path, now)
     try:
         for agent in sorted(store.agents(), key=lambda each: each.first_seen_at):
-            yield {
-                "kind": "agent",
-                "id": agent.id,
-                "name": agent.name,
-                "type": agent.type,
-                "first_seen_at": format_time(agent.first_seen_at),
-                "last_seen_at": format_time(agent.last_seen_at),
-                "metadata": dict(agent.metadata),
-            }
+            yield {"kind": "agent", **row_of(agent)}
         rows = store.readable_task_rows()
         tasks = list(reversed(rows.tasks()))
         yield from ({"kind": "task", **row_of(task)} for task in tasks)
@@ -90,16 +83,9 @@ def _export_coordination(path: Path, now: datetime) -> Iterator[dict[str, Any]]:
             yield from (
                 {"kind": "finding", "task_id": task.id, **row_of(found)} for found in rows.findings(task.id)
             )
-            for edge in rows.edges_from(task.id):
-                yield {
-                    "kind": "task_edge",
-                    "from_task_id": edge.source,
-                    "to_task_id": edge.target,
-                    "type": edge.type,
-                    "metadata": dict(edge.metadata),
-                    "created_by": edge.created_by,
-                    "created_at": format_time(edge.created_at),
-                }
+            for edge in map(row_of, rows.edges_from(task.id)):
+                ends = {"from_task_id": edge.pop("source"), "to_task_id": edge.pop("target")}
+                yield {"kind": "task_edge", **ends, **edge}
     finally:
         store.close()
 

@@ -88,9 +88,27 @@ def _add_console(
     app: QuartTrio,
 ) -> None:
     """Add the console; its libraries too are loaded only once the server listens."""
-    from lithos.app.console import add_console  # noqa: PLC0415
+    from lithos.front.console.console import Console  # noqa: PLC0415
+    from lithos.front.console.pages import (  # noqa: PLC0415
+        agents,
+        files,
+        graph,
+        login,
+        note,
+        notes,
+        overview,
+        receipts,
+        search,
+        switcher,
+        system,
+        tasks,
+        undo,
+    )
 
-    add_console(server, settings, sessions, wrong_tokens, app)
+    read = login, overview, search, switcher, notes, note, files, graph
+    modules = *read, tasks, agents, undo, receipts, system
+    pages = tuple(module.add_routes for module in modules)
+    Console(server, server.tools, settings, sessions, wrong_tokens).add_routes(app, pages)
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

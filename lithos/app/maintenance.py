@@ -7,8 +7,7 @@ server, as do dry runs.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from datetime import datetime
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 
 import attrs
@@ -132,7 +131,6 @@ def _list_vanished(config: Config) -> tuple[str, ...]:
     return tuple(sorted(entry.path for entry in entries if entry is not None))
 
 
-Clock = Callable[[], datetime]
 #: Seconds between two reports of progress.
 LOOK = 0.2
 #: Notes written at once, so that they share the syncs of the disk.
@@ -162,10 +160,10 @@ class ExtractionResult:
 
 
 @asynccontextmanager
-async def owned(storage: StorageConfig, clock: Clock = utc_now) -> AsyncIterator[None]:
+async def owned(storage: StorageConfig) -> AsyncIterator[None]:
     """Own a data directory, and the vault it serves, for the block; raises `AlreadyOwned`."""
     lock = make_lock(storage)
-    await Threads().run(lambda: lock.acquire(format_time(clock())))
+    await Threads().run(lambda: lock.acquire(format_time(utc_now())))
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(keep_owning, lock)
@@ -176,28 +174,20 @@ async def owned(storage: StorageConfig, clock: Clock = utc_now) -> AsyncIterator
 
 
 async def reconcile(
-    config: Config,
-    scopes: Sequence[str],
-    *,
-    dry_run: bool,
-    clock: Clock = utc_now,
-    progress: Progress | None = None,
+    config: Config, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
 ) -> list[ScopeResult]:
     """Repair derived state, scope by scope; a failing one does not stop the others.
 
     Raises `AlreadyOwned` unless `dry_run`, and `FileNotFoundError` without a folder of notes.
     """
-    survey = partial(_survey, config, clock)
-    if dry_run:
-        surveyed = await Threads().run(survey)
-        return [await _reconcile_scope(config, surveyed, scope, True, clock, None) for scope in scopes]
-    async with owned(config.storage, clock):
-        surveyed = await Threads().run(survey)
-        return [await _reconcile_scope(config, surveyed, scope, False, clock, progress) for scope in scopes]
+    async with nullcontext() if dry_run else owned(config.storage):
+        survey = await Threads().run(partial(_survey, config))
+        told = None if dry_run else progress
+        return [await _reconcile_scope(config, survey, scope, dry_run, told) for scope in scopes]
 
 
-def _survey(config: Config, clock: Clock) -> Survey:
-    survey = survey_of(config, clock())
+def _survey(config: Config) -> Survey:
+    survey = survey_of(config, utc_now())
     try:
         with snapshot(survey.private / "stats.db", is_live=survey.is_live) as connection:
             if connection is not None:
@@ -208,7 +198,7 @@ def _survey(config: Config, clock: Clock) -> Survey:
 
 
 async def _reconcile_scope(
-    config: Config, survey: Survey, scope: str, dry_run: bool, clock: Clock, progress: Progress | None
+    config: Config, survey: Survey, scope: str, dry_run: bool, progress: Progress | None
 ) -> ScopeResult:
     async def run() -> ScopeResult:
         if scope == INDICES:
@@ -217,7 +207,7 @@ async def _reconcile_scope(
             return await reconcile_indices(survey, settings, dry_run=dry_run, progress=progress)
         if scope == GRAPH:
             return await Threads().run(lambda: reconcile_graph(survey, dry_run=dry_run))
-        return await Threads().run(lambda: reconcile_provenance(survey, clock(), dry_run=dry_run))
+        return await Threads().run(lambda: reconcile_provenance(survey, utc_now(), dry_run=dry_run))
 
     return await run_scope(scope, run, dry_run=dry_run)
 
@@ -258,9 +248,7 @@ async def _count(server: Server) -> ReindexResult:
     )
 
 
-async def recalibrate_salience(
-    config: Config, floor: float, *, dry_run: bool, clock: Clock = utc_now
-) -> Recalibration:
+async def recalibrate_salience(config: Config, floor: float, *, dry_run: bool) -> Recalibration:
     """Lift salience to the floor. Raises `AlreadyOwned` unless `dry_run`."""
     data = config.storage.data_dir
     path = data / ".lithos" / "stats.db"
@@ -269,8 +257,8 @@ async def recalibrate_salience(
         return await Threads().run(lambda: preview_recalibration(path, floor, is_live=is_live))
     if not data.is_dir():
         raise FileNotFoundError(2, "There is no data directory", str(data))
-    async with owned(config.storage, clock):
-        return await Threads().run(lambda: recalibrate(path, floor, clock()))
+    async with owned(config.storage):
+        return await Threads().run(lambda: recalibrate(path, floor, utc_now()))
 
 
 @frozen
@@ -281,9 +269,7 @@ class Forgotten:
     is_taken: bool
 
 
-async def forget_questions(
-    config: Config, wanted: QuestionFilter, *, dry_run: bool, clock: Clock = utc_now
-) -> Forgotten:
+async def forget_questions(config: Config, wanted: QuestionFilter, *, dry_run: bool) -> Forgotten:
     """Forget remembered questions, or have the running server do it; a missing database stays missing."""
     data, blocking = config.storage.data_dir, Threads()
     path, orders = data / ".lithos" / "stats.db", ForgetOrders(data / ".lithos")
@@ -296,26 +282,26 @@ async def forget_questions(
             return Forgotten(number, is_taken=False)
         name = await blocking.run(lambda: orders.leave(wanted))
         return Forgotten(number, await _is_taken(lambda: orders.is_waiting(name)))
-    async with owned(config.storage, clock):
-        number = await blocking.run(lambda: forget_stored_questions(path, wanted, clock()))
+    async with owned(config.storage):
+        number = await blocking.run(lambda: forget_stored_questions(path, wanted, utc_now()))
     return Forgotten(number, is_taken=True)
 
 
 async def extract_entities(
-    config: Config, *, dry_run: bool, force: bool, clock: Clock = utc_now, progress: Progress | None = None
+    config: Config, *, dry_run: bool, force: bool, progress: Progress | None = None
 ) -> ExtractionResult:
     """Extract the entities of all notes, with `force` of curated ones too where they are written into notes.
 
     Raises `AlreadyOwned` unless `dry_run`.
     """
     if dry_run:
-        survey = await Threads().run(partial(_survey, config, clock))
+        survey = await Threads().run(partial(_survey, config))
         texts, limit = NoteTexts(survey.files, survey.catalogue), config.lcma.entity_max_per_doc
         patch = _refuse if config.lcma.write_entities else None
         looking = EntityExtraction(survey.catalogue, texts, limit, patch=patch)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)
-    async with running_server(config, clock=clock) as server:
+    async with running_server(config) as server:
         ids = [entry.note.id for entry in server.catalogue]
         return await _extract(server.entities, ids, False, force, progress)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,41 +73,36 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         lock.acquire(format_time(now))
     undo = ExitStack()
     undo.callback(lock.release)
+    kept = undo.enter_context
     with undo:
         finish_restore(data)
-        files = open_notes(config.storage)
-        undo.callback(files.close)
+        files = kept(closing(open_notes(config.storage)))
         files.create_root()
         _sync_names({data, *(folder.parent for folder in fresh)})
         displaced = Displaced(private / DISPLACED)
         _recover(files, displaced)
         finish_rescues(private, now)
         migrate(data, now)
-        coordination = CoordinationStore.open(private / "coordination.db", now)
-        undo.callback(coordination.close)
+        coordination = kept(closing(CoordinationStore.open(private / "coordination.db", now)))
         lock.hold_database()
-        edges = EdgeStore.open(private / "edges.db", now)
-        undo.callback(edges.close)
-        stats = StatsStore.open(private / "stats.db", now)
-        undo.callback(stats.close)
-        history = HistoryStore.open(private / HISTORY, now) if config.history.enabled else None
-        if history is not None:
-            undo.callback(history.close)
-        manifest = Manifest.open(private / "manifest.db", now)
-        undo.callback(manifest.close)
+        edges = kept(closing(EdgeStore.open(private / "edges.db", now)))
+        stats = kept(closing(StatsStore.open(private / "stats.db", now)))
+        history = None
+        if config.history.enabled:
+            history = kept(closing(HistoryStore.open(private / HISTORY, now)))
+        manifest = kept(closing(Manifest.open(private / "manifest.db", now)))
         style = style_of(config.storage)
         # What the indexes hold was read by the rules of the time. They go first: a crash may come in between.
         if manifest.reading != style.reading or config.index.rebuild_on_start:
             _drop_indexes(data)
         manifest.read_by(style.reading)
-        fulltext = FulltextIndex.open(data / ".tantivy")
-        undo.callback(fulltext.close)
-        closing = undo.pop_all()
+        fulltext = kept(closing(FulltextIndex.open(data / ".tantivy")))
+        ending = undo.pop_all()
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
     moves = Moves(private)
     opened = Stores(
-        lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history, style, closing
+        lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history, style, ending
     )
     for database in opened.databases:
         database.watch(lock)

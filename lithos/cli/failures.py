@@ -19,12 +19,8 @@ OWNED = 4
 
 #: What is said of what a command may fail with, and the exit code; the first that fits counts.
 _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
-    AlreadyOwned: ("{}", OWNED),
-    OwnerRefuses: ("{}", OWNED),
-    CannotListen: ("{}", 1),
-    OwnerUnreachable: ("{}", 1),
-    ArgumentFault: ("{}", 1),
-    NewerLayout: ("{}", 1),
+    **dict.fromkeys((AlreadyOwned, OwnerRefuses), ("{}", OWNED)),
+    **dict.fromkeys((CannotListen, OwnerUnreachable, ArgumentFault, NewerLayout), ("{}", 1)),
     CorruptDatabase: (
         "{}. It holds tasks, claims and the event journal, so nothing was started. "
         "Restore it from a backup, or move the file away to begin without them.",

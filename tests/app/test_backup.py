@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.app.backup
 import lithos.stores.backup
 from lithos.actors.blocking import Threads
 from lithos.app.backup import back_up, back_up_to_tar, restore
@@ -294,14 +293,14 @@ async def test_a_backup_that_fails_has_no_index(tmp_path: Path, monkeypatch: pyt
     data = tmp_path / "data"
     put_note(data, "a.md", "a\n")
     put_note(data, "b.md", "b\n")
-    real = lithos.app.backup.copy_file
+    real = lithos.stores.backup.copy_file
 
     def full(source: Path, target: Path) -> Any:
         if source.name == "b.md":
             raise OSError(28, "No space left on device")
         return real(source, target)
 
-    monkeypatch.setattr(lithos.app.backup, "copy_file", full)
+    monkeypatch.setattr(lithos.stores.backup, "copy_file", full)
     with pytest.raises(OSError, match="No space left"):
         back_up(config_of(data), tmp_path / "backup")
     assert not (tmp_path / "backup" / "backup.json").exists()

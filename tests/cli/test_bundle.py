@@ -22,7 +22,7 @@ from jsonschema import Draft7Validator
 from lithos import __version__
 from lithos.cli import main
 from lithos.cli.options import parse_arguments
-from lithos.cli.plugin.bundle import NAME, SCHEMA, default_image, make_bundle, make_manifest, make_server_json
+from lithos.cli.plugin.bundle import DEFAULT_IMAGE, NAME, SCHEMA, make_bundle, make_manifest, make_server_json
 from tests.cli.plugin.test_plugin import check_plugin, files_of, read
 
 ROOT = Path(__file__).parents[2]
@@ -204,7 +204,7 @@ def test_readme_and_image_carry_the_name_that_the_registry_looks_for() -> None:
     assert f"mcp-name: {NAME} " in (ROOT / "README.md").read_text(encoding="utf-8")
     dockerfile = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
     assert f'LABEL io.modelcontextprotocol.server.name="{NAME}"' in dockerfile
-    assert default_image().endswith(f":{__version__}")
+    assert DEFAULT_IMAGE.endswith(f":{__version__}")
 
 
 def test_the_bundle_holds_what_its_manifest_names(tmp_path: Path) -> None:

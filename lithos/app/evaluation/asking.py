@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import trio
 from attrs import define, field, frozen
@@ -20,6 +20,7 @@ from lithos.core.evaluation.questions import (
     read_questions,
 )
 from lithos.core.principals import EVALUATE_AGENT
+from lithos.services.notes.undo import ToolCalls
 
 DEFAULT_MODE: Final = "hybrid"
 DEFAULT_K: Final = 5
@@ -31,14 +32,6 @@ Progress = Callable[[int, int], None]
 
 class AskingFailed(Exception):
     """A question could not be asked; the message is the server's."""
-
-
-class ToolAsker(Protocol):
-    """Where tools are called: a running server, or one in this process."""
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The answer of a tool."""
-        ...
 
 
 @frozen
@@ -141,7 +134,7 @@ def load_questions(path: Path) -> tuple[Question, ...]:
 
 
 async def evaluate(
-    asker: ToolAsker,
+    asker: ToolCalls,
     questions: Sequence[Question],
     *,
     mode: str | None = None,
@@ -171,7 +164,7 @@ ASK_AGAIN: Final = 0.25
 
 @define
 class _Asking:
-    _asker: ToolAsker
+    _asker: ToolCalls
     _depth: int
     degraded: set[str] = field(factory=set)
     #: Seconds left for waiting until nothing is degraded.
@@ -319,10 +312,5 @@ def _place(asked: str, note: Note | None, rows: Iterable[Note]) -> Named:
 
 
 def _list(notes: Sequence[Note]) -> str:
-    return ", ".join(_names(notes))
-
-
-def _names(notes: Sequence[Note]) -> Iterator[str]:
-    yield from (note.path for note in notes[:_NAMED])
-    if len(notes) > _NAMED:
-        yield f"{len(notes) - _NAMED} more"
+    more = [f"{len(notes) - _NAMED} more"] if len(notes) > _NAMED else []
+    return ", ".join([*(note.path for note in notes[:_NAMED]), *more])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import trio
@@ -22,22 +22,9 @@ OWNER_WAIT = 10.0
 NO_NOTES = "or start a server there first."
 
 
-class Asker(Protocol):
-    """The backend of a query: the running server over HTTP, or one in this process."""
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The answer of a tool."""
-
-    async def health(self) -> Mapping[str, Any]:
-        """The body of `/health`."""
-
-    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The body of `/audit`, asked with its parameters."""
-
-
 @frozen
 class Here:
-    """The server inside this process."""
+    """The server inside this process, asked as an `OwnerClient` is."""
 
     server: Any
 
@@ -60,6 +47,10 @@ class Here:
         from lithos.services.tasks.agents import with_titles  # loaded with the server
 
         return {"entries": with_titles(entries, self.server.catalogue)}
+
+
+#: The backend of a query: the running server over HTTP, or one in this process.
+Asker = OwnerClient | Here
 
 
 def asking(command: Callable[[Session, Asker], Awaitable[int]]) -> Callable[[Session], int]:

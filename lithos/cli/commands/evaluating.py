@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+import secrets
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import trio
-from attrs import frozen
+from attrs import asdict, filters, frozen
 
 from lithos import __version__
-from lithos.app.evaluation.asking import (
-    DEFAULT_K,
-    AskingFailed,
-    Evaluation,
-    Judged,
-    Named,
-    Note,
-    Progress,
-    ToolAsker,
-    evaluate,
-    load_questions,
-    read_start,
-)
+from lithos.app.evaluation import asking
+from lithos.app.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress
 from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
 from lithos.app.stores import utc_now
@@ -44,7 +32,9 @@ from lithos.core.evaluation.baseline import (
 )
 from lithos.core.evaluation.questions import Question, UnusableTests, write_questions
 from lithos.core.times import format_time
+from lithos.services.notes.undo import ToolCalls
 from lithos.services.upkeep.checks_notes import look_aside
+from lithos.stores import replace_file
 
 #: Characters of a question in the table.
 _QUESTION: Final = 60
@@ -161,17 +151,9 @@ def _comparison_as_json(before: Baseline, comparison: Comparison) -> dict[str, A
                 "what": change.what,
             }
         )
-    return {
-        "mode": before.mode,
-        "k": before.k,
-        "version": before.version,
-        "saved_at": before.saved_at,
-        **changes,
-        "same": comparison.same,
-        "changed": list(comparison.changed),
-        "only_now": list(comparison.only_now),
-        "only_before": list(comparison.only_before),
-    }
+    others = asdict(comparison, filter=filters.exclude("changes"))
+    saved = asdict(before, filter=filters.exclude("depth", "outcomes"))
+    return {**saved, **changes, "same": comparison.same, **others}
 
 
 FAILED, USAGE = 1, 2
@@ -210,7 +192,7 @@ def run_evaluate(session: Session) -> int:
 
 def _load(file: Path) -> tuple[Question, ...]:
     try:
-        return load_questions(file)
+        return asking.load_questions(file)
     except UnusableTests as error:
         raise CommandFailed(str(error), USAGE) from error
     except FileNotFoundError as error:
@@ -224,7 +206,7 @@ def _load(file: Path) -> tuple[Question, ...]:
 
 def _load_baseline(path: Path) -> Baseline:
     try:
-        return read_baseline(read_start(path, LARGEST_BASELINE + 1))
+        return read_baseline(asking.read_start(path, LARGEST_BASELINE + 1))
     except UnusableBaseline as error:
         raise CommandFailed(f"{path} is no baseline: {error}. Save one with --save.", USAGE) from error
     except OSError as error:
@@ -236,9 +218,9 @@ def _load_baseline(path: Path) -> Baseline:
 async def _ask(session: Session, questions: tuple[Question, ...], told: Progress) -> Evaluation:
     typed = session.typed
 
-    async def run(asker: ToolAsker) -> Evaluation:
+    async def run(asker: ToolCalls) -> Evaluation:
         mode, k = typed.get("mode"), typed.get("k", DEFAULT_K)
-        return await evaluate(asker, questions, mode=mode, k=k, told=told)
+        return await asking.evaluate(asker, questions, mode=mode, k=k, told=told)
 
     owner = await find_owner(session)
     if owner is not None:
@@ -273,7 +255,7 @@ def _save(found: Evaluation, path: Path) -> Path | None:
         saved_at=format_time(utc_now()),
         outcomes=tuple(each.outcome for each in found.judged),
     )
-    _write_atomically(Path(os.path.realpath(path)), baseline.encode(), os.replace)  # a link stays
+    _write_whole(Path(os.path.realpath(path)), baseline.encode(), is_new=False)  # a link stays
     return path
 
 
@@ -295,37 +277,22 @@ def _write_file(session: Session, file: Path) -> int:
         content = (
             f"# What agents asked and cited, newest first. Written by lithos {__version__}.\n\n{content}"
         )
-    _write_atomically(file, content, _link_new)
-    line = f"Wrote {len(found)} questions to {file}. Run them: lithos evaluate {file}"
+    _write_whole(file, content, is_new=True)
+    line = f"Wrote {len(found)} questions to {file}. Run them: lithos asking.evaluate {file}"
     tell(session, {"file": str(file), "questions": len(found)}, line)
     return 0
 
 
-def _link_new(source: str, target: Path) -> None:
-    """Give the file its name, unless another has it by now."""
-    os.link(source, target)
-    os.unlink(source)
-
-
-def _write_atomically(path: Path, content: str, put: Callable[[str, Path], None]) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}-", dir=path.absolute().parent)
+def _write_whole(path: Path, content: str, *, is_new: bool) -> None:
+    """Write it whole or not at all, where it `is_new` over no other file. Raises `CommandFailed`."""
+    fresh = path.with_name(f".{path.name[:100]}-{secrets.token_hex(4)}")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            os.fchmod(descriptor, 0o666 & ~_umask())
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        put(temporary, path)
+        replace_file(fresh if is_new else path, content.encode(), fresh)
+        if is_new:
+            os.link(fresh, path)
     except FileExistsError as error:
         raise CommandFailed(
             f"{path} is there already and was not changed. Name a new file.", USAGE
         ) from error
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+        fresh.unlink(missing_ok=True)

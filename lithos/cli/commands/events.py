@@ -142,7 +142,8 @@ def run_events(session: Session) -> int:
     """Print events, one a line, until there are enough or no more; returns 0."""
     follows = session.typed.get("follow", True)
     if follows and is_owned(session.private / "lock"):
-        return trio.run(_follow, session)
+        trio.run(_feed(session).follow, _printing(session.typed.get("limit")))
+        return 0
     return _print_journal(session)
 
 
@@ -173,11 +174,6 @@ def _printing(most: int | None) -> Take:
         return left == 0
 
     return take
-
-
-async def _follow(session: Session) -> int:
-    await _feed(session).follow(_printing(session.typed.get("limit")))
-    return 0
 
 
 def _feed(session: Session) -> Feed:

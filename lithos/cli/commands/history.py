@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from lithos.cli.commands.asking import Asker, accept, ask_tool, asking
@@ -75,7 +76,7 @@ async def history(session: Session, asker: Asker) -> int:
     if wanted is None:
         raise CommandFailed("Name a note by its id or path, or give --deleted.", 2)
     if diff is not None:
-        answer = await ask_note(asker, wanted, {"diff": diff})
+        answer = await _ask_note(asker, wanted, {"diff": diff})
         tell(session, answer, _list_diff(answer))
     else:
         answer = await _versions(asker, wanted, typed.get("limit", SHOWN))
@@ -104,21 +105,18 @@ def _list_versions(answer: Mapping[str, Any]) -> Iterator[str]:
 
 async def _versions(asker: Asker, wanted: str, limit: int) -> dict[str, Any]:
     """The newest versions of a note, in one answer however many calls it takes."""
-    rows: list[Any] = []
-    answer: Mapping[str, Any] = {}
-    while len(rows) < limit:
-        asked = {"limit": min(PAGE, limit - len(rows)), "offset": len(rows)}
-        answer = await ask_note(asker, wanted, asked)
-        rows += answer["versions"]
-        if not answer["versions"] or len(rows) >= answer["total"]:
-            break
+    rows, answer = await _ask_pages(partial(_ask_note, asker, wanted), limit)
     return {"id": answer["id"], "versions": rows, "total": answer["total"]}
 
 
 async def _deleted(session: Session, asker: Asker) -> int:
     limit = session.typed.get("limit", SHOWN)
-    rows = await ask_pages(asker, {"deleted": True}, limit)
-    total = (await ask_tool(asker, "lithos_history", {"deleted": True, "limit": 1}))["total"]
+
+    async def ask(page: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await ask_tool(asker, "lithos_history", {"deleted": True, **page})
+
+    rows, answer = await _ask_pages(ask, limit)
+    total = answer["total"]
     tell(session, {"versions": rows, "total": total}, _list_deleted(rows, total))
     return 0
 
@@ -133,22 +131,24 @@ def _list_deleted(rows: Sequence[Mapping[str, Any]], total: int) -> Iterator[str
         yield f"{len(rows)} of {total} deleted notes; --limit shows more"
 
 
-async def ask_pages(asker: Asker, arguments: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
-    """The newest `limit` rows of `lithos_history`, each once although more are made meanwhile."""
+async def _ask_pages(
+    ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]], limit: int
+) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
+    """The newest `limit` rows, each once although more are made meanwhile, and the last answer."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    answer: Mapping[str, Any] = {}
     offset = 0
     while len(found) < limit:
-        asked = {**arguments, "limit": min(PAGE, limit - len(found)), "offset": offset}
-        answer = await ask_tool(asker, "lithos_history", asked)
+        answer = await ask({"limit": min(PAGE, limit - len(found)), "offset": offset})
         for row in answer["versions"]:
             found[row.get("id"), row["version"], row["op"], row["at"], row["path"]] = row
         offset += len(answer["versions"])
         if not answer["versions"] or offset >= answer["total"]:
             break
-    return list(found.values())
+    return list(found.values()), answer
 
 
-async def ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """`lithos_history` of a note by its id, else by its path. Raises `CommandFailed`."""
     answer = await asker.call("lithos_history", {**arguments, "id": wanted}) or {}
     if answer.get("code") == "doc_not_found":
@@ -159,7 +159,7 @@ async def ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> M
 async def restore_note(session: Session, asker: Asker) -> int:
     """Bring a version back; 0. Raises `CommandFailed`."""
     typed = session.typed
-    note = (await ask_note(asker, typed["note"], {"limit": 1}))["id"]
+    note = (await _ask_note(asker, typed["note"], {"limit": 1}))["id"]
     arguments = {"id": note, "version": typed["note_version"], "agent": CLI_AGENT}
     answer = await asker.call("lithos_restore", arguments) or {}
     if "code" in answer:  # `server.write_outcomes: status` has other words than "error" beside it

@@ -38,19 +38,17 @@ metrics_log = get_logger("lithos.otlp")
 async def exported_metrics(session: Session, server: Server) -> AsyncIterator[None]:
     """Export during the block, where the settings say so; leaving it takes a second at most."""
     telemetry = session.config.telemetry
-    if not telemetry.enabled and not session.typed.get("telemetry_console"):
-        yield
-        return
-    if telemetry.endpoint is None and not telemetry.console_fallback:
+    is_wanted = telemetry.enabled or session.typed.get("telemetry_console")
+    if is_wanted and telemetry.endpoint is None and not telemetry.console_fallback:
         metrics_log.warning(
             "metrics are not exported",
             reason="telemetry.enabled is true, but no collector is named",
             next="set telemetry.endpoint (http://localhost:4318) or telemetry.console_fallback",
         )
-        yield
-        return
+        is_wanted = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_export, telemetry, server)
+        if is_wanted:
+            nursery.start_soon(_export, telemetry, server)
         yield
         nursery.cancel_scope.cancel()
 

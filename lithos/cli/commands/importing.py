@@ -23,57 +23,26 @@ from lithos.core.errors import LithosError
 from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBatch, Source
 from lithos.core.principals import IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
-from lithos.services.importing.records import (
-    CHANGED_HERE,
-    CREATED,
-    DELETED_HERE,
-    DUPLICATE,
-    EDGE_MADE,
-    EDGE_MISSING,
-    EDGE_THERE,
-    FAILED,
-    MALFORMED,
-    RESULTS,
-    UNCHANGED,
-    UPDATED,
-    Begun,
-    Options,
-    Outcome,
-    SourceEdge,
-    batch_to_json,
-    record_to_json,
-)
-from lithos.services.importing.run import (
-    ATTACHMENT,
-    CONFLICT,
-    COPIED,
-    EDGE,
-    EQUAL,
-    NOTICE,
-    ROW,
-    TABLE_RESULTS,
-    ImportRun,
-    Report,
-    Told,
-    Writer,
-)
+from lithos.services.importing import records, run
+from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge
+from lithos.services.importing.run import ImportRun, Report, Told, Writer
 from lithos.stores.importing import UnknownKind, known_kinds, make_source, recognise
 
 #: Rows printed of each kind.
 SHOWN: Final = 20
 _HEADINGS: Final[Mapping[str, str]] = {
-    CREATED: "Created",
-    UPDATED: "Updated",
-    UNCHANGED: "Unchanged since the last import",
-    CHANGED_HERE: "Changed at the source and here: left alone",
-    DELETED_HERE: "Deleted here: not created again (--recreate does)",
-    DUPLICATE: "Ids that the source has twice: skipped",
-    MALFORMED: "Could not be read: skipped",
-    FAILED: "Could not be written",
-    NOTICE: "Not kept quite as it was",
-    ATTACHMENT: "Attachments that were not copied",
-    ROW: "Rows that were left out",
-    EDGE: "Relations to what was not imported",
+    records.CREATED: "Created",
+    records.UPDATED: "Updated",
+    records.UNCHANGED: "Unchanged since the last import",
+    records.CHANGED_HERE: "Changed at the source and here: left alone",
+    records.DELETED_HERE: "Deleted here: not created again (--recreate does)",
+    records.DUPLICATE: "Ids that the source has twice: skipped",
+    records.MALFORMED: "Could not be read: skipped",
+    records.FAILED: "Could not be written",
+    run.NOTICE: "Not kept quite as it was",
+    run.ATTACHMENT: "Attachments that were not copied",
+    run.ROW: "Rows that were left out",
+    run.EDGE: "Relations to what was not imported",
 }
 
 
@@ -85,23 +54,24 @@ def _describe_report(report: Report) -> Iterator[str]:
         f"{'Plan' if options.dry_run else 'Import'} of {report.source} ({options.kind})"
         + (f" into {options.into}" if options.into else "")
     )
-    for result in RESULTS:
+    for result in records.RESULTS:
         number = report.results[result]
-        if number or result in (CREATED, UPDATED, UNCHANGED):
-            yield f"  {number:>7,} {would if result in (CREATED, UPDATED) else ''}{result}"
+        if number or result in (records.CREATED, records.UPDATED, records.UNCHANGED):
+            yield f"  {number:>7,} {would if result in (records.CREATED, records.UPDATED) else ''}{result}"
     carried = report.carried
     told = ", ".join(f"{carried[name]:,} {name}" for name in ("links", "tags", "dates"))
     yield f"Carried over: {told}"
     files = report.attachments
     if files:
         yield (
-            f"Attachments: {files[COPIED]:,} {would}copied, {files[EQUAL]:,} there already, "
-            f"{files[CONFLICT]:,} in conflict, {files[FAILED]:,} failed"
+            f"Attachments: {files[run.COPIED]:,} {would}copied, {files[run.EQUAL]:,} there already, "
+            f"{files[run.CONFLICT]:,} in conflict, {files[records.FAILED]:,} failed"
         )
     if report.edges:
+        made, there, missing = records.EDGE_MADE, records.EDGE_THERE, records.EDGE_MISSING
         yield (
-            f"Relations: {report.edges[EDGE_MADE]:,} {would}made, {report.edges[EDGE_THERE]:,} there, "
-            f"{report.edges[EDGE_MISSING]:,} lead to what was not imported"
+            f"Relations: {report.edges[made]:,} {would}made, {report.edges[there]:,} there, "
+            f"{report.edges[missing]:,} lead to what was not imported"
         )
     yield from _describe_rows(report)
     if options.dry_run:
@@ -114,7 +84,7 @@ def _describe_rows(report: Report) -> Iterator[str]:
     if report.tables:
         yield "Rows of its databases:"
     for name, counts in report.tables.items():
-        told = ", ".join(f"{counts[result]:,} {result}" for result in TABLE_RESULTS if counts[result])
+        told = ", ".join(f"{counts[result]:,} {result}" for result in run.TABLE_RESULTS if counts[result])
         yield f"  {name}: {told or 'none'}"
     for what, rows in report.listed.items():
         yield ""
@@ -144,8 +114,8 @@ class RemoteWriter:
         answer = await self._ask("begin", **told)
         return Begun(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 
-    async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
-        sent = [record_to_json(record) for record in records]
+    async def take(self, session_id: str, some: Sequence[Record]) -> list[Outcome]:
+        sent = [records.record_to_json(record) for record in some]
         answer = await self._ask("notes", session=session_id, records=sent)
         return [Outcome(**{**each, "notices": tuple(each["notices"])}) for each in answer["outcomes"]]
 
@@ -155,7 +125,7 @@ class RemoteWriter:
         return [str(result) for result in answer["results"]]
 
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
-        answer = await self._ask("rows", session=session_id, **batch_to_json(batch))
+        answer = await self._ask("rows", session=session_id, **records.batch_to_json(batch))
         kept = tuple(KeptRow(*row) for row in answer["kept"])
         return Carried(answer["created"], answer["updated"], answer["same"], kept)
 
@@ -194,18 +164,7 @@ def run_import(session: Session) -> int:
         recreate=typed.get("recreate", False),
     )
     with counted(session, source.kind, " items") as count:
-        try:
-            report = trio.run(partial(_import, session, source, path, options, lambda done: count(done, 0)))
-        except (LithosError, ImportRefused, BaseExceptionGroup) as failure:
-            refused: BaseException = failure
-            if isinstance(failure, BaseExceptionGroup):
-                ours = failure.subgroup((LithosError, ImportRefused))
-                if ours is None or failure.subgroup(KeyboardInterrupt) is not None:
-                    raise
-                refused = first_of(ours)
-            if isinstance(refused, LithosError):
-                raise CommandFailed(refused.message, USAGE) from None
-            raise CommandFailed(str(refused)) from None
+        report = trio.run(partial(_import, session, source, path, options, lambda done: count(done, 0)))
     tell(session, report.to_json(), _describe_report(report))
     return 1 if report.has_failures else 0
 
@@ -255,8 +214,13 @@ def _is_within(inner: str, outer: str) -> bool:
 
 
 async def _import(session: Session, source: Source, path: Path, options: Options, told: Told) -> Report:
-    async with _writer(session, options) as writer:
-        return await ImportRun(source, path, writer, options, told).run()
+    try:
+        async with _writer(session, options) as writer:
+            return await ImportRun(source, path, writer, options, told).run()
+    except* LithosError as refusals:
+        raise CommandFailed(str(first_of(refusals)), USAGE) from None
+    except* ImportRefused as refusals:
+        raise CommandFailed(str(first_of(refusals))) from None
 
 
 @asynccontextmanager

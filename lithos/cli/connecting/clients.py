@@ -147,7 +147,7 @@ class Client:
     title: str
     format: Format
     #: By scope; None where the client has no such file, or none that can be found.
-    files: Callable[[Surroundings], Mapping[Scope, Path | None]]
+    files: Files
     #: What gives away that it is installed: programs, and folders of the person's.
     programs: Sequence[str]
     folders: Callable[[Surroundings], Sequence[Path]]
@@ -198,9 +198,12 @@ def _opencode_http(target: Target) -> dict[str, Any]:
     return _url(f"{{env:{TOKEN_VARIABLE}}}", type="remote")(target) | {"enabled": True}
 
 
-def _claude_code_files(around: Surroundings) -> Mapping[Scope, Path | None]:
-    moved = around.variable("CLAUDE_CONFIG_DIR") or around.home
-    return {"user": moved / ".claude.json", "project": around.folder / ".mcp.json"}
+Files = Callable[["Surroundings"], Mapping[Scope, Path | None]]
+
+
+def _files(user: Callable[[Surroundings], Path], project: str = "") -> Files:
+    """The file of a person, and where in a project's folder its own is, if it may have one."""
+    return lambda around: {"user": user(around), **({"project": around.folder / project} if project else {})}
 
 
 def _claude_desktop_files(around: Surroundings) -> Mapping[Scope, Path | None]:
@@ -246,6 +249,10 @@ def _agent_zero_files(around: Surroundings) -> Mapping[Scope, Path | None]:
     return {"user": next(filter(None, map(inside, homes)), None), "project": inside(around.folder)}
 
 
+def _codex_folder(around: Surroundings) -> Path:
+    return around.variable("CODEX_HOME") or around.home / ".codex"
+
+
 def _zed_folder(around: Surroundings) -> Path:
     if around.system == "win32":
         return around.application / "Zed"
@@ -260,7 +267,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
     client.name: client
     for client in (
         Client(
-            "claude-code", "Claude Code", JsonFormat("json", _MCP_SERVERS), _claude_code_files,
+            "claude-code", "Claude Code", JsonFormat("json", _MCP_SERVERS),
+            _files(lambda it: (it.variable("CLAUDE_CONFIG_DIR") or it.home) / ".claude.json", ".mcp.json"),
             ("claude",), lambda around: (around.variable("CLAUDE_CONFIG_DIR") or around.home / ".claude",),
             _stdio(type="stdio"), _url(_DOLLAR, type="http"),
             then="Start a new session and look at /mcp; of a project it asks first.",
@@ -275,10 +283,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         ),
         Client(
             "cursor", "Cursor", JsonFormat("jsonc", _MCP_SERVERS),
-            lambda around: {
-                "user": around.home / ".cursor" / "mcp.json",
-                "project": around.folder / ".cursor" / "mcp.json",
-            },
+            _files(lambda around: around.home / ".cursor" / "mcp.json", ".cursor/mcp.json"),
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
             then="Restart it; Customize > MCPs (before: Settings > Tools & MCP) lists lithos; switch it on.",
@@ -286,47 +291,35 @@ CLIENTS: Final[Mapping[str, Client]] = {
         ),
         Client(
             "vscode", "VS Code", JsonFormat("jsonc", ("servers",)),
-            lambda around: {
-                "user": around.application / "Code" / "User" / "mcp.json",
-                "project": around.folder / ".vscode" / "mcp.json",
-            },
+            _files(lambda around: around.application / "Code" / "User" / "mcp.json", ".vscode/mcp.json"),
             ("code",), lambda around: (around.application / "Code",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV, type="http"),
             then="Run MCP: List Servers from the command palette and start lithos there.",
         ),
         Client(
             "codex", "Codex", TomlFormat("", ("mcp_servers",)),
-            lambda around: {
-                "user": (around.variable("CODEX_HOME") or around.home / ".codex") / "config.toml",
-                "project": around.folder / ".codex" / "config.toml",
-            },
-            ("codex",), lambda around: (around.variable("CODEX_HOME") or around.home / ".codex",),
+            _files(lambda around: _codex_folder(around) / "config.toml", ".codex/config.toml"),
+            ("codex",), lambda around: (_codex_folder(around),),
             _stdio(), _codex_http,
             then="codex mcp list shows it; of a project only once the project is trusted.",
         ),
         Client(
             "gemini-cli", "Gemini CLI", JsonFormat("jsonc", _MCP_SERVERS),
-            lambda around: {
-                "user": around.home / ".gemini" / "settings.json",
-                "project": around.folder / ".gemini" / "settings.json",
-            },
+            _files(lambda around: around.home / ".gemini" / "settings.json", ".gemini/settings.json"),
             ("gemini",), lambda around: (around.home / ".gemini",),
             _stdio(), _url(_DOLLAR, url="httpUrl"),
             then="Restart it; /mcp lists lithos with its tools.",
         ),
         Client(
             "windsurf", "Windsurf", JsonFormat("jsonc", _MCP_SERVERS),
-            lambda around: {"user": around.home / ".codeium" / "windsurf" / "mcp_config.json"},
+            _files(lambda around: around.home / ".codeium" / "windsurf" / "mcp_config.json"),
             ("windsurf",), lambda around: (around.home / ".codeium" / "windsurf",),
             _stdio(), _url(_DOLLAR_ENV, url="serverUrl"),
             then="Press refresh under MCP servers in the settings of Cascade.",
         ),
         Client(
             "zed", "Zed", JsonFormat("jsonc", ("context_servers",)),
-            lambda around: {
-                "user": _zed_folder(around) / "settings.json",
-                "project": around.folder / ".zed" / "settings.json",
-            },
+            _files(lambda around: _zed_folder(around) / "settings.json", ".zed/settings.json"),
             ("zed", "zeditor"), lambda around: (_zed_folder(around),),
             _stdio(), _url(None), knows_variables=False,
             then="The settings of its agent panel show a green dot beside lithos at once.",
@@ -339,7 +332,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         ),
         Client(
             "openclaw", "OpenClaw", JsonFormat("json5", ("mcp", "servers")),
-            lambda around: {"user": _openclaw_file(around)},
+            _files(_openclaw_file),
             ("openclaw",), lambda around: (_openclaw_file(around).parent,),
             _stdio(), _url(_DOLLAR, transport="streamable-http"),
             then="Restart its gateway; openclaw mcp list shows it.",

@@ -15,7 +15,6 @@ import json
 import os
 import secrets
 import shutil
-import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any, Final
 
 from attrs import asdict, field, frozen
 
-from lithos.stores import sync_folder
+from lithos.stores import NotRegular, open_regular, sync_folder
 from lithos.stores.notes.system_calls import KernelCalls
 from lithos.stores.told import sessions_folder
 
@@ -160,16 +159,14 @@ def read_config(path: Path) -> ConfigFile:
     """Read it. Raises `CannotUse` for what is no file, cannot be read, or is larger than `LARGEST`."""
     try:
         real = Path(os.path.realpath(path, strict=False))
-        descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open_regular(real) as file:
+            data = file.read(LARGEST + 1)
     except FileNotFoundError:
         return ConfigFile(path, real, None)
+    except NotRegular:
+        raise CannotUse(f"{path} is no file.") from None
     except OSError as error:
         raise CannotUse(f"{path} cannot be read: {error.strerror}.") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise CannotUse(f"{path} is no file.")
-    with open(descriptor, "rb") as file:
-        data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise CannotUse(
             f"{path} is larger than {LARGEST // 1024 // 1024} MB, so it stays as it is. "

@@ -8,27 +8,9 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from attrs import frozen
 
-from lithos.core.editing.json_edit import (
-    CannotEdit,
-    Insertion,
-    find_embedded,
-    find_entry,
-    insert_embedded,
-    insert_entry,
-    is_same_but,
-    is_same_embedded_but,
-    read_embedded,
-    remove_embedded,
-    remove_entry,
-)
+from lithos.core.editing import json_edit, toml_edit
+from lithos.core.editing.json_edit import CannotEdit, Insertion
 from lithos.core.editing.json_text import read_json
-from lithos.core.editing.toml_edit import (
-    find_table,
-    insert_table,
-    is_same_table_but,
-    read_toml,
-    remove_table,
-)
 
 
 class Edits(NamedTuple):
@@ -86,10 +68,10 @@ class Format(ABC):
 class JsonFormat(Format):
     """Entries in a dialect of JSON."""
 
-    edits = Edits(insert_entry, remove_entry, is_same_but)
+    edits = Edits(json_edit.insert_entry, json_edit.remove_entry, json_edit.is_same_but)
 
     def entries(self, text: str) -> Mapping[str, Any]:
-        found = find_entry(text, self.kind, self.path)
+        found = json_edit.find_entry(text, self.kind, self.path)
         if found is None or found.kind != "object":
             return {}
         names = [member.key for member in found.members]
@@ -121,7 +103,7 @@ class OpencodeFormat(JsonFormat):
 
     def remove(self, text: str, name: str) -> str:
         second = self._is_second(text) and name in _SECOND.entries(text)
-        return remove_entry(text, self.kind, (*(_SECOND.path if second else self.path), name))
+        return json_edit.remove_entry(text, self.kind, (*(_SECOND.path if second else self.path), name))
 
     def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         if not self._is_second(text):
@@ -139,25 +121,25 @@ class OpencodeFormat(JsonFormat):
 class TomlFormat(Format):
     """Entries as tables."""
 
-    edits = Edits(insert_table, remove_table, is_same_table_but)
+    edits = Edits(toml_edit.insert_table, toml_edit.remove_table, toml_edit.is_same_table_but)
 
     def entries(self, text: str) -> Mapping[str, Any]:
-        found = find_table(text, self.path)
+        found = toml_edit.find_table(text, self.path)
         return found if isinstance(found, dict) else {}
 
     def tree(self, text: str) -> Any:
-        return read_toml(text)
+        return toml_edit.read_toml(text)
 
 
 class EmbeddedFormat(Format):
     """Entries of a JSON document that is the string of a key."""
 
-    edits = Edits(insert_embedded, remove_embedded, is_same_embedded_but)
+    edits = Edits(json_edit.insert_embedded, json_edit.remove_embedded, json_edit.is_same_embedded_but)
 
     def entries(self, text: str) -> Mapping[str, Any]:
-        found = find_embedded(text, self.kind, self.path)
+        found = json_edit.find_embedded(text, self.kind, self.path)
         return found.plain() if found is not None and found.kind == "object" else {}
 
     def tree(self, text: str) -> Any:
-        inner = JsonFormat("json", ()).tree(read_embedded(text, self.kind))
+        inner = JsonFormat("json", ()).tree(json_edit.read_embedded(text, self.kind))
         return {**(JsonFormat("json", ()).tree(text) or {}), self.kind: inner}

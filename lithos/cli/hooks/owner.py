@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lithos.cli.hooks.silence import NothingToTell
 
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
 
 #: Bytes of an answer: the text, and what is told of each of its notes.
 _LARGEST_ANSWER: Final = 1_000_000
-_LARGEST_RECORD: Final = 65_536
 
 
-class HookOwner:
+class HookOwner(NamedTuple):
     """The running server at `url`; every call ends at `until` (of `time.monotonic`)."""
 
-    def __init__(self, url: str, token: str | None, until: float) -> None:
-        self._url = url
-        self._token = token
-        self._until = until
+    url: str
+    token: str | None
+    until: float
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The structured answer of a tool, also a refusal. Raises `FAILURES` (`silence`)."""
@@ -55,10 +53,10 @@ class HookOwner:
         from urllib.parse import urlsplit
 
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        parts = urlsplit(self._url)
-        left = max(0.01, self._until - time.monotonic())
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        parts = urlsplit(self.url)
+        left = max(0.01, self.until - time.monotonic())
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=left)
         try:
             connection.request(method, path, body, headers)
@@ -111,13 +109,11 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
 
 def _read_owner(data: Path) -> tuple[str, str | None]:
     """Address and token of the server that owns the data directory now; a record may be of one that died."""
-    lock = data / ".lithos" / "lock"
-    with lock.open("rb") as file:
-        record = json.loads(file.read(_LARGEST_RECORD))
-    if not isinstance(record.get("url"), str):
-        raise NothingToTell("the owner has no address")
     from lithos.stores.lock import is_owned
+    from lithos.stores.owner_record import read_owner
 
-    if not is_owned(lock):
-        raise NothingToTell("the owner has gone")
-    return record["url"], record.get("token")
+    lock = data / ".lithos" / "lock"
+    record = read_owner(lock)
+    if record is None or record.url is None or not is_owned(lock):
+        raise NothingToTell("no server owns it that has an address")
+    return record.url, record.token

@@ -88,24 +88,19 @@ def parse_payload(data: bytes) -> Payload:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return Payload()  # the rest of a larger object is no text to keep
-    cwd = _name(found, "cwd")
+    cwd = _text(found, "cwd")
     return Payload(
-        event=_name(found, "hook_event_name"),
-        source=_name(found, "source"),
-        session=_name(found, "session_id"),
+        event=_text(found, "hook_event_name"),
+        source=_text(found, "source"),
+        session=_text(found, "session_id"),
         cwd=None if cwd is None or "\0" in cwd else Path(cwd),
-        text=_text(found, "compact_summary"),
+        text=_text(found, "compact_summary", LARGEST),
     )
 
 
-def _text(found: Mapping[str, Any], key: str) -> str | None:
+def _text(found: Mapping[str, Any], key: str, most: int = _LONGEST_NAME) -> str | None:
     value = found.get(key)
-    return value if isinstance(value, str) and value.strip() else None
-
-
-def _name(found: Mapping[str, Any], key: str) -> str | None:
-    value = _text(found, key)
-    return value if value is not None and len(value) <= _LONGEST_NAME else None
+    return value if isinstance(value, str) and value.strip() and len(value) <= most else None
 
 
 def _read(descriptor: int) -> bytes:

@@ -19,16 +19,7 @@ from typing import Any, Final
 
 from lithos import __version__
 from lithos.cli.output import tell
-from lithos.cli.plugin.writing import (
-    AUTHOR,
-    KEYWORDS,
-    ForeignFolder,
-    check_ours,
-    describe_plugin,
-    to_json,
-    write_files,
-    write_portable_plugin,
-)
+from lithos.cli.plugin import writing
 from lithos.cli.session import CommandFailed, Session, refusing
 
 SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
@@ -39,9 +30,8 @@ PACKAGE: Final = "lithos-server"
 DESCRIPTION: Final = "Local knowledge base that many AI agents share: Markdown notes, search, tasks; offline."
 
 
-def default_image() -> str:
-    """The image of this version."""
-    return f"{PACKAGE}/lithos:{__version__}"
+#: Of this version.
+DEFAULT_IMAGE: Final = f"{PACKAGE}/lithos:{__version__}"
 
 
 def make_server_json(name: str, image: str) -> dict[str, Any]:
@@ -126,9 +116,9 @@ def make_manifest() -> dict[str, Any]:
         "display_name": "Lithos",
         "version": __version__,
         "description": DESCRIPTION,
-        "author": AUTHOR,
+        "author": writing.AUTHOR,
         "license": "MIT",
-        "keywords": list(KEYWORDS),
+        "keywords": list(writing.KEYWORDS),
         "server": {
             "type": "uv",
             "entry_point": ENTRY,
@@ -156,7 +146,7 @@ def make_manifest() -> dict[str, Any]:
 def make_bundle() -> bytes:
     """The zip."""
     files = {
-        "manifest.json": to_json(make_manifest()),
+        "manifest.json": writing.to_json(make_manifest()),
         "pyproject.toml": _PROJECT,
         ENTRY: _SERVER,
         ".mcpbignore": ".venv/\n__pycache__/\nuv.lock\n",
@@ -181,13 +171,13 @@ _IMAGES: Final = re.compile(r"[a-z0-9][a-z0-9._:/-]{0,200}:[A-Za-z0-9_][A-Za-z0-
 def run_bundle(session: Session) -> int:
     """Write all forms and list them. Raises `CommandFailed`."""
     typed = session.typed
-    name, image = typed.get("name", NAME), typed.get("image", default_image())
+    name, image = typed.get("name", NAME), typed.get("image", DEFAULT_IMAGE)
     if not _NAMES.fullmatch(name):
         raise CommandFailed(f"{name!r} is no name of the MCP registry. Give one as io.github.OWNER/NAME.", 2)
     if not _IMAGES.fullmatch(image) or image.endswith(":latest"):
         raise CommandFailed(f"{image!r} names no image with a tag. Give one as OWNER/NAME:{__version__}.", 2)
     directory = Path(typed["directory"]).absolute()
-    with refusing(ForeignFolder, exit_code=2):
+    with refusing(writing.ForeignFolder, exit_code=2):
         files = write_bundle(directory, name, image)
     lines = [f"In {directory}:", *(f"  {file.relative_to(directory)}" for file in files)]
     tell(session, {"directory": str(directory), "files": [str(file) for file in files]}, lines)
@@ -196,21 +186,21 @@ def run_bundle(session: Session) -> int:
 
 def write_bundle(directory: Path, name: str, image: str) -> list[Path]:
     """Write all forms; the files. Raises `ForeignFolder`, `OSError`."""
-    check_ours(directory, MARKETPLACE, MARKETPLACE_NAME)
+    writing.check_ours(directory, MARKETPLACE, MARKETPLACE_NAME)
     forms: dict[Path, str | bytes] = {
-        MARKETPLACE: to_json(make_marketplace()),
-        Path("server.json"): to_json(make_server_json(name, image)),
+        MARKETPLACE: writing.to_json(make_marketplace()),
+        Path("server.json"): writing.to_json(make_server_json(name, image)),
         Path(f"lithos-{__version__}.mcpb"): make_bundle(),
     }
-    return [*write_files(directory, forms), *write_portable_plugin(directory / _PLUGIN)]
+    return [*writing.write_files(directory, forms), *writing.write_portable_plugin(directory / _PLUGIN)]
 
 
 def make_marketplace() -> dict[str, Any]:
     """The marketplace of one plugin."""
-    plugin = describe_plugin()
+    plugin = writing.describe_plugin()
     return {
         "name": MARKETPLACE_NAME,
-        "owner": AUTHOR,
+        "owner": writing.AUTHOR,
         "metadata": {"description": plugin["description"], "version": __version__},
         "plugins": [{**plugin, "source": f"./{_PLUGIN.as_posix()}", "category": "productivity"}],
     }

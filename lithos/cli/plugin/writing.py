@@ -153,9 +153,7 @@ def to_json(document: Mapping[str, Any]) -> str:
 
 def check_ours(directory: Path, manifest: Path, name: str) -> None:
     """Raises `ForeignFolder` unless the folder is absent, empty, or holds the manifest of that name."""
-    if directory.is_dir() and not any(directory.iterdir()):
-        return
-    if not directory.exists() and not directory.is_symlink():
+    if not os.path.lexists(directory) or (directory.is_dir() and not any(directory.iterdir())):
         return
     if not directory.is_dir():
         raise ForeignFolder(f"{directory} is no folder. Name an empty or a new one.")

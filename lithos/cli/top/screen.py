@@ -226,23 +226,16 @@ def cells_of(view: View, panel: str) -> list[tuple[str, ...]]:
     return [tuple(tell(row) for tell in _COLUMNS[panel].values()) for row in getattr(view, panel)]
 
 
-class Titles:
+class Titles(dict[str, str]):
     """Titles of notes and tasks by id, those that were told last."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
 
     def learn(self, titles: Iterable[tuple[str, str]]) -> None:
         """Keep these; the oldest make room."""
         for subject, title in titles:
-            self._known.pop(subject, None)
-            self._known[subject] = title
-        for subject in list(self._known)[: max(0, len(self._known) - _KNOWN_TITLES)]:
-            del self._known[subject]
-
-    def of(self, subject: str) -> str | None:
-        """The title, if it was ever told."""
-        return self._known.get(subject)
+            self.pop(subject, None)
+            self[subject] = title
+        for subject in list(self)[: max(0, len(self) - _KNOWN_TITLES)]:
+            del self[subject]
 
 
 def describe_event(event: Record, titles: Titles) -> str:
@@ -253,7 +246,7 @@ def describe_event(event: Record, titles: Titles) -> str:
     key = "task_id" if "task_id" in told else "id"
     if key in told and told.get("title"):
         titles.learn([(told[key], told["title"])])
-    title = titles.of(told.get(key, ""))
+    title = titles.get(told.get(key, ""))
     if title is not None:  # an id says nothing to a person
         told = {name: value for name, value in told.items() if name not in (key, "title")}
     if told.get("agent") == event["agent"]:

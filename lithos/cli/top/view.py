@@ -6,13 +6,14 @@ between.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from math import inf
 from typing import Any, Final
 
-from attrs import asdict, frozen
+from attrs import frozen
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -33,11 +34,6 @@ class Histogram:
     def count(self) -> float:
         """How many there were."""
         return self.counts[-1]
-
-    def plus(self, other: Histogram) -> Histogram:
-        """Both together; they have the same bounds."""
-        counts = tuple(map(sum, zip(self.counts, other.counts, strict=True)))
-        return Histogram(self.bounds, counts, self.total + other.total)
 
     def since(self, earlier: Histogram | None) -> Histogram:
         """What came after `earlier`, None for the beginning."""
@@ -63,7 +59,7 @@ class Histogram:
 
 @frozen
 class Scrape:
-    """Single values by name, values with one label by name and label, histograms by name and row."""
+    """Single values by name, others by name and first label, added up over the rest; histograms by row."""
 
     values: Mapping[str, float]
     labelled: Mapping[str, Mapping[str, float]]
@@ -72,14 +68,6 @@ class Scrape:
     def value(self, name: str) -> float:
         """A value without labels; 0 when the server dropped it for this once."""
         return self.values.get(name, 0.0)
-
-    def rows(self, name: str) -> Mapping[str, float]:
-        """A gauge or counter by its first label, others added up."""
-        return self.labelled.get(name, {})
-
-    def histogram(self, name: str, row: str) -> Histogram | None:
-        """One row of a histogram, None before its first duration."""
-        return self.histograms.get(name, {}).get(row)
 
 
 _NOTHING: Final = Scrape({}, {}, {})
@@ -105,21 +93,19 @@ def read_scrape(text: str) -> Scrape:
 
 
 def _read_histograms(samples: list[Sample], label: str) -> dict[str, Histogram]:
-    series: dict[tuple[tuple[str, str], ...], dict[float, float]] = {}
-    totals: dict[tuple[tuple[str, str], ...], float] = {}
+    """By row; all have the same bounds."""
+    buckets: defaultdict[str, defaultdict[float, float]] = defaultdict(lambda: defaultdict(float))
+    totals: defaultdict[str, float] = defaultdict(float)
     for sample in samples:
-        key = tuple(sorted((name, value) for name, value in sample.labels.items() if name != "le"))
+        row = sample.labels[label]
         if sample.name.endswith("_bucket"):
-            series.setdefault(key, {})[float(sample.labels["le"])] = sample.value
+            buckets[row][float(sample.labels["le"])] += sample.value
         elif sample.name.endswith("_sum"):
-            totals[key] = sample.value
-    rows: dict[str, Histogram] = {}
-    for key, buckets in series.items():
-        bounds = tuple(sorted(buckets))
-        one = Histogram(bounds, tuple(buckets[bound] for bound in bounds), totals[key])
-        row = dict(key)[label]
-        rows[row] = rows[row].plus(one) if row in rows else one
-    return rows
+            totals[row] += sample.value
+    return {
+        row: Histogram(tuple(sorted(counts)), tuple(counts[bound] for bound in sorted(counts)), totals[row])
+        for row, counts in buckets.items()
+    }
 
 
 MIB: Final = 1024 * 1024
@@ -201,10 +187,6 @@ class View:
     actors: tuple[ActorRow, ...]
     claims: tuple[ClaimRow, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """Its JSON form, with the names of the fields."""
-        return asdict(self)
-
 
 def compare(earlier: Poll, later: Poll) -> View:
     """What happened between two polls; a poll compared with itself tells the state, all rates are 0.
@@ -246,10 +228,11 @@ def _rate(count: float, seconds: float) -> float:
 
 def _tool_rows(before: Scrape, later: Scrape, seconds: float) -> tuple[ToolRow, ...]:
     """The busiest first."""
-    failed, failed_before = (scrape.rows("lithos_tool_errors_total") for scrape in (later, before))
+    failed, failed_before = (s.labelled.get("lithos_tool_errors_total", {}) for s in (later, before))
+    earlier = before.histograms.get(TOOLS, {})
     rows: list[ToolRow] = []
     for tool, all_calls in later.histograms.get(TOOLS, {}).items():
-        calls = all_calls.since(before.histogram(TOOLS, tool))
+        calls = all_calls.since(earlier.get(tool))
         errors = failed.get(tool, 0) - failed_before.get(tool, 0)
         rows.append(
             ToolRow(
@@ -266,10 +249,11 @@ def _tool_rows(before: Scrape, later: Scrape, seconds: float) -> tuple[ToolRow, 
 
 def _actor_rows(before: Scrape, later: Scrape, seconds: float) -> tuple[ActorRow, ...]:
     """By name, so that each stays where it is."""
-    restarts, nothing = later.rows("lithos_actor_restarts"), Histogram((), (0.0,), 0.0)
+    restarts, nothing = later.labelled.get("lithos_actor_restarts", {}), Histogram((), (0.0,), 0.0)
+    earlier, now = (scrape.histograms.get(ACTORS, {}) for scrape in (before, later))
     rows: list[ActorRow] = []
-    for actor, waiting in sorted(later.rows("lithos_actor_mailbox_depth").items()):
-        done = (later.histogram(ACTORS, actor) or nothing).since(before.histogram(ACTORS, actor))
+    for actor, waiting in sorted(later.labelled.get("lithos_actor_mailbox_depth", {}).items()):
+        done = now.get(actor, nothing).since(earlier.get(actor))
         rows.append(
             ActorRow(
                 actor=actor,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import trio
+from attrs import asdict
 
 from lithos.cli.commands.asking import how_to_serve, owner_now
 from lithos.cli.commands.events import Feed, Record
@@ -76,7 +77,7 @@ async def sample(session: Session, interval: float) -> dict[str, Any]:
         await trio.sleep(interval)
         later = await poll(client)
         nursery.cancel_scope.cancel()
-    return {**compare(earlier, later).as_json(), "events": None if refusals else events}
+    return {**asdict(compare(earlier, later)), "events": None if refusals else events}
 
 
 async def follow_events(

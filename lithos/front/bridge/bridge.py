@@ -15,22 +15,9 @@ from typing import Final
 
 import trio
 
+from lithos.front.bridge import messages
 from lithos.front.bridge.link import AnswerLost, NeverSent, NoOwner, OwnerHangs, OwnerTrail
-from lithos.front.bridge.messages import (
-    NOT_SENT,
-    OUTCOME_UNKNOWN,
-    Cancellation,
-    Lines,
-    Output,
-    Request,
-    RequestId,
-    claim_standard_streams,
-    error_line,
-    headers_of,
-    negotiated_version,
-    read_message,
-    result_line,
-)
+from lithos.front.bridge.messages import Cancellation, Lines, Output, Request, RequestId
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
 from lithos.telemetry import get_logger
 
@@ -76,7 +63,7 @@ class Bridge:
             nursery.cancel_scope.deadline = trio.current_time() + STOP_FLUSH
 
     async def _take(self, line: str, calls: trio.Nursery) -> None:
-        message = read_message(line)
+        message = messages.read_message(line)
         if isinstance(message, Cancellation):
             if message.request_id in self._calls:
                 self._calls[message.request_id].cancel()
@@ -110,7 +97,7 @@ class Bridge:
 
     async def _forward(self, request: Request) -> None:
         if request.method == "ping" and request.version is None:
-            await self._sender.send(result_line(request.id, {}))
+            await self._sender.send(messages.result_line(request.id, {}))
             return
         if request.method != "initialize" and request.version is None:
             await self._negotiated.wait()
@@ -122,13 +109,15 @@ class Bridge:
         except AnswerLost as loss:
             await self._sender.send(_lost_line(request, str(loss)))
         except NoOwner as none:
-            await self._sender.send(error_line(request.id, f"The request was not sent. {none}", NOT_SENT))
+            await self._sender.send(
+                messages.error_line(request.id, f"The request was not sent. {none}", messages.NOT_SENT)
+            )
 
     async def _try_owner(self, request: Request, attempt: int) -> bool:
         """Forward a request to the current owner; False when it should be retried."""
         link = await self._trail.link()
         try:
-            answer = await link.send(request, headers_of(request, self._version), self._sender.send)
+            answer = await link.send(request, messages.headers_of(request, self._version), self._sender.send)
         except NeverSent:
             self._trail.doubt()
             return False
@@ -139,7 +128,7 @@ class Bridge:
             log.info("asking again", method=request.method, reason=str(loss))
             return False
         if request.method == "initialize":
-            self._version = negotiated_version(answer) or self._version
+            self._version = messages.negotiated_version(answer) or self._version
         return True
 
     async def _finish_calls(self) -> None:
@@ -156,7 +145,7 @@ def _lost_line(request: Request, reason: str) -> bytes:
         f"The answer is lost: {reason}. Whether the call took effect is unknown. Read what it should have "
         "changed before you repeat it."
     )
-    return error_line(request.id, message, OUTCOME_UNKNOWN)
+    return messages.error_line(request.id, message, messages.OUTCOME_UNKNOWN)
 
 
 async def serve_bridge(trail: OwnerTrail, shutdown: trio.Event) -> None:
@@ -166,7 +155,7 @@ async def serve_bridge(trail: OwnerTrail, shutdown: trio.Event) -> None:
     every request was answered with an error.
     """
     failures: list[Exception] = []
-    with claim_standard_streams() as (wire_in, wire_out):
+    with messages.claim_standard_streams() as (wire_in, wire_out):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_follow, trail, shutdown, failures)
             async with trio.open_nursery() as session:

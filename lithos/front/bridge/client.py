@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import trio
+from attrs import field, frozen
 
 from lithos.core.principals import OWN_CALL
 
@@ -23,18 +24,13 @@ class OwnerRefuses(Exception):
     """The owner lets nobody in who brings this token or address; the message says what to do."""
 
 
+@frozen
 class OwnerClient:
     """Speaks to the server at `url`; each call is one connection, in a worker thread."""
 
-    def __init__(self, url: str, token: str | None, timeout: float = TIMEOUT) -> None:
-        self._url = url
-        self._token = token
-        self._timeout = timeout
-
-    @property
-    def url(self) -> str:
-        """Where the server is."""
-        return self._url
+    url: str
+    _token: str | None = field(repr=False)
+    _timeout: float = TIMEOUT
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The structured answer of a tool. Raises `OwnerUnreachable`."""
@@ -79,7 +75,7 @@ class OwnerClient:
         status, content = await trio.to_thread.run_sync(self._fetch, "GET", "/metrics", None)
         if status != http.HTTPStatus.OK:
             raise OwnerUnreachable(
-                f"The server at {self._url} answered {status} instead of its metrics; is it a Lithos server?"
+                f"The server at {self.url} answered {status} instead of its metrics; is it a Lithos server?"
             )
         return content.decode()
 
@@ -89,13 +85,13 @@ class OwnerClient:
             answer: dict[str, Any] = json.loads(content)
         except ValueError as failure:
             raise OwnerUnreachable(
-                f"The server at {self._url} answered {status} without JSON; is it a Lithos server?"
+                f"The server at {self.url} answered {status} without JSON; is it a Lithos server?"
             ) from failure
         return answer
 
     def _fetch(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
         """Status and body of an answer. Blocks."""
-        parts = urlsplit(self._url)
+        parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
         headers = {
             "Content-Type": "application/json",
@@ -110,14 +106,14 @@ class OwnerClient:
             content = response.read()
         except (OSError, http.client.HTTPException) as failure:
             raise OwnerUnreachable(
-                f"The server at {self._url} owns the data directory but does not answer: {failure}. "
+                f"The server at {self.url} owns the data directory but does not answer: {failure}. "
                 "Check that it runs; restart it if it hangs."
             ) from failure
         finally:
             connection.close()
         if response.status == http.HTTPStatus.UNAUTHORIZED:
             raise OwnerUnreachable(
-                f"The server at {self._url} wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token."
+                f"The server at {self.url} wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token."
             )
         return response.status, content
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -89,7 +89,7 @@ class Lines:
     async def _fill(self) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_on, self._shutdown, nursery.cancel_scope)
-            await _readable(self._descriptor)
+            await _ready(trio.lowlevel.wait_readable, self._descriptor)
             data = os.read(self._descriptor, READ_BYTES)
             self._buffer += data
             self._ended = not data
@@ -113,7 +113,7 @@ class Output:
         try:
             async with self._turn:
                 while rest:
-                    await _writable(self._descriptor)
+                    await _ready(trio.lowlevel.wait_writable, self._descriptor)
                     rest = rest[os.write(self._descriptor, rest[:WRITE_BYTES]) :]
         except BrokenPipeError:
             self._serving.cancel()
@@ -128,17 +128,10 @@ async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _readable(descriptor: int) -> None:
-    """Wait for input; regular files, which cannot be waited for, never block."""
+async def _ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+    """Wait for it; regular files, which cannot be waited for, never block."""
     try:
-        await trio.lowlevel.wait_readable(descriptor)
-    except PermissionError:
-        await trio.lowlevel.checkpoint()
-
-
-async def _writable(descriptor: int) -> None:
-    try:
-        await trio.lowlevel.wait_writable(descriptor)
+        await wait(descriptor)
     except PermissionError:
         await trio.lowlevel.checkpoint()
 

@@ -2,6 +2,6 @@
 
 Specified in docs/spec/console.md.
 
-Entered by app/console; templates and static files lie beside the modules.
+Entered by app/front; templates and static files lie beside the modules.
 Never here: what pages show (services, tools), nor any database.
 """

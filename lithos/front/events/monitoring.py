@@ -68,6 +68,10 @@ def json_response(status: int, body: object) -> Response:
     return response
 
 
+def _refuse(status: int, code: str, message: str) -> Response:
+    return json_response(status, {"error": code, "message": message})
+
+
 async def _describe(error: HTTPException) -> Response:
     """Answer `{"error": "not_found"}` and the like, keeping headers such as Allow."""
     status = error.code or HTTPStatus.INTERNAL_SERVER_ERROR
@@ -89,7 +93,7 @@ def add_audit(access_log: AccessLog, notes: Catalogue, app: QuartTrio) -> None:
             after = read_after(given.get("after", ""))
         except ValueError as error:
             message = f"after is no time: {error}. Give ISO 8601, as in 2026-01-02T03:04:05Z."
-            return json_response(400, {"error": "invalid_after", "message": message})
+            return _refuse(400, "invalid_after", message)
         try:
             entries = await access_log.entries(
                 agent=given.get("agent_id") or None,
@@ -126,7 +130,7 @@ def add_reconcile(check: LiveCheck, app: QuartTrio) -> None:
         wanted = request.args.get("scope", "") or ALL
         if wanted not in (ALL, *SCOPES):
             message = f"scope must be {ALL} or one of {', '.join(SCOPES)}."
-            return json_response(400, {"error": "invalid_scope", "message": message})
+            return _refuse(400, "invalid_scope", message)
         results = await check.run(SCOPES if wanted == ALL else (wanted,))
         return json_response(200, {"results": [result.as_json() for result in results]})
 
@@ -153,20 +157,18 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
                 "An import over HTTP needs a token with the right admin. Run `lithos import` as the user "
                 "who owns the data directory."
             )
-            return json_response(403, {"error": "forbidden", "message": message})
+            return _refuse(403, "forbidden", message)
         try:
             given = from_json(await request.get_data())
             return json_response(200, await _answer(importing, given, principal))
         except Forbidden as refusal:
-            return json_response(403, {"error": refusal.code, "message": refusal.message})
+            return _refuse(403, refusal.code, refusal.message)
         except (KeyError, TypeError, ValueError) as problem:
-            message = f"The request is no step of an import: {problem}."
-            return json_response(400, {"error": "invalid_input", "message": message})
+            return _refuse(400, "invalid_input", f"The request is no step of an import: {problem}.")
         except NoImport as refusal:
-            return json_response(409, {"error": "no_import", "message": refusal.message})
+            return _refuse(409, "no_import", refusal.message)
         except LithosError as refusal:
-            status = 400 if isinstance(refusal, InvalidInput) else 503
-            return json_response(status, {"error": refusal.code, "message": refusal.message})
+            return _refuse(400 if isinstance(refusal, InvalidInput) else 503, refusal.code, refusal.message)
 
 
 async def _answer(importing: Importing, given: Any, principal: Principal) -> Mapping[str, Any]:
@@ -187,12 +189,8 @@ async def _answer(importing: Importing, given: Any, principal: Principal) -> Map
                 f"The token {principal.name} is bound to the agent {principal.agent}; it cannot import as "
                 f"{options.agent}. Leave --agent out, or give that."
             )
-        begun = await importing.begin(options)
-        return {
-            "session": begun.session,
-            "notes_folder": str(begun.notes_folder),
-            "content_limit": begun.content_limit,
-        }
+        begun = asdict(await importing.begin(options))
+        return {**begun, "notes_folder": str(begun["notes_folder"])}
     session = str(given["session"])
     if step == "notes":
         records = [record_from_json(record) for record in given["records"]]

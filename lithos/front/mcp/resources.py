@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, Final
 
 import trio
-from attrs import define, field
-from mcp import MCPError
+from attrs import asdict, define, field, filters
+from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
@@ -24,21 +24,6 @@ from mcp.shared.subscriptions import (
     ResourceUpdated,
     event_to_notification,
 )
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    GetPromptRequestParams,
-    NotificationParams,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    SubscribeRequestParams,
-    SubscriptionFilter,
-    SubscriptionsAcknowledgedNotification,
-    SubscriptionsAcknowledgedNotificationParams,
-    SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
-    UnsubscribeRequestParams,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from lithos.catalogue.catalogue import Entry
@@ -47,7 +32,6 @@ from lithos.core.offers import (
     PROMPTS,
     TASK_PREFIX,
     BadPrompt,
-    Prompt,
     read_address,
     render_prompt,
 )
@@ -74,7 +58,7 @@ from lithos.tools.contract.rows import row_of, sliced_rows
 MOST_LISTENERS: Final = 256
 
 Context = ServerRequestContext[Any, Any]
-Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices"]]
+Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices | None"]]
 
 
 @define(eq=False)
@@ -103,11 +87,14 @@ class Notices:
             return
 
 
-def notices_of(changes: Changes) -> Lifespan:
-    """The lifespan of a session with change notifications."""
+def notices_of(changes: Changes | None) -> Lifespan:
+    """The lifespan of a session with change notifications; without changes it has none."""
 
     @asynccontextmanager
-    async def lifespan(server: Server[Any]) -> AsyncIterator[Notices]:
+    async def lifespan(server: Server[Any]) -> AsyncIterator[Notices | None]:
+        if changes is None:
+            yield None
+            return
         with changes.followed() as follower:
             async with trio.open_nursery() as nursery:
                 yield Notices(follower, nursery)
@@ -116,41 +103,35 @@ def notices_of(changes: Changes) -> Lifespan:
     return lifespan
 
 
-@asynccontextmanager
-async def no_notices(server: Server[Any]) -> AsyncIterator[None]:
-    """The lifespan of a session without change notifications."""
-    yield
-
-
 def add_subscriptions(server: Server[Any], resources: Resources) -> None:
     """Register the subscribe handlers with a server; its lifespan must be that of `notices_of`."""
 
-    async def begin(ctx: Context, params: NotificationParams) -> None:
+    async def begin(ctx: Context, params: types.NotificationParams) -> None:
         notices: Notices = ctx.lifespan_context
         notices.follower.wants_list = True
         notices.begin(ctx.session)
 
-    async def subscribe(ctx: Context, params: SubscribeRequestParams) -> dict[str, Any]:
+    async def subscribe(ctx: Context, params: types.SubscribeRequestParams) -> dict[str, Any]:
         notices: Notices = ctx.lifespan_context
         try:
             notices.follower.follow(params.uri, await resources.find(params.uri))
         except UnknownResource as missing:
             raise not_found(ctx, params.uri, missing) from missing
         except TooMuchFollowed as problem:
-            raise MCPError(INVALID_PARAMS, str(problem)) from problem
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
         notices.begin(ctx.session)
         return {}
 
-    async def unsubscribe(ctx: Context, params: UnsubscribeRequestParams) -> dict[str, Any]:
+    async def unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> dict[str, Any]:
         notices: Notices = ctx.lifespan_context
         address = read_address(params.uri)
         if address is not None:
             notices.follower.unfollow(params.uri, address)
         return {}
 
-    server.add_notification_handler("notifications/initialized", NotificationParams, begin)
-    server.add_request_handler("resources/subscribe", SubscribeRequestParams, subscribe)
-    server.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)
+    server.add_notification_handler("notifications/initialized", types.NotificationParams, begin)
+    server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
+    server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
 
 
 @define(eq=False)
@@ -165,11 +146,13 @@ class Listening:
     _open: int = field(default=0, init=False)
 
     async def __call__(
-        self, ctx: Context, params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
         """Acknowledge the subscriptions, send notifications, and end the stream with server or token."""
         if self._open >= MOST_LISTENERS:
-            raise MCPError(INTERNAL_ERROR, "Too many clients listen already. Read the events at /events.")
+            raise MCPError(
+                types.INTERNAL_ERROR, "Too many clients listen already. Read the events at /events."
+            )
         self._open += 1
         try:
             with self._changes.followed() as follower:
@@ -178,16 +161,17 @@ class Listening:
             self._open -= 1
 
     async def _serve(
-        self, ctx: Context, wanted: SubscriptionFilter, follower: Follower
-    ) -> SubscriptionsListenResult:
+        self, ctx: Context, wanted: types.SubscriptionFilter, follower: Follower
+    ) -> types.SubscriptionsListenResult:
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
         try:
             honoured = _follow(wanted, follower)
         except TooMuchFollowed as problem:
-            raise MCPError(INVALID_PARAMS, str(problem)) from problem
-        acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
+        acknowledged = types.SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
         await ctx.session.send_notification(
-            SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=ctx.request_id
+            types.SubscriptionsAcknowledgedNotification(params=acknowledged),
+            related_request_id=ctx.request_id,
         )
         ended = self._ended_of(ctx)
         try:
@@ -198,7 +182,7 @@ class Listening:
                     event_to_notification(event, meta), related_request_id=ctx.request_id
                 )
         except StreamEnded:
-            return SubscriptionsListenResult(_meta=meta)
+            return types.SubscriptionsListenResult(_meta=meta)
 
 
 async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
@@ -214,7 +198,7 @@ async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
     return changed[0]
 
 
-def _follow(wanted: SubscriptionFilter, follower: Follower) -> SubscriptionFilter:
+def _follow(wanted: types.SubscriptionFilter, follower: Follower) -> types.SubscriptionFilter:
     """Subscribe to what can change, and return what was accepted: lists of tools and prompts never change."""
     uris: list[str] = []
     for uri in wanted.resource_subscriptions or ():
@@ -223,41 +207,30 @@ def _follow(wanted: SubscriptionFilter, follower: Follower) -> SubscriptionFilte
             follower.follow(uri, address)
             uris.append(uri)
     follower.wants_list = wanted.resources_list_changed is True
-    return SubscriptionFilter(
+    return types.SubscriptionFilter(
         resources_list_changed=follower.wants_list or None, resource_subscriptions=uris or None
     )
 
 
 def add_prompts(server: Server[Any]) -> None:
     """Register the prompt handlers with a server."""
-    listing = {"prompts": [_wire_prompt(prompt) for prompt in PROMPTS], "resultType": "complete"}
+    wire = [asdict(prompt, filter=filters.exclude("write")) for prompt in PROMPTS]
+    listing = {"prompts": wire, "resultType": "complete"}
 
-    async def list_prompts(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+    async def list_prompts(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         return listing
 
-    server.add_request_handler("prompts/list", PaginatedRequestParams, list_prompts)
-    server.add_request_handler("prompts/get", GetPromptRequestParams, _get_prompt)
+    server.add_request_handler("prompts/list", types.PaginatedRequestParams, list_prompts)
+    server.add_request_handler("prompts/get", types.GetPromptRequestParams, _get_prompt)
 
 
-async def _get_prompt(ctx: Context, params: GetPromptRequestParams) -> dict[str, Any]:
+async def _get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> dict[str, Any]:
     try:
         prompt, text = render_prompt(params.name, params.arguments or {})
     except BadPrompt as problem:
-        raise MCPError(INVALID_PARAMS, str(problem)) from problem
+        raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": prompt.description, "messages": [message], "resultType": "complete"}
-
-
-def _wire_prompt(prompt: Prompt) -> dict[str, Any]:
-    return {
-        "name": prompt.name,
-        "title": prompt.title,
-        "description": prompt.description,
-        "arguments": [
-            {"name": argument.name, "description": argument.description, "required": argument.required}
-            for argument in prompt.arguments
-        ],
-    }
 
 
 #: The code of the handshake versions; 2026-07-28 retired it.
@@ -291,33 +264,33 @@ def add_resources(
     `agent_of` a request is the agent that its token is bound to.
     """
 
-    async def list_resources(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+    async def list_resources(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         try:
             page = await resources.page(params.cursor)
         except BadCursor as problem:
-            raise MCPError(INVALID_PARAMS, str(problem)) from problem
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
         listing = {"resources": [_wire_resource(one) for one in page.resources], "resultType": "complete"}
         return listing if page.cursor is None else listing | {"nextCursor": page.cursor}
 
-    async def list_templates(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+    async def list_templates(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         return {"resourceTemplates": TEMPLATES, "resultType": "complete"}
 
-    async def read(ctx: Context, params: ReadResourceRequestParams) -> dict[str, Any]:
+    async def read(ctx: Context, params: types.ReadResourceRequestParams) -> dict[str, Any]:
         try:
             content = await resources.read(params.uri, agent_of(ctx))
         except UnknownResource as missing:
             raise not_found(ctx, params.uri, missing) from missing
         return {"contents": [{"uri": params.uri, **await _wire_content(content)}], "resultType": "complete"}
 
-    server.add_request_handler("resources/list", PaginatedRequestParams, list_resources)
-    server.add_request_handler("resources/templates/list", PaginatedRequestParams, list_templates)
-    server.add_request_handler("resources/read", ReadResourceRequestParams, read)
+    server.add_request_handler("resources/list", types.PaginatedRequestParams, list_resources)
+    server.add_request_handler("resources/templates/list", types.PaginatedRequestParams, list_templates)
+    server.add_request_handler("resources/read", types.ReadResourceRequestParams, read)
 
 
 def not_found(ctx: Context, uri: str, missing: UnknownResource) -> MCPError:
     """The protocol error for an unknown resource URI."""
     is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-    return MCPError(INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND, str(missing), {"uri": uri})
+    return MCPError(types.INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND, str(missing), {"uri": uri})
 
 
 def _wire_resource(listed: ListedResource) -> dict[str, Any]:

@@ -7,18 +7,10 @@ from typing import Any, Final
 
 import trio
 from attrs import field, frozen
+from mcp import types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.types import (
-    CallToolRequestParams,
-    DiscoverResult,
-    PaginatedRequestParams,
-    PromptsCapability,
-    RequestParams,
-    SubscriptionsListenRequestParams,
-    ToolsCapability,
-)
 
 from lithos.actors.opening import progress_told
 from lithos.core.principals import OWNER, Principal
@@ -27,7 +19,6 @@ from lithos.front.mcp.resources import (
     add_prompts,
     add_resources,
     add_subscriptions,
-    no_notices,
     notices_of,
 )
 from lithos.front.mcp.tool_calls import call_tool_box
@@ -99,7 +90,7 @@ def build_mcp_server(
         },
         # No parameter is mirrored into a header, so no call needs its schema looked up.
         get_tool_input_schema=lambda name: None,
-        lifespan=notices_of(changes) if changes is not None and keeps_sessions else no_notices,
+        lifespan=notices_of(changes if keeps_sessions else None),
     )
     # Spans of single calls are not among Lithos's instruments.
     server.middleware.clear()
@@ -110,7 +101,7 @@ def build_mcp_server(
     if library is not None and changes is not None:
         server.add_request_handler(
             "subscriptions/listen",
-            SubscriptionsListenRequestParams,
+            types.SubscriptionsListenRequestParams,
             Listening(changes, lambda ctx: caller_of(ctx).ended),
         )
         if keeps_sessions:
@@ -120,18 +111,18 @@ def build_mcp_server(
 
 
 def _add_tools(server: Server[Any], toolbox: SharedToolBox, caller_of: Callable[[Context], Caller]) -> None:
-    async def list_tools(ctx: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+    async def list_tools(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         listed = toolbox.acting_as(caller_of(ctx).principal).listed()
         return {"tools": [_wire_tool(spec) for spec in listed], "resultType": "complete"}
 
-    async def call_tool(ctx: Context, params: CallToolRequestParams) -> dict[str, Any]:
+    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> dict[str, Any]:
         # Nothing is sent to clients that gave no progress token, nor over `/mcp`.
         with progress_told(ctx.session.report_progress):
             acting = toolbox.acting_as(caller_of(ctx).principal)
             return await call_tool_box(acting, params.name, params.arguments or {})
 
-    server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
-    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    server.add_request_handler("tools/list", types.PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
 
 
 def _discover_honestly(server: Server[Any]) -> None:
@@ -139,16 +130,16 @@ def _discover_honestly(server: Server[Any]) -> None:
     given = server.get_request_handler("server/discover")
     assert given is not None
     fixed = {
-        "tools": ToolsCapability(list_changed=False),
-        "prompts": PromptsCapability(list_changed=False),
+        "tools": types.ToolsCapability(list_changed=False),
+        "prompts": types.PromptsCapability(list_changed=False),
     }
 
-    async def discover(ctx: Context, params: RequestParams) -> DiscoverResult:
+    async def discover(ctx: Context, params: types.RequestParams) -> types.DiscoverResult:
         result = await given.handler(ctx, params)
-        assert isinstance(result, DiscoverResult)
+        assert isinstance(result, types.DiscoverResult)
         return result.model_copy(update={"capabilities": result.capabilities.model_copy(update=fixed)})
 
-    server.add_request_handler("server/discover", RequestParams, discover)
+    server.add_request_handler("server/discover", types.RequestParams, discover)
 
 
 def _wire_tool(spec: ToolSpec) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from math import inf
+from operator import attrgetter
 from typing import Any, Final
 
 import trio
@@ -207,6 +208,12 @@ class _Idleness:
         return self.since < inf
 
 
+#: What Hypercorn's chooser of a protocol gives the one that it chooses.
+_PASSED_ON: Final = attrgetter(
+    "app", "config", "context", "task_group", "state", "ssl", "client", "server", "send"
+)
+
+
 class _Server(TCPServer):
     """Hypercorn's connection handler, but it serves plain requests, and waits for no client that left."""
 
@@ -226,18 +233,7 @@ class _Server(TCPServer):
 
     async def _read_data(self) -> None:
         chosen = self.protocol
-        self._http = chosen.protocol = Http1Protocol(
-            chosen.app,
-            chosen.config,
-            chosen.context,
-            chosen.task_group,
-            chosen.state,
-            chosen.ssl,
-            chosen.client,
-            chosen.server,
-            chosen.send,
-            refused=self._refused,
-        )
+        self._http = chosen.protocol = Http1Protocol(*_PASSED_ON(chosen), refused=self._refused)
         try:
             with self._exchange.cancel_scope:
                 await self._serve()

@@ -119,7 +119,7 @@ def test_actors_claims_and_state_are_read_from_what_the_server_really_renders() 
     assert (actor.batches_per_s, actor.busy) == (2.0, 0.5)
     assert [(claim.agent, claim.left_s) for claim in view.claims] == [("ada", 60.0), ("bob", 3600.0)]
     assert (view.documents, view.status) == (42, "degraded")
-    assert json.loads(json.dumps(view.as_json()))["claims"][0]["aspect"] == "soon"
+    assert json.loads(json.dumps(attrs.asdict(view)))["claims"][0]["aspect"] == "soon"
 
 
 def test_seconds_are_told_in_two_units() -> None:
@@ -317,8 +317,8 @@ def test_events_are_told_with_the_titles_of_their_tasks_and_notes() -> None:
 def test_the_titles_that_are_remembered_are_bounded() -> None:
     titles = Titles()
     titles.learn((f"t{number}", f"Task {number}") for number in range(5_000))
-    assert titles.of("t4999") == "Task 4999"
-    assert titles.of("t0") is None
+    assert titles.get("t4999") == "Task 4999"
+    assert titles.get("t0") is None
 
 
 def test_claims_say_who_does_what() -> None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import pytest
 import trio
 
-from lithos.front.bridge import bridge as bridge_module
 from lithos.front.bridge.bridge import serve_bridge
 from lithos.front.bridge.client import OwnerRefuses
 from lithos.front.bridge.link import TAKE_OVER_AFTER
@@ -32,7 +31,7 @@ def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
     def claim() -> Iterator[tuple[int, int]]:
         yield stdin, stdout
 
-    monkeypatch.setattr(bridge_module, "claim_standard_streams", claim)
+    monkeypatch.setattr("lithos.front.bridge.messages.claim_standard_streams", claim)
     os.write(feed, b"".join(json.dumps(message).encode() + b"\n" for message in messages))
     try:
         yield answers
