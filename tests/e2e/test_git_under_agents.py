@@ -30,7 +30,7 @@ pytestmark = [
 NOTES, AGENTS, STEPS = 20, 4, 30
 #: What a person did, and not the disk (a conflict in frontmatter, for one): say so, and what to do.
 REFUSALS = {"version_conflict", "doc_not_found", "text_not_found", "invalid_input"}
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 class Repository:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 DEPENDENTS = 150
 KILLS = repeats("KILLS", 3)
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def reverifications(data: Path) -> list[Any]:

@@ -205,7 +205,7 @@ def test_the_banner_shows_the_address_that_is_bound(tmp_path: Path) -> None:
             line = read_line(process, 30.0).decode()
         finally:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
         assert re.match(r"Serving MCP at http://127\.0\.0\.1:\d+/mcp \(HTTP\) and http://", line)
         assert words in line
         assert ("bound" in line) == bool(words)

@@ -168,7 +168,7 @@ def test_a_signal_that_came_while_modules_loaded_ends_the_start(tmp_path: Path) 
         f"sys.exit(main(['-d', {str(tmp_path / 'data')!r}, 'serve', '-t', 'http', '-p', '0']))\n"
     )
     ended = subprocess.run(
-        [LITHOS[0], "-c", program], capture_output=True, env=clean_environment(), timeout=30, check=False
+        [LITHOS[0], "-c", program], capture_output=True, env=clean_environment(), timeout=60, check=False
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == b""

@@ -36,7 +36,7 @@ def note_text(number: int, word: str) -> str:
 def health_of(server: Lithos) -> tuple[int, dict[str, Any]]:
     """Status and components of `/health`."""
     try:
-        with urllib.request.urlopen(f"{server.url}/health", timeout=20) as answer:
+        with urllib.request.urlopen(f"{server.url}/health", timeout=60) as answer:
             return answer.status, load(answer)["components"]
     except urllib.error.HTTPError as failure:
         return failure.code, load(failure)["components"]

@@ -35,7 +35,7 @@ from tests.servers import Lithos, serving
 TRIED = ("open", "write", "fsync", "folder fsync")
 #: Bytes that a file may have in a process whose files may not grow: enough for nothing that matters.
 SMALL = 1
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 async def note_files_refuse(folder: Path) -> Outcome:
