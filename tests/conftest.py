@@ -30,7 +30,7 @@ from trio.testing import MockClock
 
 from lithos.telemetry import NOISY
 
-#: Seconds of an async test: longer than any wait in it (60 s, on a machine as busy as may be), which says more.
+#: Seconds of an async test: longer than any wait in it, which takes 60 at most and says more.
 DEADLINE = 180.0
 #: `.ci/run` sets it to a folder of its own, which it removes.
 MEMORY = Path(os.environ.get("TESTS_MEMORY", "/dev/shm"))
