@@ -41,7 +41,7 @@ USUAL = 4.0
 #: The gate asks the same of every property each time, so that it says the same of the same commit; elsewhere
 #: each run tries other examples.
 _COMMON = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("fast", _COMMON)
+settings.register_profile("fast", _COMMON, max_examples=15)
 settings.register_profile("gate", _COMMON, derandomize=True)
 settings.register_profile("nightly", _COMMON, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
@@ -67,6 +67,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "takes(seconds): about how long; files that take longest begin first")
     config.addinivalue_line("markers", "autojump: run this async test on an autojumping mock clock")
     config.addinivalue_line("markers", "deadline(seconds): allow this async test more time than usual")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of slow tests alone is not even imported where nobody asks for them."""
+    asked = config.getoption("markexpr")
+    if asked != "not slow and not nightly" or not collection_path.match("test_*.py"):
+        return None
+    return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
 
 
 @pytest.hookimpl(trylast=True)

@@ -18,6 +18,7 @@ from tests.e2e.feeds import call_tool
 from tests.e2e.process import LITHOS, clean_environment, read_line, run_lithos, running_lithos
 
 
+@pytest.mark.slow
 def test_a_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
     """behaviour 195"""
     data = tmp_path / "data"
