@@ -16,9 +16,9 @@ import pytest
 from attrs import define, field
 
 from lithos.cli.hooks.silence import DEADLINE
-from tests.e2e.hooks import BOUND, SILENT, Printed, Typist, make_typist, started
+from tests.e2e.hooks import BOUND, SILENT, Printed, Typist, make_typist, patient, started
 from tests.e2e.owners import owning
-from tests.e2e.process import LITHOS, START_BOUND, clean_environment, start_lithos, until
+from tests.e2e.process import START_BOUND, clean_environment, start_lithos, until
 
 
 def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
@@ -206,10 +206,10 @@ def test_a_hook_does_not_wait_for_a_slow_server_nor_for_another_of_its_session(s
     stub.pause = threading.Event()
 
     def hook_asks() -> bool:
-        assert start_hook(stub.data, "--session", "b") == SILENT
+        assert started(stub.data, "brief", "--hook", "--session", "b", program=patient(5.0)) == SILENT
         return len(stub.calls) == 1
 
-    until(hook_asks)  # on a busy machine it may have no time even to ask
+    until(hook_asks)
     done: list[Printed] = []
     first = threading.Thread(target=lambda: done.append(started(stub.data, "brief", "x", "--session", "a")))
     first.start()
@@ -330,28 +330,20 @@ def test_a_hook_is_silent_where_it_cannot_remember(stub: Stub, tmp_path: Path) -
 def test_a_hook_whose_reader_has_gone_ends_quietly(stub: Stub) -> None:
     """Behaviour 244: and what nobody read counts as not told; nor need its terminal know every letter."""
     environment = clean_environment({"XDG_STATE_HOME": str(stub.data.parent / "state")})
-    command = [*LITHOS, "-d", str(stub.data), "brief", "--hook", "--session", "a"]
+    command = [*patient(START_BOUND), "-d", str(stub.data), "brief", "--hook", "--session", "a"]
     reader, writer = os.pipe()
     os.close(reader)
-
-    def run(stdout: int, **more: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            command, stdout=stdout, stderr=subprocess.PIPE, timeout=START_BOUND, check=False,
-            env=environment | more,
-        )  # fmt: skip
-
-    def hook_asks() -> bool:
-        done = run(writer)
-        assert (done.returncode, done.stderr) == (0, b"")
-        return bool(stub.calls)
-
-    until(hook_asks)  # on a busy machine a hook may have no time even to ask, or not to print
+    done = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, timeout=START_BOUND, check=False, env=environment
+    )
     os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
     stub.answer = briefing("# ü")
-    read: list[bytes] = []
-    until(lambda: read.append(run(subprocess.PIPE, PYTHONIOENCODING="ascii").stdout) or read[-1])
-    assert read[-1] == b"# \\xfc\n"
-    assert {call.get("since") for call in stub.calls} == {None}
+    read = subprocess.check_output(
+        command, timeout=START_BOUND, env=environment | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert read == b"# \\xfc\n"
+    assert [call.get("since") for call in stub.calls] == [None, None]
 
 
 def test_a_person_is_told_what_is_wrong(stub: Stub, typist: Typist, tmp_path: Path) -> None:

@@ -14,7 +14,15 @@ import pytest
 import trio
 
 from tests.e2e.clients import Gone, WireClient
-from tests.e2e.process import LITHOS, STOP_BOUND, Lithos, clean_environment, read_line, running_lithos
+from tests.e2e.process import (
+    LITHOS,
+    START_BOUND,
+    STOP_BOUND,
+    Lithos,
+    clean_environment,
+    read_line,
+    running_lithos,
+)
 
 HEAD = b"Host: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 Connect = Callable[[], socket.socket]
@@ -142,7 +150,7 @@ def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
         env=clean_environment(),
     )
     try:
-        assert read_line(process, 30) == b"Initializing Lithos...\n"
+        assert read_line(process, START_BOUND) == b"Initializing Lithos...\n"
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=STOP_BOUND)
     finally:
