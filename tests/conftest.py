@@ -69,14 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "deadline(seconds): allow this async test more time than usual")
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A file of slow tests alone is not even imported where nobody asks for them."""
-    asked = config.getoption("markexpr")
-    if asked != "not slow and not nightly" or not collection_path.match("test_*.py"):
-        return None
-    return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest first, so that no worker is left with one of them at the end.
