@@ -90,10 +90,7 @@ class Reference:
         self, starts: Iterable[str], depth: int, pairs: Iterable[tuple[str, str]], direction: str
     ) -> dict[str, int]:
         """Steps to every note within `depth`."""
-        ways = {
-            "outgoing": set(pairs),
-            "incoming": {(end, start) for start, end in pairs},
-        }
+        ways = {"outgoing": set(pairs), "incoming": {(end, start) for start, end in pairs}}
         ways["both"] = ways["outgoing"] | ways["incoming"]
         steps = {start: 0 for start in starts if start in self.entries}
         for step in range(1, depth + 1):

@@ -14,6 +14,8 @@ def repeats(what: str, usual: int) -> int:
     return int(os.environ.get(f"LITHOS_TEST_{what}", usual))
 
 
-def first_of(cases: Sequence[Any], usual: int) -> list[Any]:
-    """The cases as parameters of which all but the first so many are for the night."""
-    return [*cases[:usual], *(pytest.param(case, marks=pytest.mark.nightly) for case in cases[usual:])]
+def first_of(cases: Sequence[Any], usual: int, slow: int = 0) -> list[Any]:
+    """The cases as parameters of which all but the first so many are `slow`, and the rest for the night."""
+    beside = [pytest.param(case, marks=pytest.mark.slow) for case in cases[usual : usual + slow]]
+    nightly = [pytest.param(case, marks=pytest.mark.nightly) for case in cases[usual + slow :]]
+    return [*cases[:usual], *beside, *nightly]

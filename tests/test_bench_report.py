@@ -120,10 +120,7 @@ def test_what_just_reaches_its_limit_is_met_and_a_little_more_is_missed() -> Non
     worse = attrs.evolve(
         FIGURES,
         front=attrs.evolve(
-            FRONT,
-            overhead=1.16,
-            search_ratio=1.51,
-            together={**FRONT.together, "hybrid": latencies(12, 479)},
+            FRONT, overhead=1.16, search_ratio=1.51, together={**FRONT.together, "hybrid": latencies(12, 479)}
         ),
         calls=attrs.evolve(
             CALLS, to_noop={"read": 1.51, "list": 2.51, "hybrid": 3.01}, to_hybrid={"retrieve": 2.01}

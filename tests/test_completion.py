@@ -43,7 +43,7 @@ def script_for(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_bash_completes_commands_options_and_choices(capsys: pytest.CaptureFixture[str]) -> None:
     assert BASH is not None
     command = [BASH, "--norc", "-c", ASK, "ask", script_for("bash", capsys), *TYPED]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert [line.split() for line in done.stdout.splitlines()] == list(TYPED.values())
 
 

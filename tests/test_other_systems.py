@@ -162,9 +162,7 @@ async def test_without_the_timeout_of_tcp_a_server_listens_all_the_same(
     await listener.aclose()
 
 
-def test_without_proc_the_metrics_of_the_process_come_from_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_proc_the_metrics_of_the_process_come_from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "_PROCESS", Path("/nowhere"))
     text = Metrics().render([]).decode()
     values = {

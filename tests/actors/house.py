@@ -159,7 +159,7 @@ class House:
 
     async def becomes_consistent(self) -> bool:
         """`is_consistent` once the manifest has been brought up to date too, and a moment later still."""
-        with trio.move_on_after(10):
+        with trio.move_on_after(60):
             while not self.is_consistent():
                 await trio.sleep(0.02)
         await trio.sleep(2 * RECORD_DELAY)

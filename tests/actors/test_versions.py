@@ -318,7 +318,7 @@ async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: 
 
     async def show():
         nursery.start_soon(tell)
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while not any(event.statistics().tasks_waiting for event in undecided.values()):
                 await trio.sleep(0.001)
 

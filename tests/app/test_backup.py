@@ -434,7 +434,7 @@ def test_an_archive_goes_to_stdout_and_can_be_restored_from_it(tmp_path: Path) -
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n\nzanzibar\n")
     command = [*LITHOS, "export", "-", "--format", "tar", "-d", str(data)]
-    done = subprocess.run(command, capture_output=True, env=clean_environment(), check=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, env=clean_environment(), check=True, timeout=60)
     assert done.stderr == b"Exported 1 notes, 1 files\n"
     (tmp_path / "all.tar").write_bytes(done.stdout)
     restored = restore(config_of(tmp_path / "other"), tmp_path / "all.tar")

@@ -76,7 +76,7 @@ async def test_a_loss_is_noticed_and_mended_without_a_write(
         note = await server.create()
         await change(server, note, 0)
         take_away(tmp_path / "data", name)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while f"{name} was removed or replaced" not in (await health(server))["ownership"].get(
                 "error", ""
             ):

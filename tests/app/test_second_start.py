@@ -79,7 +79,7 @@ async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
     unchecked = (True, {"done": 3, "total": 3})
     query = {"query": "harvest", "mode": "fulltext"}
     async with running_server(known(tmp_path), gets_front=True) as server:
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             assert await titles_of(server, "lithos_search", **query) == ({"Cloves", "Nutmeg"}, unchecked)
             assert await titles_of(server, "lithos_list") == ({"Cloves", "Mace", "Nutmeg"}, unchecked)
             assert await resources_of(server) == set()  # these say nothing of it
@@ -98,7 +98,7 @@ async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
                 await server.opening.known.wait()
             assert waited == []
             looking.set()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await server.opening.complete.wait()
         assert await titles_of(server, "lithos_list") == ({"Cloves", "Nutmeg"}, (False, None))
         assert await titles_of(server, "lithos_search", **query) == ({"Cloves", "Nutmeg"}, (False, None))
@@ -130,7 +130,7 @@ async def test_what_was_found_before_the_scan_says_so_though_it_is_told_after(
             found.append(await titles_of(server, "lithos_list"))
 
         nursery.start_soon(ask)
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await begun.wait()
             looking.set()
             await server.opening.complete.wait()
@@ -169,11 +169,11 @@ async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_
     monkeypatch.setattr(opening, "SHORT", 0.05)
     try:
         async with running_server(known(tmp_path), gets_front=True) as server:
-            with trio.fail_after(30):
+            with trio.fail_after(60):
                 shown, (is_degraded, _) = await titles_of(server, "lithos_list")
             assert (shown, is_degraded) == ({"Cloves", "Nutmeg"}, True)
             go.set()
-            with trio.fail_after(30):
+            with trio.fail_after(60):
                 await server.opening.complete.wait()
             assert await titles_of(server, "lithos_list") == ({"Cloves", "Nutmeg", "New"}, (False, None))
     finally:
@@ -196,7 +196,7 @@ async def test_notes_that_were_shown_as_they_are_are_loaded_once(
     monkeypatch.setattr(Catalogue, "load", load)
     looking.set()
     async with running_server(known(tmp_path), gets_front=True) as server:
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await server.opening.complete.wait()
         assert len(loads) == 1 + is_touched
         assert await server.tools.call("lithos_related", {"id": (await ids_of(server))[0]}) is not None

@@ -133,7 +133,7 @@ async def test_the_watcher_passes_by_what_is_ignored(tmp_path: Path, vault: Path
         (vault / "Old" / "Late.md").write_text("late zanzibar")
         (vault / "templates" / "Late.md").write_text("late zanzibar")
         (vault / "Late.md").write_text("late zanzibar")
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while "Late.md" not in await paths_of(lithos.server):
                 await trio.sleep(0.05)
         assert await paths_of(lithos.server) == {"Zanzibar.md", "deep/er/Mombasa.md", "Late.md"}
@@ -257,7 +257,7 @@ async def test_a_first_start_answers_before_the_notes_are_read(
             await server.opening.known.wait()
         assert written == []
         slow.set()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await server.opening.complete.wait()
             while len(written) < 2:
                 await trio.sleep(0.01)
@@ -290,10 +290,10 @@ async def test_a_vault_that_disappears_during_the_first_scan_is_found_when_it_is
         server.actors.front_loaded.set()
         vault.rename(aside)
         slow.set()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await server.opening.complete.wait()
         aside.rename(vault)
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while await paths_of(server) != {"Zanzibar.md", "deep/er/Mombasa.md"}:
                 await trio.sleep(0.05)
 
@@ -312,13 +312,13 @@ async def test_a_vault_that_cannot_be_listed_is_tried_again(
 
     monkeypatch.setattr(NoteFiles, "list_notes", list_notes)
     async with fronted(config(tmp_path, vault)) as server:
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while server.opening.failure is None:
                 await trio.sleep(0.01)
         _, health = await server.state.report()
         assert "Input/output error" in health["components"]["index"]["error"]
         is_broken = False
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await server.opening.complete.wait()
         assert len(server.catalogue) == 2
 

@@ -24,7 +24,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 #: Seconds for a page to show what it should.
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 THEMES: Final = ("light", "dark")
 WIDTHS: Final = (1280, 400)
 _CONTROLS: Final = ("a", "button", "input", "select", "textarea", "summary")

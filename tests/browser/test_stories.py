@@ -354,7 +354,7 @@ def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Brows
         is_so(browser, again.url == browser.base, again.url)
         for number in range(5):
             write(again, f"After the restart {number}", "Text.", f"ben-{number}")
-        browser.until(lambda: not browser.one("[data-lost]").is_displayed(), "the banner is gone", within=40)
+        browser.until(lambda: not browser.one("[data-lost]").is_displayed(), "the banner is gone", within=60)
         for number in range(5):
             browser.shows(f"ben-{number} wrote After the restart {number}", ".feed")
         browser.shows("live", "[data-live]")

@@ -32,7 +32,7 @@ State = Any
 SILENT = {"lithos_task_renew"}
 #: How often a refused change is asked for, and seconds for its event to come.
 TRIES = 3
-PATIENCE = 20.0
+PATIENCE = 60.0
 #: How often a start is tried: it makes more calls than any change.
 STARTS = 10
 #: The words of a refusal of something that is stored all the same.

@@ -15,18 +15,25 @@ from mcp.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.e2e.process import LITHOS
 
 
 @asynccontextmanager
-async def connected(transport: str, *, url: str = "", data: Path | None = None) -> AsyncIterator[Client]:
-    """An SDK client; `stdio` starts a server of its own on `data`."""
+async def connected(
+    transport: str, *, url: str = "", data: Path | None = None, token: str | None = None
+) -> AsyncIterator[Client]:
+    """An SDK client, with a token or none; `stdio` starts a server of its own on `data`."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     if transport == "mcp":
-        async with Client(streamable_http_client(f"{url}/mcp")) as client:
+        async with (
+            create_mcp_http_client(headers=headers) as http_client,
+            Client(streamable_http_client(f"{url}/mcp", http_client=http_client)) as client,
+        ):
             yield client
     elif transport == "sse":
-        async with Client(sse_client(f"{url}/sse"), mode="legacy") as client:
+        async with Client(sse_client(f"{url}/sse", headers=headers), mode="legacy") as client:
             yield client
     else:
         assert data is not None

@@ -67,15 +67,8 @@ def call_tool(
         "method": "tools/call",
         "params": {"name": tool, "arguments": arguments},
     }
-    headers = {
-        "Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers
-    }  # fmt: skip
-    connection = http.client.HTTPConnection(*server.address, timeout=BOUND)
-    try:
-        connection.request("POST", "/mcp", json.dumps(message), headers)
-        return dict(json.loads(connection.getresponse().read())["result"]["structuredContent"])
-    finally:
-        connection.close()
+    answer = server.ask("POST", "/mcp", json.dumps(message), **headers)[1]
+    return dict(json.loads(answer)["result"]["structuredContent"])
 
 
 def write_notes(server: Lithos, titles: list[str]) -> None:
@@ -86,12 +79,7 @@ def write_notes(server: Lithos, titles: list[str]) -> None:
 
 def gauge(server: Lithos, name: str) -> float:
     """One unlabelled value of `/metrics`."""
-    connection = http.client.HTTPConnection(*server.address, timeout=BOUND)
-    try:
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-    finally:
-        connection.close()
+    text = server.ask("GET", "/metrics")[1]
     (value,) = [line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")]
     return float(value)
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -84,10 +84,16 @@ def _stdin(told: str | bytes, patch: pytest.MonkeyPatch) -> Iterator[None]:
             os.close(before)
 
 
-def started(data: Path, *arguments: str, told: bytes = b"") -> Printed:
+def patient(seconds: float) -> list[str]:
+    """The program with more time for its hooks: on a busy machine they cannot even ask within their own."""
+    program = f"import sys; from lithos.cli.hooks import silence; silence.DEADLINE = {seconds}"
+    return [sys.executable, "-c", f"{program}; from lithos.cli import main; sys.exit(main())"]
+
+
+def started(data: Path, *arguments: str, told: bytes = b"", program: Sequence[str] = LITHOS) -> Printed:
     """A process of its own, with the hook's own deadline; one that waits for ever is a failure."""
     done = subprocess.run(
-        [*LITHOS, "-d", str(data), *arguments],
+        [*program, "-d", str(data), *arguments],
         input=told, capture_output=True, cwd=data.parent, check=False, timeout=START_BOUND,
         env=clean_environment({"XDG_STATE_HOME": str(data.parent / "state")}),
     )  # fmt: skip

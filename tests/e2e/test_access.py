@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +14,7 @@ pytestmark = pytest.mark.slow
 
 TOKEN = "correct-horse-battery-staple"
 LIST_TOOLS = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
-ENDPOINTS = (
-    ("POST", "/mcp"),
-    ("GET", "/mcp"),
-    ("GET", "/sse"),
-    ("POST", "/messages/"),
-    ("GET", "/events"),
-)
+ENDPOINTS = (("POST", "/mcp"), ("GET", "/mcp"), ("GET", "/sse"), ("POST", "/messages/"), ("GET", "/events"))
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +33,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lithos]:
 
 
 def ask(server: Lithos, method: str, path: str, **headers: str) -> tuple[int, str]:
-    """Status and body of one request; names of headers with `_` for `-`."""
-    connection = http.client.HTTPConnection(*server.address, timeout=60)
-    given = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    given |= {name.replace("_", "-"): value for name, value in headers.items()}
-    try:
-        connection.request(method, path, LIST_TOOLS if method == "POST" else None, given)
-        response = connection.getresponse()
-        return response.status, response.read().decode()
-    finally:
-        connection.close()
+    return server.ask(method, path, LIST_TOOLS if method == "POST" else None, **headers)
 
 
 @pytest.mark.parametrize(("method", "path"), ENDPOINTS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,7 @@ KILLS = (0.1, 0.5, 0.985)
 
 
 def embedding(server: Lithos) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{server.url}/health", timeout=10) as response:
-        told: dict[str, Any] = json.load(response)["components"]["embedding_model"]
-    return told
+    return dict(server.health()[1]["embedding_model"])
 
 
 def wait_for(server: Lithos, share: float, within: float = 60.0) -> dict[str, Any]:

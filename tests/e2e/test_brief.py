@@ -16,9 +16,9 @@ import pytest
 from attrs import define, field
 
 from lithos.cli.hooks.silence import DEADLINE
-from tests.e2e.hooks import BOUND, SILENT, Printed, Typist, make_typist, started
+from tests.e2e.hooks import BOUND, SILENT, Printed, Typist, make_typist, patient, started
 from tests.e2e.owners import owning
-from tests.e2e.process import LITHOS, START_BOUND, clean_environment, start_lithos, until
+from tests.e2e.process import START_BOUND, clean_environment, start_lithos, until
 
 
 def briefing(text: str = "# Briefing", **more: Any) -> dict[str, Any]:
@@ -204,8 +204,12 @@ def test_a_hook_does_not_wait_for_a_slow_server_nor_for_another_of_its_session(s
     """
     assert DEADLINE < BOUND
     stub.pause = threading.Event()
-    assert start_hook(stub.data, "--session", "b") == SILENT
-    assert len(stub.calls) == 1
+
+    def hook_asks() -> bool:
+        assert started(stub.data, "brief", "--hook", "--session", "b", program=patient(5.0)) == SILENT
+        return len(stub.calls) == 1
+
+    until(hook_asks)
     done: list[Printed] = []
     first = threading.Thread(target=lambda: done.append(started(stub.data, "brief", "x", "--session", "a")))
     first.start()
@@ -269,7 +273,7 @@ def test_a_hook_does_not_wait_for_a_server_that_drips(tmp_path: Path) -> None:
         with owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
             assert start_hook(data) == SILENT
         stop.set()
-        thread.join(10)
+        thread.join(60)
 
 
 def test_a_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> None:
@@ -326,7 +330,7 @@ def test_a_hook_is_silent_where_it_cannot_remember(stub: Stub, tmp_path: Path) -
 def test_a_hook_whose_reader_has_gone_ends_quietly(stub: Stub) -> None:
     """Behaviour 244: and what nobody read counts as not told; nor need its terminal know every letter."""
     environment = clean_environment({"XDG_STATE_HOME": str(stub.data.parent / "state")})
-    command = [*LITHOS, "-d", str(stub.data), "brief", "--hook", "--session", "a"]
+    command = [*patient(START_BOUND), "-d", str(stub.data), "brief", "--hook", "--session", "a"]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(

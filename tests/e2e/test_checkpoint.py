@@ -277,7 +277,7 @@ def test_a_hook_is_silent_when_the_server_answers_garbage(typist: Typist, tmp_pa
                     assert asked.hook() == asked.hook(told="a text") == ""
         finally:
             stop.set()
-            thread.join(10)
+            thread.join(60)
 
 
 def test_a_hook_is_silent_when_it_is_called_wrongly(session: Session) -> None:

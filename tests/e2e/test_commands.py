@@ -234,7 +234,7 @@ def test_version_and_help_import_nothing_heavy(option: str) -> None:
         f"main([{option!r}])\n"
     )
     shown = subprocess.run(
-        [LITHOS[0], "-c", program], capture_output=True, text=True, timeout=30, check=False
+        [LITHOS[0], "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
     assert (shown.returncode, shown.stderr) == (0, "[]\n")
     assert "lithos" in shown.stdout

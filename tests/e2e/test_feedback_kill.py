@@ -16,7 +16,7 @@ from tests.repeats import repeats
 
 KILLS = repeats("KILLS", 2)
 CREWS = 6
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 async def work(server: Lithos, note: str, acknowledged: list[str]) -> None:

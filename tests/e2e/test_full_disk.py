@@ -25,14 +25,14 @@ def small_tmpfs(folder: Path) -> Iterator[tuple[Path | None, str]]:
     if os.geteuid() != 0:
         yield None, "mounting a small tmpfs needs root"
         return
-    done = subprocess.run(mount, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(mount, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         yield None, f"a small tmpfs cannot be mounted here: {done.stderr.strip()}"
         return
     try:
         yield folder, ""
     finally:
-        subprocess.run(["umount", str(folder)], timeout=30, check=True)
+        subprocess.run(["umount", str(folder)], timeout=60, check=True)
 
 
 @pytest.fixture

@@ -23,14 +23,11 @@ from tests.e2e.clients import WireClient
 from tests.e2e.process import Lithos, clean_environment, running_lithos
 from tests.repeats import repeats
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("git") is None, reason="there is no git"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")]
 NOTES, AGENTS, STEPS = 20, 4, 30
 #: What a person did, and not the disk (a conflict in frontmatter, for one): say so, and what to do.
 REFUSALS = {"version_conflict", "doc_not_found", "text_not_found", "invalid_input"}
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 class Repository:

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.slow
 
 DEPENDENTS = 150
 KILLS = repeats("KILLS", 3)
-PATIENCE = 30.0
+#: More kills until one came after the quarantine and before its tasks: on a busy machine some come too late.
+MORE = 12
+PATIENCE = 60.0
 
 
 def reverifications(data: Path) -> list[Any]:
@@ -29,7 +31,7 @@ def reverifications(data: Path) -> list[Any]:
         store.close()
 
 
-@pytest.mark.deadline(180)
+@pytest.mark.deadline(900)
 async def test_a_kill_between_the_quarantine_and_its_tasks_is_repaired_by_the_same_call(
     tmp_path: Path,
 ) -> None:
@@ -37,7 +39,7 @@ async def test_a_kill_between_the_quarantine_and_its_tasks_is_repaired_by_the_sa
     data = tmp_path / "data"
     notes = data / "knowledge"
     notes.mkdir(parents=True)
-    ids = [f"{number:08}-0000-4000-8000-000000000000" for number in range(KILLS)]
+    ids = [f"{number:08}-0000-4000-8000-000000000000" for number in range(KILLS + MORE)]
     for source in ids:
         (notes / f"{source}.md").write_text(f"---\nid: {source}\n---\n# Source {source}\n")
     for number in range(DEPENDENTS):
@@ -46,6 +48,8 @@ async def test_a_kill_between_the_quarantine_and_its_tasks_is_repaired_by_the_sa
         )
     outcomes: set[tuple[str, int]] = set()
     for number, source in enumerate(ids):
+        if number >= KILLS and ("quarantined", 0) in outcomes:
+            break
         doubt = {"id": source, "action": "quarantine", "agent": "a", "reason": "r", "open_tasks": True}
 
         async def quarantine(address: tuple[str, int], doubt: dict[str, Any] = doubt) -> None:
@@ -64,7 +68,7 @@ async def test_a_kill_between_the_quarantine_and_its_tasks_is_repaired_by_the_sa
                 with trio.move_on_after(PATIENCE):
                     while number and "quarantined" not in text():
                         await trio.sleep(0.001)
-                    await trio.sleep(0.02 * max(0, number - 1))
+                    await trio.sleep(0.02 * max(0, number % KILLS - 1))
                 server.kill()
         made = [task for task in reverifications(data) if task.metadata["impact_of"] == source]
         assert len(made) in (0, DEPENDENTS + 1)

@@ -7,7 +7,6 @@ import os
 import socket
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
@@ -24,13 +23,7 @@ def lines_of(log: str) -> list[dict[str, Any]]:
 
 def wait_for(text: str, server: Lithos) -> None:
     """Wait until the server's log holds the text; a request is what passes the time."""
-
-    def is_told() -> bool:
-        with urlopen(f"{server.url}/health") as answer:
-            answer.read()
-        return text in server.log()
-
-    until(is_told, server.log)
+    until(lambda: server.health() and text in server.log(), server.log)
 
 
 def without_packages(folder: Path) -> dict[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,7 @@ from lithos.stores.owner_record import read_owner
 from tests.e2e.clients import call, connected
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
-from tests.stores.test_lock_removed import (
-    Damage,
-    move_folder,
-    remove,
-    replace_by_copy,
-    replace_by_empty,
-)
+from tests.stores.test_lock_removed import Damage, move_folder, remove, replace_by_copy, replace_by_empty
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +22,7 @@ FOLDER = [move_folder]
 
 
 def ownership(server: Lithos) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{server.url}/health", timeout=60) as response:
-        return dict(json.load(response)["components"]["ownership"])
+    return dict(server.health()[1]["ownership"])
 
 
 def await_trouble(server: Lithos) -> str:

@@ -15,9 +15,10 @@ import pytest
 
 from tests.e2e.clients import connected
 from tests.e2e.feeds import call_tool
-from tests.e2e.process import LITHOS, clean_environment, read_line, run_lithos, running_lithos
+from tests.e2e.process import LITHOS, START_BOUND, clean_environment, read_line, run_lithos, running_lithos
 
 
+@pytest.mark.slow
 def test_a_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
     """behaviour 195"""
     data = tmp_path / "data"
@@ -201,11 +202,11 @@ def test_the_banner_shows_the_address_that_is_bound(tmp_path: Path) -> None:
             stderr=subprocess.DEVNULL, env=clean_environment({"LITHOS_AUTH_TOKEN": "a-token"}),
         )  # fmt: skip
         try:
-            assert read_line(process, 30.0) == b"Initializing Lithos...\n"
-            line = read_line(process, 30.0).decode()
+            assert read_line(process, START_BOUND) == b"Initializing Lithos...\n"
+            line = read_line(process, START_BOUND).decode()
         finally:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
         assert re.match(r"Serving MCP at http://127\.0\.0\.1:\d+/mcp \(HTTP\) and http://", line)
         assert words in line
         assert ("bound" in line) == bool(words)

@@ -14,7 +14,15 @@ import pytest
 import trio
 
 from tests.e2e.clients import Gone, WireClient
-from tests.e2e.process import LITHOS, STOP_BOUND, Lithos, clean_environment, read_line, running_lithos
+from tests.e2e.process import (
+    LITHOS,
+    START_BOUND,
+    STOP_BOUND,
+    Lithos,
+    clean_environment,
+    read_line,
+    running_lithos,
+)
 
 HEAD = b"Host: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 Connect = Callable[[], socket.socket]
@@ -142,7 +150,7 @@ def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
         env=clean_environment(),
     )
     try:
-        assert read_line(process, 30) == b"Initializing Lithos...\n"
+        assert read_line(process, START_BOUND) == b"Initializing Lithos...\n"
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=STOP_BOUND)
     finally:
@@ -168,7 +176,7 @@ def test_a_signal_that_came_while_modules_loaded_ends_the_start(tmp_path: Path) 
         f"sys.exit(main(['-d', {str(tmp_path / 'data')!r}, 'serve', '-t', 'http', '-p', '0']))\n"
     )
     ended = subprocess.run(
-        [LITHOS[0], "-c", program], capture_output=True, env=clean_environment(), timeout=30, check=False
+        [LITHOS[0], "-c", program], capture_output=True, env=clean_environment(), timeout=60, check=False
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == b""

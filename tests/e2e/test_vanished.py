@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import urllib.error
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,17 +16,9 @@ from tests.servers import put_note, serving
 pytestmark = pytest.mark.slow
 
 
-def health(server: Lithos) -> dict[str, Any]:
-    try:
-        with urllib.request.urlopen(f"{server.url}/health", timeout=60) as answer:
-            return json.load(answer)["components"]
-    except urllib.error.HTTPError as failure:
-        return json.load(failure)["components"]
-
-
 def wait_for(server: Lithos, component: str, **expected: object) -> None:
     """Until a component of `/health` says all this."""
-    until(lambda: health(server)[component].items() >= expected.items(), lambda: health(server)[component])
+    until(lambda: server.health()[1][component].items() >= expected.items(), server.health)
 
 
 async def make_corpus(data: Path) -> None:
@@ -82,7 +71,7 @@ async def test_beside_a_server_the_command_leaves_its_approval_and_waits(tmp_pat
         for n in range(20):
             (data / f"knowledge/{n:02}.md").unlink()
         wait_for(server, "index", status="degraded", vanished=20)
-        assert health(server)["knowledge_base"]["documents"] == 30
+        assert server.health()[1]["knowledge_base"]["documents"] == 30
         put_note(data, "00.md", note(0, "about zebra0"))
         wait_for(server, "index", status="degraded", vanished=19)
         done = run_lithos("-d", data, "reconcile", "--accept-vanished", "--json")
@@ -90,7 +79,7 @@ async def test_beside_a_server_the_command_leaves_its_approval_and_waits(tmp_pat
         lost = [f"{n:02}.md" for n in range(1, 20)]
         assert json.loads(done.stdout) == {"dry_run": False, "vanished": lost, "accepted": True}
         wait_for(server, "index", status="ok")
-        assert health(server)["knowledge_base"]["documents"] == 11
+        assert server.health()[1]["knowledge_base"]["documents"] == 11
         assert not VanishedFiles(data / ".lithos").is_approval_waiting()
     number, gone = await documents(data)
     assert (number, sorted(gone)) == (11, lost)
@@ -100,7 +89,7 @@ async def test_no_watch_switches_the_watcher_off(tmp_path):
     data = tmp_path / "data"
     put_note(data, "a.md", note(1))
     with running_lithos(data, "--no-watch") as server:
-        assert health(server)["watcher"] == {"status": "ok", "mode": "off"}
+        assert server.health()[1]["watcher"] == {"status": "ok", "mode": "off"}
 
 
 async def test_a_running_server_changes_no_byte_of_what_others_write(tmp_path):
@@ -112,5 +101,5 @@ async def test_a_running_server_changes_no_byte_of_what_others_write(tmp_path):
         wait_for(server, "knowledge_base", documents=1)
         put_note(data, "b.md", note(2))
         wait_for(server, "knowledge_base", documents=2)
-        assert health(server)["watcher"] == {"status": "ok", "mode": "poll"}
+        assert server.health()[1]["watcher"] == {"status": "ok", "mode": "poll"}
         assert (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_ino) == before

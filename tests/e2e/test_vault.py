@@ -47,10 +47,8 @@ async def use_everything(transport: str, url: str, data: Path) -> None:
         assert stats["documents"] >= NOTES
 
 
-@pytest.mark.parametrize(
-    "transport",
-    ["mcp", pytest.param("sse", marks=pytest.mark.slow), pytest.param("stdio", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["mcp", "sse", "stdio"])
 async def test_a_served_vault_keeps_every_foreign_byte_and_mtime(transport: str, tmp_path: Path) -> None:
     """behaviours 176, 180, 181, 195, 204"""
     data = tmp_path / "data"

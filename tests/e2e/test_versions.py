@@ -68,7 +68,7 @@ async def test_an_edit_between_read_and_write_is_never_overwritten(tmp_path: Pat
                 assert answer["current_version"] == 2
                 assert "by hand" in file.read_text()
             known = await listed(client)
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 while set(known.values()) != {2}:
                     await trio.sleep(0.05)
                     known = await listed(client)

@@ -23,7 +23,7 @@ async def test_beyond_the_limit_of_watches_edits_are_followed_and_health_tells_h
     """behaviour 199"""
     inside = ("unshare", "--user", "--map-root-user", "sh", "-c", SCRIPT, "sh")
     try:
-        subprocess.run([*inside, sys.executable, "-c", ""], check=True, capture_output=True, timeout=30)
+        subprocess.run([*inside, sys.executable, "-c", ""], check=True, capture_output=True, timeout=60)
     except (OSError, subprocess.CalledProcessError) as refusal:
         pytest.skip(f"no user namespace with a limit of its own: {refusal}")
     monkeypatch.setattr(process, "LITHOS", (*inside, *process.LITHOS))

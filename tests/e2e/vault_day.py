@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -365,8 +364,7 @@ async def rest(server: Lithos, seconds: float) -> None:
 
 def is_learned(server: Lithos) -> bool:
     """Whether enrichment did something and has nothing left to do."""
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
-        text = answer.read().decode()
+    text = server.ask("GET", "/metrics")[1]
     values = dict(
         re.findall(r"^lithos_lcma_enrich_(queue_depth|attempts_count)\S* (\S+)$", text, re.MULTILINE)
     )

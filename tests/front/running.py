@@ -24,7 +24,7 @@ httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 SETTINGS = FrontSettings(host="127.0.0.1", port=0, version="9.8.7", max_body_bytes=100_000)
 #: Seconds; a patience. `test_stop.py` has the bound that is promised.
-STOP_BOUND = 30.0
+STOP_BOUND = 60.0
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ HANDSHAKE = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 MODERN = "2026-07-28"
 VERSIONS = [*HANDSHAKE, MODERN]
 #: Seconds; a patience, no promise.
-TOLD_BOUND = 30.0
+TOLD_BOUND = 60.0
 
 
 @define

@@ -20,14 +20,7 @@ from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
-from lithos.core.formats import (
-    chats,
-    conversation,
-    json_items,
-    memory_files,
-    observations,
-    texts,
-)
+from lithos.core.formats import chats, conversation, json_items, memory_files, observations, texts
 from lithos.core.history import differences, merging, outline, section_edit, versions
 from lithos.core.learning import inference, lead, questions, ranking
 from lithos.core.notes import (
@@ -49,16 +42,7 @@ from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
 from lithos.core.tasks import model as task_model
 from lithos.core.tasks.commands import NextTask
-from lithos.core.text import (
-    analysis,
-    chunk,
-    entities,
-    entity_text,
-    markdown,
-    pieces,
-    query,
-    snippet,
-)
+from lithos.core.text import analysis, chunk, entities, entity_text, markdown, pieces, query, snippet
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_schema, linkgraph

@@ -74,14 +74,7 @@ class NoteModel:
         last = state.version
         counted = [last, last + 1] if state.is_unseen else [last + 1]
         after = [
-            evolve(
-                state,
-                version=max(each, version),
-                body=body,
-                tag=tag,
-                is_unseen=True,
-            )
-            for each in counted
+            evolve(state, version=max(each, version), body=body, tag=tag, is_unseen=True) for each in counted
         ]
         known = state.told[0]
         if state.is_unseen and state.told == (known, body, tag) and version <= known:

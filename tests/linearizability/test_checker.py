@@ -121,10 +121,7 @@ NOT_EXPLAINED: dict[str, tuple[Model, list[tuple[Any, ...]]]] = {
         NOTES,
         [("a", "write", _set(1, "a"), ("ok", 2), 1, 4), ("b", "write", _set(1, "b"), ("ok", 2), 2, 3)],
     ),
-    "a conflict with nobody": (
-        NOTES,
-        [("b", "write", _set(1, "b"), CONFLICT, 2, 3)],
-    ),
+    "a conflict with nobody": (NOTES, [("b", "write", _set(1, "b"), CONFLICT, 2, 3)]),
     "a patch that loses a body": (
         NOTES,
         [

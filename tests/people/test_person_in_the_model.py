@@ -10,18 +10,7 @@ import pytest
 
 from lithos.stores.notes.files import NoteFiles
 from tests.people.fake_files import FakeCalls
-from tests.people.model import (
-    Explored,
-    Step,
-    World,
-    append,
-    atomic,
-    delete,
-    explore,
-    in_place,
-    move,
-    take_up,
-)
+from tests.people.model import Explored, Step, World, append, atomic, delete, explore, in_place, move, take_up
 
 A, B = "a.md", "b.md"
 NOTES = {A: "<A0>", B: "<B0>"}

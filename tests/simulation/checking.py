@@ -138,8 +138,7 @@ async def _check_indexes(world: World, server: Server) -> None:
     for mode in ("fulltext", "semantic", "hybrid"):
         answer = await world.call_undisturbed("lithos_search", query=world.WORD, mode=mode, limit=1000)
         demand(
-            "results" in answer and answer.keys() == {"results"},
-            f"{mode} is not what it should be: {answer}",
+            "results" in answer and answer.keys() == {"results"}, f"{mode} is not what it should be: {answer}"
         )
         found = {row["id"] for row in answer["results"]}
         demand(found <= set(paths.values()), f"{mode} finds {found - set(paths.values())}, which are gone")

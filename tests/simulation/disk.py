@@ -28,14 +28,7 @@ import lithos.stores.notes.files
 import lithos.stores.notes.tree
 from lithos.stores.notes.system_calls import KernelCalls
 from tests.crashpoints.disk import Disk, File, Folder, Image, Node, Operation, build
-from tests.crashpoints.recording import (
-    REBUILDABLE,
-    SPARED,
-    SYSTEM_CALLS,
-    Recorder,
-    _Calls,
-    _DatabaseDisk,
-)
+from tests.crashpoints.recording import REBUILDABLE, SPARED, SYSTEM_CALLS, Recorder, _Calls, _DatabaseDisk
 from tests.simulation.loop import Killed, SimulatedClock, Workers, running_process
 
 #: Nanoseconds between two ticks of the clock that file times are taken from.

@@ -346,8 +346,7 @@ class Ledger:
                 assert promise.version is not None
                 kept = versions.get((account.id, promise.version), [])
                 demand(
-                    kept,
-                    f"version {promise.version} of {account.path}, told to {promise.agent}, is not kept",
+                    kept, f"version {promise.version} of {account.path}, told to {promise.agent}, is not kept"
                 )
                 if promise.token is not None:
                     demand(

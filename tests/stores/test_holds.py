@@ -45,7 +45,7 @@ def test_a_held_database_is_read_written_copied_and_checkpointed_by_all(
     held = keep(database)
     for script in (READ, WRITE, READ):
         done = subprocess.run(
-            [sys.executable, "-c", script, str(database)], capture_output=True, timeout=30, check=False
+            [sys.executable, "-c", script, str(database)], capture_output=True, timeout=60, check=False
         )
         assert done.returncode == 0, done.stderr
     store = CoordinationStore.open(database, START + timedelta(seconds=1))

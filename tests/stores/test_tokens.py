@@ -230,7 +230,7 @@ def test_commands_that_create_at_once_lose_nothing(tmp_path: Path) -> None:
         )
         for number in range(4)
     ]
-    secrets = {command.communicate(timeout=30)[0].strip() for command in commands}
+    secrets = {command.communicate(timeout=60)[0].strip() for command in commands}
     stored = read_tokens(tmp_path / "data" / ".lithos") or ()
     assert {token.digest for token in stored} == {digest_of(secret.encode()) for secret in secrets}
     assert len(stored) == 4

@@ -80,7 +80,7 @@ def test_two_briefings_of_one_session_wait_for_each_other(folder: Path) -> None:
         thread = threading.Thread(target=second)
         thread.start()
         first.store("5")
-    thread.join(10)
+    thread.join(60)
     assert found == ["5"]
 
 

@@ -250,8 +250,7 @@ async def test_snippets_hold_the_passage_that_answers(lithos: Lithos) -> None:
     """behaviour 257"""
     badge = "[![build](https://img.org/zebra.svg)](https://ci.org)\n\n%% zebra comment %%\n<!-- zebra -->\n\n"
     note = await lithos.create(
-        "Zebra",
-        badge + "Welcome.\n\n" + "filler words " * 60 + "\n\nThe zebra has stripes against flies.",
+        "Zebra", badge + "Welcome.\n\n" + "filler words " * 60 + "\n\nThe zebra has stripes against flies."
     )
     other = await lithos.create("Zebra herds", badge + "Animals on the savanna live in groups of ten.")
     for mode in ("hybrid", "fulltext", "semantic", "graph"):

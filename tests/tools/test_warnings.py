@@ -227,9 +227,7 @@ async def test_files_edited_by_hand_and_deleted_notes_count(tmp_path: Path) -> N
         tmp_path, "a.md", "---\nid: a\nderived_from_ids: [00000000-0000-4000-8000-00000000000b]\n---\n# A\n"
     )
     put_note(
-        tmp_path,
-        "b.md",
-        "---\nid: 00000000-0000-4000-8000-00000000000b\nstatus: quarantined\n---\n# B\n",
+        tmp_path, "b.md", "---\nid: 00000000-0000-4000-8000-00000000000b\nstatus: quarantined\n---\n# B\n"
     )
     async with serving(tmp_path, settled=False) as lithos:
         cause = "00000000-0000-4000-8000-00000000000b"
@@ -246,9 +244,7 @@ async def test_a_retrieval_ranks_suspect_notes_lower_and_says_so(lithos: Lithos)
     made: dict[str, str] = {}
     for title in ("A", "B", "C", "D"):
         made[title] = await lithos.create(
-            f"Zebra {title}",
-            "zebra " * 3 + "stripes.",
-            derived_from_ids=[source] if title in "AC" else [],
+            f"Zebra {title}", "zebra " * 3 + "stripes.", derived_from_ids=[source] if title in "AC" else []
         )
     before = (await retrieve(lithos, "zebra", limit=4))["results"]
     order, scores = [row["id"] for row in before], {row["id"]: row["score"] for row in before}

@@ -174,7 +174,7 @@ async def race(tmp_path: Path, calls: int) -> None:
 
 async def test_no_answer_after_the_acknowledgement_lacks_its_warning(tmp_path: Path) -> None:
     """behaviour 231, in small"""
-    await race(tmp_path, 600)
+    await race(tmp_path, 240)
 
 
 @pytest.mark.slow

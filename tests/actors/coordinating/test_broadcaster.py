@@ -17,7 +17,7 @@ def make_events(first: int, last: int) -> list[Event]:
 
 async def drain(subscription) -> list[int]:
     """The seqs until the subscription ends."""
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         return [event.seq async for event in subscription.events]
 
 

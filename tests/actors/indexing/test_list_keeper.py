@@ -50,7 +50,7 @@ class Watched(Inline):
 
 
 async def wait_for(event: trio.Event) -> None:
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         await event.wait()
 
 
@@ -90,7 +90,7 @@ async def test_a_stop_ends_a_build_between_two_pieces(
 
     monkeypatch.setattr(searching, "assign", slow)
     keeper = ListKeeper(lambda: [index], BackgroundThread("lists"))
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(keeper.run)
             await trio.to_thread.run_sync(begun.wait)

@@ -54,7 +54,7 @@ class Vectors:
 
 
 async def take(asked: Sequence[Asked]) -> list[int]:
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         return [(await each.hits())[0].serial for each in asked]
 
 
@@ -81,7 +81,7 @@ async def test_the_answers_of_one_pass_wake_one_searcher_a_turn_of_the_loop() ->
         await each.hits()
         woken.append(turns.number)
 
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             for each in asked:
                 nursery.start_soon(search, each)
@@ -147,7 +147,7 @@ async def take_together(asked: Sequence[Asked]) -> list[int]:
     async def take_one(number: int, each: Asked) -> None:
         found[number] = (await each.hits())[0].serial
 
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             for number, each in enumerate(asked):
                 nursery.start_soon(take_one, number, each)
@@ -204,7 +204,7 @@ async def test_who_gives_up_beside_others_does_not_take_their_answers_along() ->
 
     scopes = [trio.CancelScope() for _ in asked]
     scopes[0].cancel()
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             for each, scope in zip(asked, scopes, strict=True):
                 nursery.start_soon(take_one, each, scope)
@@ -223,7 +223,7 @@ async def test_a_failure_on_the_event_loop_is_told_to_everybody_of_its_pass() ->
             await each.hits()
         told.append(str(failed.value))
 
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             for each in asked:
                 nursery.start_soon(take_one, each)

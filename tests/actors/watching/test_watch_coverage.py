@@ -36,7 +36,7 @@ async def test_with_a_watch_for_each_folder_nothing_is_short(files):
     assert await Coverage(files, Inline()).shortage() is None
     stop.set()
     assert next(changes, None) is None
-    with trio.fail_after(30):  # the library closes them in a thread of its own
+    with trio.fail_after(60):  # the library closes them in a thread of its own
         while count_watches() != before:
             await trio.sleep(0.01)
 
@@ -67,7 +67,7 @@ async def test_of_a_write_only_the_note_is_told(files):
         files.apply([Put("a/b/new.md", b"one", None)])
         files.apply([Put("a/b/new.md", b"two", digest_of(b"one"))])
         (files.root / "#12").mkdir()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while "#12" not in heard:
                 heard |= await anext(notices)
         listening.stop()

@@ -36,7 +36,7 @@ from lithos.metrics import Metrics, Sample
 from tests.e2e.feeds import await_clients, call_tool
 from tests.e2e.process import run_lithos, running_lithos
 
-BOUND = 30.0
+BOUND = 60.0
 INFINITE = float("inf")
 HEALTH = {
     "status": "degraded",

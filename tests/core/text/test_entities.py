@@ -222,6 +222,10 @@ def test_the_time_is_in_proportion_to_the_length(part: str) -> None:
     text = (part * (LENGTH // len(part))) + "x"
     with cpu_bound(BOUND):
         names(text)
+
+
+def test_the_time_is_in_proportion_to_the_length_of_runs_of_one_letter() -> None:
+    with cpu_bound(BOUND):
         names("a" + "_" * LENGTH + "b\n- " + " " * LENGTH + "x\na|b\n|" + "-" * LENGTH + "x")
 
 

@@ -21,11 +21,7 @@ from lithos.stores.notes.system_calls import UNNAMED, KernelCalls
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
 #: How SQLite calls them.
-DATABASE_ERRORS = {
-    errno.ENOSPC: apsw.FullError,
-    errno.EIO: apsw.IOError,
-    errno.EACCES: apsw.ReadOnlyError,
-}
+DATABASE_ERRORS = {errno.ENOSPC: apsw.FullError, errno.EIO: apsw.IOError, errno.EACCES: apsw.ReadOnlyError}
 #: Where a change of a note can fail: the call, and whether it is one on a folder.
 SITES = (
     "open", "write", "fsync", "folder fsync", "link_unnamed", "rename_new", "rename", "exchange", "unlink",

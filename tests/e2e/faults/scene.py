@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from json import load
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -31,15 +28,6 @@ def note_id(number: int) -> str:
 def note_text(number: int, word: str) -> str:
     """A note with an id; `word` is what to find it by."""
     return f"---\nid: {note_id(number)}\ntags: [scene]\n---\n# Note {number}\n\nAbout {word}.\n"
-
-
-def health_of(server: Lithos) -> tuple[int, dict[str, Any]]:
-    """Status and components of `/health`."""
-    try:
-        with urllib.request.urlopen(f"{server.url}/health", timeout=20) as answer:
-            return answer.status, load(answer)["components"]
-    except urllib.error.HTTPError as failure:
-        return failure.code, load(failure)["components"]
 
 
 @define(eq=False)
@@ -77,7 +65,7 @@ class Scene:
         self.words[path] = word
 
     async def health(self, component: str) -> dict[str, Any]:
-        said: dict[str, Any] = (await trio.to_thread.run_sync(health_of, self.server))[1][component]
+        said: dict[str, Any] = (await trio.to_thread.run_sync(self.server.health))[1][component]
         return said
 
     async def until_healthy(self, component: str, **expected: object) -> None:
@@ -124,7 +112,7 @@ class Scene:
         await self.client.settled_stats()
         await self.until_healthy("index", status="ok")
         await self.until_healthy("watcher", status="ok")
-        assert (await trio.to_thread.run_sync(health_of, self.server))[0] == 200
+        assert (await trio.to_thread.run_sync(self.server.health))[0] == 200
 
     async def _until_told(self) -> None:
         """Lists show an outside change when its event is about to be journalled."""

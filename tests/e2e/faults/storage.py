@@ -26,7 +26,6 @@ from tests.e2e.faults.injection import (
     faulty_disk,
 )
 from tests.e2e.faults.journal import count_notes, read_journal
-from tests.e2e.faults.scene import health_of
 from tests.e2e.process import Lithos as Process
 from tests.e2e.process import running_lithos
 from tests.servers import Lithos, serving
@@ -35,7 +34,7 @@ from tests.servers import Lithos, serving
 TRIED = ("open", "write", "fsync", "folder fsync")
 #: Bytes that a file may have in a process whose files may not grow: enough for nothing that matters.
 SMALL = 1
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 async def note_files_refuse(folder: Path) -> Outcome:
@@ -268,7 +267,7 @@ async def _without_writing(server: Process, client: WireClient) -> int:
             answer = await client.call("lithos_task_create", title="No", agent="a")
             assert (answer["status"], answer["code"]) == ("error", "internal_error"), answer
         assert (await client.call("lithos_search", query="limit7x", mode="fulltext"))["results"]
-        health = (await trio.to_thread.run_sync(health_of, server))[1]
+        health = (await trio.to_thread.run_sync(server.health))[1]
         assert {health["kb_directory"]["status"], health["events"]["status"]} == {"degraded"}, health
     finally:
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
@@ -289,7 +288,7 @@ async def _without_descriptors(server: Process, client: WireClient) -> int:
 
 async def _until_healthy(server: Process) -> None:
     with trio.fail_after(PATIENCE):
-        while (told := await trio.to_thread.run_sync(health_of, server))[0] != 200 or any(
+        while (told := await trio.to_thread.run_sync(server.health))[0] != 200 or any(
             part["status"] != "ok" for part in told[1].values()
         ):
             await trio.sleep(0.1)

@@ -23,7 +23,7 @@ from tests.front.running import SETTINGS, STOP_BOUND, tokens_known_soon
 from tests.servers import Lithos, serving
 
 #: Seconds to wait for what a running server learns by itself: a new or a revoked token. No measure.
-PATIENCE = 30.0
+PATIENCE = 60.0
 _FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.S)
 _FIELD = re.compile(r"<(?:input|button)\b[^>]*>")
 _ATTRIBUTE = re.compile(r'([a-z-]+)="([^"]*)"')
@@ -130,7 +130,7 @@ def form_of(html: str, action: str | None = None, *, all_forms: bool = False) ->
 
 def browser(url: str) -> httpx2.AsyncClient:
     """A client with cookies of its own. It speaks no TLS, and reads no certificates for it."""
-    return httpx2.AsyncClient(base_url=url, timeout=30, verify=False)
+    return httpx2.AsyncClient(base_url=url, timeout=60, verify=False)
 
 
 @asynccontextmanager

@@ -51,7 +51,7 @@ trio.run(main)
 """
 COMMAND = [sys.executable, "-c", SERVER]
 ROOT = Path(__file__).parents[3]
-BOUND = 20.0
+BOUND = 60.0
 
 
 @asynccontextmanager

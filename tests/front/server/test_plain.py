@@ -378,7 +378,7 @@ async def test_after_the_call_that_a_stop_waits_for_its_connection_ends(
         front.shutdown.set()
         await trio.testing.wait_all_tasks_blocked()
         front.tools.release.set()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             for stream in streams:
                 assert (await read_all(stream)).count(b"HTTP/1.1 200 ") == 1
         assert front.tools.calls == ["wait", "wait"]

@@ -109,7 +109,7 @@ class Doors:
             if status:
                 serving.cancel_scope.cancel()
 
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             async with trio.open_nursery() as serving:
                 serving.start_soon(self.gate, scope, receive, send)
         return status

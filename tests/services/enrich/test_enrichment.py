@@ -386,6 +386,6 @@ async def test_the_worker_of_a_running_server_works_by_itself(tmp_path: Path) ->
     config = LcmaConfig(enrich_drain_interval_minutes=0.001)
     async with serving(tmp_path, lcma=config) as lithos:
         note = await lithos.create("Note", PROSE)
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while not await entities(lithos, note):
                 await trio.sleep(0.05)

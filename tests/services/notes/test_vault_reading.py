@@ -148,7 +148,7 @@ async def test_attachments_that_come_and_go_are_followed(tmp_path: Path) -> None
         graph = lithos.server.catalogue.graph
         assert graph.counts().unresolved == 1
         chart = put_note(tmp_path, "files/chart.svg", "<svg/>")
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while graph.counts().unresolved:
                 await trio.sleep(0.02)
             chart.unlink()
@@ -302,7 +302,7 @@ async def test_a_frontmatter_that_breaks_under_a_running_server_is_told_and_mend
     index = IndexConfig(watch_debounce_ms=50)
     async with serving(tmp_path, storage=VAULT, server={"watch_files": True}, index=index) as lithos:
         broken = lithos.server.catalogue.broken
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             file.write_text(f"---\nid: {note}\ntitle: Who: le\n---\nother words")
             # Even before it is noticed.
             answer = await lithos.call("lithos_note_update", id=note, agent="a", tags=["x"])

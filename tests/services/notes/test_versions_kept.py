@@ -35,7 +35,7 @@ def versions(lithos: Lithos, note_id: str) -> list[tuple[int, str, str]]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while not holds():
             await trio.sleep(0.02)
 

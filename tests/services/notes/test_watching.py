@@ -25,7 +25,7 @@ from tests.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving
 
 #: Seconds for anything to be noticed here; the bound of the spec is measured by `bench.watch`.
-PATIENCE = 40.0
+PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)

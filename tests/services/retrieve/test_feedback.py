@@ -245,7 +245,7 @@ async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_hap
                 await complete(lithos, task, misleading_nodes=[bad], cited_nodes=[good])
         assert await signals(lithos, bad, good) == [(0, 0, 0), (0, 0, 0)]
     async with serving(tmp_path, settled=False) as lithos:
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while due(lithos):  # by the worker, at the start
                 await trio.sleep(0.01)
         assert await signals(lithos, bad, good) == [(0, 3, 0), (3, 0, 0)]

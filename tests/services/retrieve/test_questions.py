@@ -407,7 +407,7 @@ async def test_a_restart_forgets_nothing_and_another_model_embeds_again(tmp_path
         other.execute("UPDATE question_memory SET embedder='former', vector=zeroblob(64)")
     other.close()
     async with serving(tmp_path) as lithos:
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while not len(lithos.server.learning._store.remembered):
                 await trio.sleep(0.02)
         (row, *_) = await retrieve(lithos, QUESTION)

@@ -104,7 +104,7 @@ async def model_health(lithos: Lithos) -> dict[str, Any]:
 
 async def until(lithos: Lithos, done: int, tier: str) -> None:
     """Wait for progress, looking every hundredth of a second."""
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while True:
             told = await model_health(lithos)
             if (told["done"], told["tier"]) == (done, tier):
@@ -271,7 +271,7 @@ async def test_a_run_that_was_interrupted_goes_on(tmp_path: Path, model: FakeTra
     make_vault(tmp_path, 120)
     model.hold_at = 48
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists():
                 await trio.sleep(0.005)
         lithos.server.semantic.accurate.close = trio.lowlevel.checkpoint  # type: ignore[method-assign, union-attr]
@@ -335,7 +335,7 @@ async def test_a_full_disk_stops_nothing_and_is_tried_again(
         await until(lithos, 7, "accurate")
         assert not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists()
         is_full = False
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists():
                 await trio.sleep(0.02)
     assert stored(tmp_path)["chunks"] == 7

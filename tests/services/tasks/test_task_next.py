@@ -317,7 +317,7 @@ async def test_many_claims_that_end_at_once_are_told_in_small_commits(tmp_path: 
         watch = lithos.server.coordinator._on_commit
         lithos.server.coordinator._on_commit = lambda events, _: commits.append(len(events))
         clock.advance(minutes=60)
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             fences = [(await stream.receive()).draft.payload["fence"] for _ in range(200)]  # type: ignore[union-attr]
         lithos.server.coordinator._on_commit = watch
         assert len(set(fences)) == 200

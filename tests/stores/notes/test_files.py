@@ -223,7 +223,7 @@ def test_files_of_a_batch_wait_for_the_disk_together(files, monkeypatch):
 
     def fsync(descriptor: int) -> None:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            both.wait(timeout=30)
+            both.wait(timeout=60)
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)

@@ -127,10 +127,7 @@ async def test_an_edit_changes_its_place_and_the_properties_it_must(lithos: Lith
     assert new.partition("\n---\n")[2] == old.partition("\n---\n")[2].replace("Back.\n", "Back.\n\nMore.\n")
     read = await lithos.read(note)
     assert (read["version"], read["metadata"]["contributors"]) == (2, ["ed"])
-    assert lithos.events()[-1] == (
-        "note.updated",
-        {"id": note, "title": "Runbook", "path": "runbook.md"},
-    )
+    assert lithos.events()[-1] == ("note.updated", {"id": note, "title": "Runbook", "path": "runbook.md"})
     assert (await edit(lithos, note, "check", find="first"))["version"] == 3
     assert (await edit(lithos, note, "uncheck", section="Test", find="second"))["version"] == 4
     assert "- [x] first\n- [ ] second\n" in text_of(lithos, "runbook.md")
@@ -154,8 +151,7 @@ async def test_a_note_may_be_named_by_its_path(lithos: Lithos) -> None:
     told = await lithos.call("lithos_note_edit", path="runbook", op="prepend", text="First.", agent="ed")
     assert told["version"] == 2
     refused_as(
-        await lithos.call("lithos_note_edit", path="none", op="append", text="x", agent="e"),
-        "doc_not_found",
+        await lithos.call("lithos_note_edit", path="none", op="append", text="x", agent="e"), "doc_not_found"
     )
     refused_as(
         await lithos.call("lithos_note_edit", id=MISSING_ID, op="append", text="x", agent="e"),
@@ -254,8 +250,7 @@ async def test_an_edit_builds_on_what_a_person_saved(lithos: Lithos) -> None:
     file = lithos.knowledge / "runbook.md"
     file.write_text(file.read_text() + "\nBy a person.\n")
     refused = refused_as(
-        await edit(lithos, note, "append", section="Deploy", text="x", expected_version=1),
-        "version_conflict",
+        await edit(lithos, note, "append", section="Deploy", text="x", expected_version=1), "version_conflict"
     )
     assert refused["current_version"] == 2
     told = await edit(lithos, note, "append", section="Deploy", text="By an agent.")

@@ -110,11 +110,7 @@ async def test_links_by_name_follow_a_renamed_note_and_spare_others(tmp_path: Pa
             "[[x/Bar Title]] [[x/Bar Title#Part|f]] [[y/bar]] [[titled]]"
         )
         graph = lithos.server.catalogue.graph
-        assert [graph.resolve(each) for each in ("x/Bar Title", "y/bar", "titled")] == [
-            "n-1",
-            "n-2",
-            "n-3",
-        ]
+        assert [graph.resolve(each) for each in ("x/Bar Title", "y/bar", "titled")] == ["n-1", "n-2", "n-3"]
 
 
 async def test_only_the_lines_with_links_differ(tmp_path: Path) -> None:

@@ -47,8 +47,7 @@ async def test_a_folder_must_not_look_like_a_note(lithos: Lithos) -> None:
     """behaviour 6"""
     for path in ("a.md/b", "a.md/b.md", "a.md/"):
         refusal(
-            await lithos.call("lithos_write", title="T", content="x", agent="a", path=path),
-            "invalid_input",
+            await lithos.call("lithos_write", title="T", content="x", agent="a", path=path), "invalid_input"
         )
     assert lithos.files() == []
 
@@ -58,10 +57,7 @@ async def test_an_occupied_file_is_never_overwritten(lithos: Lithos) -> None:
     first = await lithos.create("First", "The old content.", path="notes/second.md")
     before = (lithos.knowledge / "notes/second.md").read_bytes()
     events = lithos.events()
-    for arguments in (
-        {"path": "notes/second.md", "title": "Third"},
-        {"path": "notes", "title": "Second"},
-    ):
+    for arguments in ({"path": "notes/second.md", "title": "Third"}, {"path": "notes", "title": "Second"}):
         answer = await lithos.call("lithos_write", content="new", agent="a", **arguments)
         assert "exists" in refusal(answer, "path_collision")
         assert list(answer)[3:] == ["existing_id", "warnings"]
@@ -154,12 +150,7 @@ async def test_a_slug_collision_on_update_leaves_the_note_unchanged(lithos: Lith
     before, events = await lithos.read(note), lithos.events()
     file = (lithos.knowledge / "mine.md").read_bytes()
     answer = await lithos.call(
-        "lithos_write",
-        id=note,
-        title="Taken",
-        content="new",
-        agent="b",
-        source_url="https://example.org/new",
+        "lithos_write", id=note, title="Taken", content="new", agent="b", source_url="https://example.org/new"
     )
     refusal(answer, "slug_collision")
     assert answer["existing_id"] == taken

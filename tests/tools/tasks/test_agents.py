@@ -62,14 +62,7 @@ async def test_the_list_filters_and_shows_the_most_recent_first(lithos: Lithos, 
     await lithos.write(agent="a")
     answer = await lithos.call("lithos_agent_list")
     assert list(answer) == ["agents", "total"]
-    assert list(answer["agents"][0]) == [
-        "id",
-        "name",
-        "type",
-        "last_seen_at",
-        "first_seen_at",
-        "metadata",
-    ]
+    assert list(answer["agents"][0]) == ["id", "name", "type", "last_seen_at", "first_seen_at", "metadata"]
 
     async def ids(**filters: str) -> list[str]:
         return [agent["id"] for agent in (await lithos.call("lithos_agent_list", **filters))["agents"]]

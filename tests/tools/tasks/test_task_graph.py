@@ -289,11 +289,7 @@ async def test_spawning_inherits_what_is_not_given(lithos: Lithos) -> None:
     """behaviour 125"""
     context = {"priority": 1, "parallelizable": False, "phase": [2]}
     source = await create(
-        lithos,
-        "Source",
-        tags=["a", "b"],
-        metadata={"project": "p", "other": 1} | context,
-        task_type="epic",
+        lithos, "Source", tags=["a", "b"], metadata={"project": "p", "other": 1} | context, task_type="epic"
     )
     events = lithos.events()
 

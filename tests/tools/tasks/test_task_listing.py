@@ -82,11 +82,7 @@ async def test_wrong_and_unknown_arguments_are_protocol_faults(lithos: Lithos) -
     for name, arguments, named in (
         ("task_create", {"title": "T", "agent": "a", "depends_on": "x"}, "depends_on"),
         ("task_create", {"title": "T", "agent": "a", "metadata": []}, "metadata"),
-        (
-            "task_claim",
-            {"task_id": "t", "aspect": "x", "agent": "a", "ttl_minutes": "long"},
-            "ttl_minutes",
-        ),
+        ("task_claim", {"task_id": "t", "aspect": "x", "agent": "a", "ttl_minutes": "long"}, "ttl_minutes"),
         ("task_list", {"with_claims": "yes"}, "with_claims"),
         ("task_ready", {"limit": 1.5}, "limit"),
         ("task_edge_list", {"task_id": "t", "types": "blocks"}, "types"),
