@@ -213,6 +213,7 @@ services.notes.undo.UndoRun: _began _settled _tried | a call
 services.retrieve.evidence._Looked: scores | a call
 services.retrieve.scouts.Report: failed fired found | a call
 services.search.graph_search.Centrality: _places _scores | a note id
+services.search.asked.Asked: _kept | `.MOST_ASKED` | `.LONGEST_ASKED` characters each
 services.search.neighbourhood.Drawings: _kept | `.KEPT` | places of `.MOST_NOTES` each
 services.state.Gauges: _statuses | one for each component of `/health` | some bytes each
 services.state.Gauges: _watched | fixed

@@ -104,7 +104,7 @@ class Services:
         self.streams = EventStreams(actors.broadcaster, journal, reading)
         self.activity = Activity(actors.broadcaster, journal, reading)
         self.board = Board(actors)
-        self.timelines = Timelines(actors, self.access_log, self.history, self.learning)
+        self.timelines = Timelines(actors, self.access_log, self.history, self.learning, self.search.asked)
         resources = Resources(actors, texts, self.knowledge, self.coordination)
         self.library = Library(resources, Changes(actors.broadcaster) if config.events.enabled else None)
         self.importing = Importing(actors, self.knowledge, self.edges, texts)

@@ -46,7 +46,7 @@ class HistoryTool:
         return {"id": note_id, "versions": rows, "total": listed.total}
 
 
-@tool("lithos_restore", "full", "D", place=44, counts="restore")
+@tool("lithos_restore", "standard", "D", place=44, counts="restore")
 class RestoreTool:
     """Write an earlier version of a note as its next one; a deleted note comes back."""
 

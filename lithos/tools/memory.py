@@ -144,8 +144,8 @@ def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str,
     is_heavy=True,
 )
 class RetrieveTool:
-    """Find what helps with a task: by words, meaning, links and past use. Keep receipt_id for
-    lithos_task_complete.
+    """Look around a topic: by words, meaning, links and past use; for certain notes take lithos_search. Keep
+    receipt_id for lithos_task_complete.
     """
 
     query: str = argument("What you want to know.", may_be_blank=True, bound=QUERY)

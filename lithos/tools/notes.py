@@ -82,7 +82,7 @@ class NoteEditTool:
         return edit_row(outcome)
 
 
-@tool("lithos_note_move", "full", "D", place=40, paged=Paged(beside=("rewritten",)), counts="move")
+@tool("lithos_note_move", "standard", "D", place=40, paged=Paged(beside=("rewritten",)), counts="move")
 class NoteMoveTool:
     """Move or rename a note's file; links to it are rewritten, its id stays."""
 
@@ -357,7 +357,7 @@ class TagsTool:
         return {"tags": using.knowledge.tags(self.prefix)}
 
 
-@tool("lithos_note_update", "full", "D", place=29, counts="update")
+@tool("lithos_note_update", "standard", "D", place=29, counts="update")
 class NoteUpdateTool:
     """Change title, tags, status or metadata of a note; its text stays as it is."""
 

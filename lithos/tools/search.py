@@ -25,7 +25,9 @@ from lithos.tools.contract.rows import row_of, search_row, warn
 
 @tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
 class SearchTool:
-    """Search notes. Mode fulltext knows "phrases", +must, -not, AND/OR/NOT, title:word."""
+    """Find certain notes by words, tags, author or path; for what helps with a task take lithos_retrieve.
+    Mode fulltext knows "phrases", +must, -not, AND/OR/NOT, title:word.
+    """
 
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Most results.", 10)
@@ -54,7 +56,9 @@ class SearchTool:
 
 @tool("lithos_cache_lookup", "core", "RI", place=9, paged=Paged(content="document.content"), is_heavy=True)
 class CacheLookupTool:
-    """Look whether a fresh, trusted answer exists before you research."""
+    """Ask this before you research a question: it answers if a fresh, trusted note does; to look around take
+    lithos_retrieve.
+    """
 
     query: str = argument("The question to research.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Its web source.", None, bound=URL)
@@ -113,8 +117,8 @@ REASON_SHOWN = 240
 
 @tool("lithos_context", "core", "R", place=38, is_heavy=True, fits_itself=True)
 class ContextTool:
-    """Start here: what is known about a question or task, as one text within a budget. Its receipt_id is
-    for lithos_task_complete.
+    """Begin a task with this: what is known about it, as one text within a budget; for one question take
+    lithos_cache_lookup. Its receipt_id is for lithos_task_complete.
     """
 
     query: str | None = argument("What you want to know or do.", None, bound=QUERY)

@@ -37,7 +37,7 @@ from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows, view_rows
 
 
-@tool("lithos_agent_register", "standard", "I", place=13, of="tasks")
+@tool("lithos_agent_register", "full", "I", place=13, of="tasks")
 class AgentRegisterTool:
     """Introduce yourself, or change how you are known."""
 
@@ -51,7 +51,7 @@ class AgentRegisterTool:
         return {"success": True, "created": created}
 
 
-@tool("lithos_agent_info", "standard", "RI", place=14, of="tasks")
+@tool("lithos_agent_info", "full", "RI", place=14, of="tasks")
 class AgentInfoTool:
     """What is known of an agent."""
 
@@ -62,7 +62,7 @@ class AgentInfoTool:
         return None if agent is None else row_of(agent)
 
 
-@tool("lithos_agent_list", "standard", "RI", place=15, paged=Paged(rows=("agents",)), of="tasks")
+@tool("lithos_agent_list", "full", "RI", place=15, paged=Paged(rows=("agents",)), of="tasks")
 class AgentListTool:
     """Agents, most recent first."""
 
@@ -80,7 +80,7 @@ def _list_row(agent: Agent) -> dict[str, Any]:
     return {key: row[key] for key in order}
 
 
-@tool("lithos_stats", "standard", "RI", place=28)
+@tool("lithos_stats", "full", "RI", place=28)
 class StatsTool:
     """Numbers of notes, chunks, links, agents, tasks; index drift."""
 
@@ -126,7 +126,7 @@ class TaskCreateTool:
         return {"task_id": await using.coordination.run(command)}
 
 
-@tool("lithos_task_update", "standard", "I", place=17, of="tasks")
+@tool("lithos_task_update", "full", "I", place=17, of="tasks")
 class TaskUpdateTool:
     """Change a task."""
 
@@ -166,7 +166,7 @@ class TaskCompleteTool:
         return {"success": True, "unblocked": unblocked}
 
 
-@tool("lithos_task_cancel", "standard", "I", place=22, of="tasks")
+@tool("lithos_task_cancel", "full", "I", place=22, of="tasks")
 class TaskCancelTool:
     """Cancel a task."""
 

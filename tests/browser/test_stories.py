@@ -16,6 +16,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
+from tests.browser.conftest import staying
 from tests.browser.driving import Browser
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, running_lithos, start_lithos
@@ -568,6 +569,51 @@ def test_what_did_builder_read_before_it_wrote_this(at_day: Browser) -> None:
     browser.shows("cited", "#returned")
     is_so(browser, "Import measurements" in browser.text("#returned"))
     is_quiet(browser)
+
+
+def test_the_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
+    """docs/spec/console.md §2: ten seconds, of which a person takes most to read what will happen."""
+    with staying() as url:
+        browser, clicks = window.visit(url, "/console/"), 0
+        spoilt = ("Everything is fine", "Harbour names", "Timetable search")
+        # -> undo, beside the intern at work
+        browser.one("#at-work [aria-label='Undo changes of intern']").click()
+        clicks += 1
+        browser.shows("nothing is changed yet.")
+        ticked = [row.text for row in browser.all("li.choice:has(input:checked)")]
+        is_so(browser, [row.partition("\n")[0].split(" +")[0] for row in ticked] == list(spoilt), ticked)
+        # -> Undo what is ticked
+        browser.click("Undo what is ticked", "main button.danger")
+        clicks += 1
+        browser.shows("Changes of intern were undone", "h1")
+        is_so(browser, all(title in browser.text() for title in spoilt), browser.text())
+        is_so(browser, not browser.all(".r-not-reverted"))
+        is_so(browser, clicks == 2)
+        browser.open("/console/search?mode=fulltext&q=fine")
+        is_so(browser, "Everything is fine" not in browser.text(), "the note that the intern made is gone")
+        is_quiet(browser)
+
+
+def test_a_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tmp_path: Path) -> None:
+    with running_lithos(tmp_path) as server:
+        fares = write(server, "Fares", "Twelve crowns.", "ada")
+        write(server, "Fares", "Free of charge.", "intern", id=fares)
+        write(server, "Boats", "Three.", "intern")
+        browser = window.visit(server.url, "/console/")
+        row = browser.until(
+            lambda: next(row for row in browser.all(".feed .event") if "changed Fares" in row.text),
+            "the change is told",
+        )
+        is_so(browser, "+1 −1" in row.text, row.text)
+        # -> undo, in the row
+        row.find_element("link text", "undo").click()
+        browser.shows("nothing is changed yet.")
+        is_so(browser, [one.text.split()[0] for one in browser.all("li.choice")] == ["Fares"])
+        # -> Undo what is ticked
+        browser.click("Undo what is ticked", "main button.danger")
+        browser.shows("Changes of intern were undone", "h1")
+        is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
+        is_quiet(browser)
 
 
 def test_what_would_become_of_the_notes_if_the_intern_were_undone(at_day: Browser) -> None:

@@ -27,7 +27,7 @@ async def use_everything(transport: str, url: str, data: Path) -> None:
     """List tools, write, search in three modes, read back."""
     async with connected(transport, url=url, data=data) as client:
         listed = {tool.name for tool in (await client.list_tools()).tools}
-        assert {"lithos_write", "lithos_read", "lithos_search", "lithos_stats"} <= listed
+        assert {"lithos_write", "lithos_read", "lithos_search", "lithos_restore"} <= listed
         content = f"Written by the {transport} client about the aardvark."
         written = await call(
             client, "lithos_write", title=f"Aardvark {transport}", content=content, agent="a", path="agents"

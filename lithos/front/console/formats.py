@@ -6,7 +6,7 @@ import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
 
@@ -223,15 +223,6 @@ def size(count: float) -> str:
     raise AssertionError("there is always a last unit")
 
 
-def duration(seconds: float) -> str:
-    """A length of time, such as `2 h 5 min`."""
-    told = timedelta(seconds=round(seconds))
-    hours, rest = divmod(told.seconds, 3600)
-    parts = ((told.days, "d"), (hours, "h"), (rest // 60, "min"), (rest % 60, "s"))
-    shown = [f"{amount} {unit}" for amount, unit in parts if amount]
-    return " ".join(shown[:2]) or "0 s"
-
-
 def short_id(value: str) -> Markup:
     """The beginning of an id, with the whole one as tooltip."""
     return Markup('<code class=id title="{}">{}</code>').format(readable(value), readable(value)[:8])
@@ -298,7 +289,7 @@ def make_environment() -> Environment:
     )
     environment.filters.update(
         label=label, readable=readable, visible=visible, when=when, number=number, size=size,
-        duration=duration, short_id=short_id, commands=commands,
+        short_id=short_id, commands=commands,
     )  # fmt: skip
     environment.globals.update(plural=plural, query_with=query_with, ago=ago)
     return environment

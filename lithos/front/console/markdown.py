@@ -148,7 +148,9 @@ def _parser() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     parser.use(footnote_plugin)
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    parser.block.ruler.before("fence", "comment", _comment, {"alt": ["paragraph", "blockquote", "list"]})
     parser.inline.ruler.before("link", "wiki_link", _wiki_link)
+    parser.inline.ruler.before("link", "comment", _inline_comment)
     parser.core.ruler.at("inline", _inline)
     parser.core.ruler.push("callouts", _callouts)
     parser.core.ruler.push("task_items", _task_items)
@@ -237,6 +239,35 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
             "shown": (match[3] or "").strip() or target,
         }
     state.pos = match.end()
+    return True
+
+
+def _comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Lines between `%%` and `%%` that are for no reader; one that is not closed is none."""
+    line, text = start, state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
+    if not text.startswith("%%"):
+        return False
+    text = text[2:]
+    while "%%" not in text:
+        line += 1
+        if line >= end or (state.sCount[line] < state.blkIndent and not state.isEmpty(line)):
+            return False
+        text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+    if text.partition("%%")[2].strip():
+        return False
+    if not silent:
+        state.line = line + 1
+    return True
+
+
+def _inline_comment(state: StateInline, silent: bool) -> bool:
+    """The same within a paragraph."""
+    if not state.src.startswith("%%", state.pos):
+        return False
+    end = state.src.find("%%", state.pos + 2, state.posMax)
+    if end < 0:
+        return False
+    state.pos = end + 2
     return True
 
 

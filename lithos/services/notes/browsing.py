@@ -25,6 +25,7 @@ from lithos.core.notes.links import linking_sentence, note_keys, same_name
 from lithos.core.notes.matching import has_tags
 from lithos.core.notes.model import NoteWarning
 from lithos.core.notes.paths import folder_of
+from lithos.core.text.markdown import plain_title
 from lithos.core.text.snippet import plain_passage
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.notes.files import NoteFiles
@@ -76,6 +77,8 @@ MOST_NEAR: Final = 8
 LEAST_ALIKE: Final = 0.3
 #: Notes of a lineage that are named.
 MOST_ANCESTORS: Final = 50
+#: What makes a line an item, a heading, a quotation or the row of a table.
+_LINE_MARKS: Final = re.compile(r"[\s>|]*(?:#{1,6}\s+|(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?)?")
 #: Characters of a name that are compared.
 _COMPARED: Final = 200
 
@@ -188,7 +191,7 @@ class Browsing:
         keys = note_keys(note.id, target.path, note.title, note.aliases)
 
         def sentence(position: int, content: str) -> str:
-            return plain_passage(linking_sentence(content, shown[position].path, keys))
+            return _read_aloud(linking_sentence(content, shown[position].path, keys))
 
         found = await self._texts.map_contents(shown, sentence)
         return Backlinks(
@@ -258,6 +261,12 @@ class Browsing:
             paths = [entry.path for entry in self._catalogue]
             self._folders = await self._blocking.run(lambda: _count(stamp, paths))
         return self._folders
+
+
+def _read_aloud(sentence: str) -> str:
+    """A sentence of Markdown as it reads, without marks; the cells of a table are set off by dots."""
+    text = plain_title(_LINE_MARKS.sub("", plain_passage(sentence), count=1))
+    return text.rstrip("| ").replace(" | ", " · ")
 
 
 def _count(stamp: tuple[int, int], paths: Iterable[str]) -> _Folders:

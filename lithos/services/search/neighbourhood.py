@@ -42,8 +42,8 @@ LONGEST_LABEL: Final = 28
 #: The most central notes, whose labels may cover others.
 FOREMOST: Final = 6
 #: Width of a character and height of a line, on a wide screen and on a narrow one; labels shown at most.
-_WIDE: Final = (6.4, 15.0, 45)
-_NARROW: Final = (16.0, 38.0, 9)
+_WIDE: Final = (6.8, 15.0, 45)
+_NARROW: Final = (17.5, 38.0, 9)
 
 ColourBy = Literal["folder", "type", "namespace"]
 #: In which drawings the label of a note has room: in all, only in wide ones, in none.

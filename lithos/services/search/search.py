@@ -23,6 +23,7 @@ from lithos.core.tasks.model import SEARCH_RESULT, AuditRow
 from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import NoteTexts, Snippets
+from lithos.services.search.asked import Asked
 from lithos.services.search.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
 from lithos.services.search.graph_search import Centrality, GraphSearch, Nearest
 from lithos.services.search.hybrid import (
@@ -121,6 +122,7 @@ class Search:
         self._fulltext = fulltext = actors.stores.fulltext
         self.hybrid = Hybrid(self._nearest, actors.semantic, fulltext, actors.config.search)
         self._graph_search = GraphSearch(catalogue, self._nearest, actors.reading)
+        self.asked = Asked()
         self._explainer = Explainer(fulltext, self.hybrid)
         self._visibility = actors.visibility
         self._coordinator = actors.coordinator
@@ -381,6 +383,7 @@ class Search:
     def _record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:
         now = self._clock()
         agent = request.agent_id or UNKNOWN_AGENT
+        self.asked.record(agent, now, request.query)
         self._coordinator.record_access(
             [AuditRow(agent, hit.entry.note.id, SEARCH_RESULT, now) for hit in hits]
         )

@@ -20,6 +20,7 @@ from lithos.core.tasks.model import READ
 from lithos.core.times import parse_time
 from lithos.services.notes.history import NoteHistory
 from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.asked import Asked
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.coordination.board_rows import Told
 from lithos.stores.learning.receipts import ReceiptSummary
@@ -50,14 +51,15 @@ _SAME: Final = timedelta(seconds=2)
 class TimelineEntry:
     """One thing that an agent did; which fields there are follows from `kind`.
 
-    `notes` are those read or found; `count` all that were found; `before` what was read ahead of a change and
-    `asked` the retrievals ahead of it.
+    `notes` are those read or found; `count` all that were found, by the `query` where it is known; `before`
+    what was read ahead of a change and `asked` the retrievals ahead of it.
     """
 
     at: datetime
     kind: str
     notes: tuple[str, ...] = ()
     count: int = 0
+    query: str = ""
     version: VersionRow | None = None
     receipt: ReceiptSummary | None = None
     event: Told | None = None
@@ -85,13 +87,19 @@ class Timelines:
     """Reads what agents did."""
 
     def __init__(
-        self, actors: Actors, access_log: AccessLog, history: NoteHistory, learning: Learning
+        self,
+        actors: Actors,
+        access_log: AccessLog,
+        history: NoteHistory,
+        learning: Learning,
+        asked: Asked,
     ) -> None:
         self._rows = actors.stores.coordination.board_rows()
         self._reading = actors.coordination_reading
         self._access_log = access_log
         self._history = history
         self._learning = learning
+        self._asked = asked
         self._clock = actors.clock
         self._catalogue = actors.catalogue
 
@@ -117,11 +125,8 @@ class Timelines:
         receipts = await self._receipts(agent, until)
         writes, keeps = await self._writes(agent, until)
         tasks = await self._events(agent, until)
-        told = [entry.at for entry in receipts.entries]
-        searches = evolve(
-            searches,
-            entries=[one for one in searches.entries if not any(abs(one.at - at) < _SAME for at in told)],
-        )
+        told = [entry.receipt for entry in receipts.entries if entry.receipt is not None]
+        searches = evolve(searches, entries=[one for one in searches.entries if not _is_told(one, told)])
         sources = {
             READS: (reads,),
             SEARCHES: (searches, receipts),
@@ -142,6 +147,7 @@ class Timelines:
         )
         horizon = parse_time(rows[-1]["timestamp"]) if len(rows) == MOST_ACCESSES else None
         reads, searches = list[TimelineEntry](), list[TimelineEntry]()
+        asked = dict(self._asked.by(agent, until))
         for (operation, moment), some in groupby(rows, key=_operation):
             notes = [str(row["doc_id"]) for row in some]
             at = parse_time(moment)
@@ -150,8 +156,16 @@ class Timelines:
             else:
                 found = tuple(reversed(notes))
                 searches.append(
-                    TimelineEntry(at=at, kind=SEARCHES, notes=found[:MOST_FOUND], count=len(found))
+                    TimelineEntry(
+                        at=at,
+                        kind=SEARCHES,
+                        notes=found[:MOST_FOUND],
+                        count=len(found),
+                        query=asked.pop(at, ""),
+                    )
                 )
+        # What found nothing stands in no log.
+        searches += [TimelineEntry(at=at, kind=SEARCHES, query=query) for at, query in asked.items()]
         return _Source(reads, horizon), _Source(searches, horizon)
 
     async def _receipts(self, agent: str, until: datetime) -> _Source:
@@ -177,6 +191,11 @@ class Timelines:
             [TimelineEntry(at=row.at, kind=TASKS, event=row) for row in rows],
             rows[-1].at if len(rows) == MOST_ROWS else None,
         )
+
+
+def _is_told(search: TimelineEntry, receipts: Iterable[ReceiptSummary]) -> bool:
+    """Whether a search is a part of a retrieval: at its time, and with its words where they are known."""
+    return any(abs(search.at - one.ts) < _SAME and one.query.startswith(search.query) for one in receipts)
 
 
 def _operation(row: Mapping[str, Any]) -> tuple[str, str]:

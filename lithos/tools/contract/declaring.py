@@ -1,7 +1,7 @@
 """What a tool is: one class, declared by `@tool`, with its parameters as fields and its `answer`.
 
 ```python
-@tool("lithos_agent_info", "standard", "RI", place=14, of="tasks")
+@tool("lithos_agent_info", "full", "RI", place=14, of="tasks")
 class AgentInfoTool:
     \"""What is known of an agent.\"""
 

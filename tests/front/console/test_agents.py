@@ -71,9 +71,9 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
         told = entries_of(page)
         expected = (
             "deleted Report version 3", "completed The task : Well cited Source",
-            "reported on The task with a note : Written", "changed Report version 2",
+            "reported on The task with Report : Written", "changed Report version 2",
             "created Report version 1", "read Source", "asked which numbers 1 note for The task",
-            "searched and was shown 1 note: Source", "claimed The task code , fence",
+            "searched numbers and was shown 1 note: Source", "claimed The task code",
         )  # fmt: skip
         assert [
             line.split(" ", 1)[1].startswith(part) for line, part in zip(told, expected, strict=True)
@@ -88,6 +88,25 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
         (before,) = set(re.findall(r'href="(\?before=[^"]+)"', html.split("created</span>")[1])[:1])
         ahead = entries_of(await person.look(f"/console/agents/ann{before}"))
         assert ahead == told[5:]
+
+
+async def test_what_was_searched_is_told_also_when_it_found_nothing(tmp_path: Path) -> None:
+    """docs/spec/console.md §2: an agent's queries stand on its page, beside a retrieval of that moment"""
+    async with visiting(tmp_path, settled=True) as person:
+        call = person.lithos.call
+        await call("lithos_write", title="Source", content="Numbers.", agent="bob")
+        await person.lithos.server.searchable()
+        await call("lithos_search", query="numbers", agent_id="ann")
+        await call("lithos_retrieve", query="which numbers", agent_id="ann")
+        await call("lithos_search", query="zebra", mode="fulltext", agent_id="ann")
+        await call("lithos_search", query="of another", mode="fulltext", agent_id="bob")
+        page = await person.look("/console/agents/ann?show=search")
+        assert sorted(line.split(" ", 1)[1] for line in entries_of(page)) == [
+            "asked which numbers 1 note",
+            "searched numbers and was shown 1 note: Source",
+            "searched zebra and found nothing",
+        ]
+        assert "/console/search?q=zebra" in page.links
 
 
 async def test_a_long_timeline_comes_in_pages_without_gaps(tmp_path: Path) -> None:

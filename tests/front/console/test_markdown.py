@@ -41,6 +41,11 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "entities": lambda n: "&#1;" * (n // 4),
     "comments": lambda n: "<!--" * (n // 4),
     "backticks": lambda n: "` " * (n // 2),
+    "percents": lambda n: "%%% " * (n // 4),
+    "percents in lines": lambda n: "%%\nx\n" * (n // 5),
+    "percents in items": lambda n: "- %%\n" * (n // 5) + "x",
+    "percents in quotes": lambda n: "> %%\n>> a\n" * (n // 10),
+    "one percent": lambda n: "%%" + "\na" * (n // 2),
 }
 
 
@@ -79,6 +84,22 @@ def test_blocks_of_vaults_are_shown() -> None:
     assert tasks.count('checked=""') == 1
     assert 'align="right"' in html_of("|a|b|\n|-|-:|\n|1|2|")
     assert "<h1" not in html_of("# A\n\n<h1>B</h1>"), "the page's own title is its one first heading"
+
+
+def test_comments_are_not_shown() -> None:
+    shown = {
+        "%% hidden %%": "",
+        "a\n\n%%\nhidden\n\n# hidden\n%%\nb": "<p>a</p>\n<p>b</p>\n",
+        "a\n%%\nhidden\n%%\nb": "<p>a</p>\n<p>b</p>\n",
+        "so %%hidden [[x]]%% goes": "<p>so  goes</p>\n",
+        "%%hidden%% so": "<p> so</p>\n",
+        "- %%\n  hidden\n  %%\n- b": "<ul>\n<li></li>\n<li>b</li>\n</ul>\n",
+        "100%% sure\n\nand": "<p>100%% sure</p>\n<p>and</p>\n",
+        "- %%\n\nsaid": "<ul>\n<li>%%</li>\n</ul>\n<p>said</p>\n",
+        "`%% code %%`": "<p><code>%% code %%</code></p>\n",
+        "```\n%% code\n%%\n```": '<pre tabindex="0"><code>%% code\n%%\n</code></pre>\n',
+    }
+    assert {text: html_of(text) for text in shown} == shown
 
 
 def test_what_is_taken_as_text_is_all_shown() -> None:

@@ -12,7 +12,7 @@ from lithos.config.sections import HistoryConfig, LcmaConfig
 from tests.front.console.injections import LONG_LINE, PAYLOADS
 from tests.front.console.pages import Element, check, parse
 from tests.front.console.visiting import Visitor, form_of, visiting
-from tests.servers import MISSING_ID
+from tests.servers import MISSING_ID, put_note
 
 PERSON = "person"
 
@@ -327,6 +327,31 @@ async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_
         await person.lithos.write("Payload again", LONG_LINE, id=first)
         for address in ("?version=1", "/diff?to=2", "/restore?version=1", "/quarantine"):
             await person.look(f"/console/notes/{first}{address}")
+
+
+async def test_nobody_known_is_named_as_nobody(tmp_path: Path) -> None:
+    put_note(tmp_path, "plain.md", "---\nid: plain\n---\nA text.\n")
+    async with visiting(tmp_path, settled=True) as person:
+        page = await person.look("/console/notes/plain")
+        (head,) = page.all("div", "note-head")
+        assert "unknown" not in head.text
+        assert "unknown" not in (await person.look("/console/notes")).told
+
+
+async def test_a_sentence_that_links_here_stands_without_marks(tmp_path: Path) -> None:
+    texts = {
+        "Item": "Before.\n\n> - [ ] know **old names** too (see [[Target]])\nlast",
+        "Table": "| what | count |\n|---|---|\n| [[Target|aim]] | `3` |",
+    }
+    async with visiting(tmp_path, settled=True) as person:
+        target = await person.lithos.create("Target", "The end.")
+        for title, content in texts.items():
+            await person.lithos.create(title, content)
+        (links,) = (await person.look(f"/console/notes/{target}")).all("ul", "backlinks")
+        assert [row.told for row in links.all("li")] == [
+            "Item know old names too (see Target)",
+            "Table aim · 3",
+        ]
 
 
 async def test_notes_that_link_here_are_sorted_and_paged_with_the_sentence(tmp_path: Path) -> None:

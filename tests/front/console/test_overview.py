@@ -333,6 +333,7 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
         work = {each.attributes.get("id"): each.text for each in page.all("section", "card")}
         assert "bob" in work["at-work"]
         assert "holds review of A task until in 29 min" in work["at-work"]
+        assert "/console/undo?agent=bob" in page.links
         assert work["conflicts"].startswith("Open conflicts 1 Note 0 contradicts Note 2")
         while "expired" not in work:
             await trio.sleep(0.05)
@@ -340,6 +341,7 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
             work = {each.attributes.get("id"): each.text for each in page.all("section", "card")}
         assert work["expired"].startswith("Expired notes 1")
         assert "Old" in work["expired"]
+        assert not {"contradicted", "suspect"} & work.keys(), "what is told above, and what there is none of"
         assert work["duplicated"].startswith("Notes with a second file 1")
         assert "twin 2.md" in work["duplicated"]
         assert "twin 2.md" in (await person.look("/console/notes/one-id")).text

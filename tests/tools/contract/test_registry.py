@@ -17,20 +17,20 @@ from tests.servers import Lithos, refusal, serving
 TABLE = """
 lithos_write C D; lithos_read C RI; lithos_delete S DI; lithos_search C RI; lithos_retrieve C R;
 lithos_edge_upsert S I; lithos_edge_list S RI; lithos_conflict_resolve S; lithos_cache_lookup C RI;
-lithos_list C RI; lithos_related S RI; lithos_tags S RI; lithos_agent_register S I; lithos_agent_info S RI;
-lithos_agent_list S RI; lithos_task_create C; lithos_task_update S I; lithos_task_claim C;
-lithos_task_renew S; lithos_task_release S I; lithos_task_complete C I; lithos_task_cancel S I;
+lithos_list C RI; lithos_related S RI; lithos_tags S RI; lithos_agent_register F I; lithos_agent_info F RI;
+lithos_agent_list F RI; lithos_task_create C; lithos_task_update F I; lithos_task_claim C;
+lithos_task_renew S; lithos_task_release S I; lithos_task_complete C I; lithos_task_cancel F I;
 lithos_task_list C RI; lithos_task_status S RI; lithos_node_stats S RI; lithos_finding_post C;
-lithos_finding_list C RI; lithos_stats S RI; lithos_note_update F D; lithos_task_get F RI;
+lithos_finding_list C RI; lithos_stats F RI; lithos_note_update S D; lithos_task_get F RI;
 lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
 lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F; lithos_context C R;
-lithos_task_next C; lithos_note_move F D; lithos_note_edit S D; lithos_history S RI;
-lithos_impact S; lithos_restore F D
+lithos_task_next C; lithos_note_move S D; lithos_note_edit S D; lithos_history S RI;
+lithos_impact S; lithos_restore S D
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: Profile to what it lists, and how many.
-SHOWN = {"core": ("C", 14), "standard": ("CS", 33), "full": ("CSF", 44)}
+SHOWN = {"core": ("C", 14), "standard": ("CS", 30), "full": ("CSF", 44)}
 LARGEST_LISTING = 25_000
 
 
@@ -79,6 +79,16 @@ async def test_the_listing_is_small_and_describes_every_parameter(tmp_path: Path
             assert "\n" not in parameter["description"]
             assert parameter["type"] in {"string", "integer", "number", "boolean", "array", "object"}
         assert set(schema.get("required", ())) <= set(schema["properties"])
+
+
+async def test_each_way_to_look_says_at_once_when_to_take_another(tmp_path: Path) -> None:
+    """docs/spec/tools.md §1.5: of `lithos_context`, `_cache_lookup`, `_retrieve` and `_search`."""
+    async with serving(tmp_path, server={"tools": "core"}) as lithos:
+        told = {spec.name: spec.description for spec in lithos.server.tools.listed()}
+    ways = {"lithos_context", "lithos_cache_lookup", "lithos_retrieve", "lithos_search"}
+    for name in ways:
+        first = told[name].partition(". ")[0]
+        assert any(other in first for other in ways - {name}), (name, first)
 
 
 #: Parameters of the spec: required ones, and optional ones.
@@ -132,7 +142,7 @@ DEFAULTS = {
 
 async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> None:
     """behaviour 172"""
-    async with serving(tmp_path) as lithos:
+    async with serving(tmp_path, server={"tools": "full"}) as lithos:
         schemas = {spec.name: spec.input_schema for spec in lithos.server.tools.listed()}
     for name, (required, optional) in PARAMETERS.items():
         properties = schemas[name]["properties"]

@@ -181,7 +181,7 @@ async def test_a_file_that_cannot_be_edited_is_refused(
         assert "missing" in refusal(await update(lithos, id=note, tags=["x"]), "version_conflict")
 
 
-async def test_it_is_listed_by_full_only_right_after_the_statistics(tmp_path: Path) -> None:
+async def test_it_is_listed_right_after_the_statistics_and_not_in_core(tmp_path: Path) -> None:
     """behaviour 171"""
     async with serving(tmp_path, server={"tools": "full"}, settled=False) as lithos:
         listed = [spec.name for spec in lithos.server.tools.listed()]

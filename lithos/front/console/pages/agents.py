@@ -140,7 +140,11 @@ def _notes_of(entries: Sequence[TimelineEntry]) -> list[str]:
 
 
 def _cited_in(entries: Sequence[TimelineEntry]) -> Iterator[str]:
+    """The notes that events name."""
     for event in (one.event for one in entries if one.event is not None):
+        yield from (
+            str(event.payload[key]) for key in ("from_id", "to_id", "knowledge_id") if event.payload.get(key)
+        )
         for key in ("cited_nodes", "misleading_nodes"):
             yield from (told_ids(event.payload.get(key)) or [])[:MOST_CITED]
 

@@ -258,6 +258,7 @@
         tell();
         if (!is_paused) update();
       });
+      find("[data-plain]", form).hidden = true;  // what is typed filters at once
       tell();
       connect();
     });
