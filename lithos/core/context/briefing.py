@@ -230,7 +230,9 @@ class _Choice:
 
     def __init__(self, material: Material, budget: int, room: int, count: Count, weights: Weights) -> None:
         """`room` is the least that there will be."""
-        weighed = weigh_passages(material.sources, material.terms, weights) if material.sources else []
+        weighed = (
+            weigh_passages(material.sources, material.terms, weights, budget) if material.sources else []
+        )
         most = max(LEAST_OPTIONS, OPTIONS * budget // 1_000)
         kept = sorted(weighed, key=lambda each: (-each.worth, each.source, each.place))[:most]
         self._relevant = frozenset(each.source for each in weighed)

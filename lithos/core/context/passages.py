@@ -15,9 +15,10 @@ How likely a passage answers a query is how likely its note does, times that it 
 its section's path), `cosine` the similarity of its chunk, `lead` the share again, each term by how early it
 stands. A log-linear model, as in learning to rank, mixed with one that knows nothing but the note: what
 answers often shares no word with the question (a turn of a conversation, a row of a table) and stands in the
-right note all the same. So a large budget shows more of the best notes, not a little of more notes. Passages
-that have nothing to do with the query have the second part alone, those of a note without any other none.
-The numbers were fitted on collections (`bench/context.py`).
+right note all the same. WITHIN grows with the budget, up to a bound: the first tokens are for what matches,
+the last ones for what matches hardly anywhere. So a large budget shows more of the best notes, and not a
+little of further ones. Passages that have nothing to do with the query have the second part alone, those of a
+note with no other have none. The numbers were fitted on collections (`bench/context.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lithos.core.history.outline import TOP, Outline, read_outline, scan_outline
 from lithos.core.text.analysis import fold
@@ -60,7 +61,9 @@ class Weights:
     query: float = 0.2
     least: float = 0.001
     kept: float = 0.1
-    within: float = 0.15
+    #: WITHIN for every thousand tokens of the budget, and at most.
+    within: float = 0.075
+    within_most: float = 0.3
 
 
 @frozen(kw_only=True, eq=False)
@@ -93,7 +96,9 @@ class Weighed:
     nearness: float
 
 
-def weigh_passages(sources: Sequence[Source], terms: Terms, weights: Weights) -> list[Weighed]:
+def weigh_passages(
+    sources: Sequence[Source], terms: Terms, weights: Weights, budget: int = 2_000
+) -> list[Weighed]:
     """The passages of notes that have to do with the query, by source and place; other notes are left out."""
     highest = max((source.score for source in sources), default=0.0)
     priors = [
@@ -101,9 +106,10 @@ def weigh_passages(sources: Sequence[Source], terms: Terms, weights: Weights) ->
         for source in sources
     ]
     total = math.fsum(priors) or 1.0
+    within = min(weights.within_most, weights.within * budget / 1_000)
     weighed: list[Weighed] = []
     for number, source in enumerate(sources):
-        weighed += _weigh(number, source, terms, weights, priors[number] / total)
+        weighed += _weigh(number, source, terms, evolve(weights, within=within), priors[number] / total)
     return weighed
 
 

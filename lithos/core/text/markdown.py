@@ -213,8 +213,7 @@ def visible_text(content: str) -> str:
     Without comments, images, badges, link targets and HTML tags: snippets are cut from it, so that an address
     or a comment is never shown as an answer. In code such marks are taken out as well, but for comments.
     """
-    hidden = comments(content)
-    if hidden:
+    if ("%%" in content or "<!--" in content) and (hidden := comments(content)):
         bounds = [0, *(place for span in hidden for place in span), len(content)]
         content = "".join(content[bounds[i] : bounds[i + 1]] for i in range(0, len(bounds), 2))
     if content.startswith(_FRONTMATTER + "\n"):  # frontmatter that could not be read
@@ -238,8 +237,6 @@ def comments(text: str) -> list[tuple[int, int]]:
 
     One that is not closed is none.
     """
-    if not any(opening in text for opening, _ in _COMMENTS):
-        return []
     fences = list(code_fences(text)) if "```" in text or "~~~" in text else []
     found = [span for marks in _COMMENTS for span in _between(text, *marks, fences)]
     kept: list[tuple[int, int]] = []

@@ -290,7 +290,7 @@ def _cut_window(text: str, start: int, end: int) -> str:
     else:
         stop = _ending(text, end, stop)
     shown = _tidy(text[begin:stop])
-    is_cut = stop < len(text) and _WHOLE.search(shown) is None
+    is_cut = stop < len(text) and shown[-1:] not in _SENTENCE_MARKS
     return _ELLIPSIS * (begin > 0) + shown + _ELLIPSIS * is_cut
 
 
@@ -311,7 +311,7 @@ def _ending(text: str, end: int, stop: int) -> int:
     line = text.rfind("\n", end, stop + 1)
     if line >= 0:
         return line
-    sentence = _last(_SENTENCE_END, text, end, stop)
+    sentence = _LAST_SENTENCE.match(text, end, stop)
     if sentence:
         return sentence.end()
     space = _LAST_SPACE.match(text, end, stop)
@@ -340,10 +340,10 @@ def _stem(term: str) -> str:
 _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
-#: The end of a text that is one of a sentence.
-_WHOLE: Final = re.compile(r"[.!?。！？]\Z")
-_SPACE: Final = re.compile(r"\s")
+_SENTENCE_MARKS: Final = ".!?。！？"
 #: Goes to the end of a short text and back.
+_LAST_SENTENCE: Final = re.compile(r"(?s:.*)(?:[.!?](?=\s)|[。！？])")
+_SPACE: Final = re.compile(r"\s")
 _LAST_SPACE: Final = re.compile(r"(?s:.*)(\s)")
 
 

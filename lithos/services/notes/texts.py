@@ -408,12 +408,15 @@ class Snippets:
         """
         spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
         shown = hide(content)
-
-        def text_of(place: int) -> str:
-            start, end = max(0, spans[place][0]), spans[place][1]
-            least = max(0, spans[place - 1][0]) if place else 0
-            begin = tidy_edge(shown, start, least) if place else start
-            return plain_passage(without_hidden(shown[begin : tidy_edge(shown, end, start)]))
-
-        around = (number, number + 1, number - 1)
-        return next(filter(None, (text_of(i) for i in around if 0 <= i < len(spans))), "")
+        for place in (number, number + 1, number - 1):
+            if 0 <= place < len(spans):
+                start, end = max(0, spans[place][0]), spans[place][1]
+                least = max(0, spans[place - 1][0]) if place else 0
+                if place and shown[start - 1] != "\n":
+                    start = tidy_edge(shown, start, least)
+                if shown[end : end + 1] not in ("", "\n"):
+                    end = tidy_edge(shown, end, start)
+                text = plain_passage(without_hidden(shown[start:end]))
+                if text:
+                    return text
+        return ""
