@@ -8,13 +8,13 @@ line; differences have 95 % intervals (paired bootstrap). `--speed` measures ins
 for one client in this process.
 
 Collections: the judged ones of a folder (`bench/judged.py`), as whole pages with and without titles;
-generated notes of projects (`bench/projects.py`); and generated conversations, a note per session, per five
-sessions (`joined`) and per turn (`bench/dialogues.py`). Judged collections say which document answers, not
-where: the answering passage is the chunk of the document (of one of more than 1,000 characters: its 500) that
-shares most of the query's words, by their idf; of equal ones the first. With `--anywhere` it is any passage of
-the document, by chance: what answers and has no word of the question, at its worst. It counts as shown when at
-least half of its runs of five words are there, since a snippet shows a part. Generated answers are sentences
-and count when every such run is there, of all turns that are needed.
+generated notes of projects (`bench/projects.py`); and generated conversations, a note per session, per
+five sessions (`joined`) and per turn (`bench/dialogues.py`). Judged collections say which document
+answers, not where: the answering passage is the chunk of the document (of one of more than 1,000
+characters: its 500) that shares most of the query's words, by their idf; of equal ones the first. With
+`--anywhere` it is any passage, by chance: what answers and has no word of the question, at its worst. It
+counts as shown when at least half of its runs of five words are there, since a snippet shows a part.
+Generated answers are sentences and count when every such run is there, of all turns that are needed.
 """
 
 from __future__ import annotations
