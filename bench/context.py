@@ -1,19 +1,20 @@
 """Whether the passage that answers is in the briefing: `lithos_context` beside rows and whole notes.
 
 `python -m bench.context COLLECTIONS --data DIR >> RESULTS` measures shares of questions whose answering
-passage is in the text of `lithos_context` at 1,000, 2,000 and 4,000 tokens, beside what `lithos_search` gives
+passage is in the text of `lithos_context` at 500 to 4,000 tokens, beside what `lithos_search` gives
 within as many: its rows (JSON, as many as fit), the same rows as titles and snippets alone, and whole notes
 in rank order, the last one cut. Tokens are counted as `lithos_context` counts them. Each result is a JSON
 line; differences have 95 % intervals (paired bootstrap). `--speed` measures instead how long a call takes,
 for one client in this process.
 
 Collections: the judged ones of a folder (`bench/judged.py`), as whole pages with and without titles;
-generated notes of projects (`bench/projects.py`); and generated conversations, a note per session and a note
-per turn (`bench/dialogues.py`). Judged collections say which document answers, not where: the answering
-passage is the chunk of the document (of one of more than 1,000 characters: its 500) that shares most of the
-query's words, by their idf; of equal ones the first. It counts as shown when at least half of its runs of
-five words are there, since a snippet shows a part. Generated answers are sentences and count when every such
-run is there, of all turns that are needed.
+generated notes of projects (`bench/projects.py`); and generated conversations, a note per session, per
+five sessions (`joined`) and per turn (`bench/dialogues.py`). Judged collections say which document
+answers, not where: the answering passage is the chunk of the document (of one of more than 1,000
+characters: its 500) that shares most of the query's words, by their idf; of equal ones the first. With
+`--anywhere` it is any passage, by chance: what answers and has no word of the question, at its worst. It
+counts as shown when at least half of its runs of five words are there, since a snippet shows a part.
+Generated answers are sentences and count when every such run is there, of all turns that are needed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from bench.conversations import as_collection
 from bench.dialogues import generate_conversations
@@ -44,9 +45,9 @@ from lithos.core.context.tokens import Count, count_with, fitting_length
 from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
 from lithos.stores.indexes.tokenizer import load_pieces
 
-BUDGETS = (1_000, 2_000, 4_000)
+BUDGETS = (500, 1_000, 2_000, 4_000)
 WAYS = ("context", "rows", "snippets", "notes")
-GENERATED = ("projects", "sessions", "turns")
+GENERATED = ("projects", "sessions", "joined", "turns")
 LAYOUTS = ("pages", "titled")
 QUESTIONS = 300
 #: Rows that the search is asked for: more than any budget holds.
@@ -56,6 +57,10 @@ RUN = 5
 PART, WHOLE = 0.5, 1.0
 #: Characters of an answering passage, and of a judged chunk that is one as it is.
 PASSAGE, LONGEST = 500, 1_000
+#: Characters of one that is drawn by chance, at least.
+LEAST = 60
+#: Sessions of a long note; conversations have four times as many.
+JOINED = 5
 #: Characters by which words of queries and chunks are compared.
 _STEM = 6
 
@@ -87,6 +92,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--generated", nargs="*", choices=GENERATED, default=GENERATED)
     parser.add_argument("--layouts", nargs="*", choices=LAYOUTS, default=LAYOUTS)
     parser.add_argument("--budgets", nargs="+", type=int, default=BUDGETS)
+    parser.add_argument("--anywhere", action="store_true", help="judged documents answer by any passage")
     parser.add_argument("--seed", type=int, default=7, help="of the generators")
     parser.add_argument("--speed", action="store_true", help="seconds of a call instead")
     return parser.parse_args(arguments)
@@ -109,26 +115,27 @@ def subjects(options: argparse.Namespace) -> Iterable[Subject]:
             for layout in options.layouts:
                 laid_out = collection.laid_out(layout)
                 if laid_out.fingerprint() not in seen:
-                    yield judged(collection, laid_out.sample(options.sample))
+                    yield judged(collection, laid_out.sample(options.sample), anywhere=options.anywhere)
                 seen.add(laid_out.fingerprint())
     for name in options.generated:
         yield generated(name, options.sample, options.seed)
 
 
-def judged(collection: Collection, laid_out: Collection) -> Subject:
+def judged(collection: Collection, laid_out: Collection, *, anywhere: bool = False) -> Subject:
     """A judged collection; the passages are those of the collection as it came."""
     chunks: dict[str, list[str]] = defaultdict(list)
     for chunk in collection.chunks:
         chunks[chunk.doc] += passages_of(chunk.text)
     frequency = Counter(stem for chunk in collection.chunks for stem in set(_stems(chunk.text)))
-    cases = [
-        Case(
-            query,
-            [[_best(query.text, chunks[doc], frequency, len(collection.chunks))] for doc in query.grades],
-        )
-        for query in laid_out.queries
-    ]
-    return Subject(laid_out, cases, PART)
+
+    def answer(query: JudgedQuery, doc: str) -> str:
+        if anywhere:
+            of_doc = [text for text in chunks[doc] if len(text) >= LEAST] or chunks[doc]
+            return random.Random(f"{query.id} {doc}").choice(of_doc)
+        return _best(query.text, chunks[doc], frequency, len(collection.chunks))
+
+    cases = [Case(query, [[answer(query, doc)] for doc in query.grades]) for query in laid_out.queries]
+    return Subject(evolve(laid_out, name=f"{laid_out.name}{'-anywhere' * anywhere}"), cases, PART)
 
 
 def passages_of(text: str) -> list[str]:
@@ -166,13 +173,21 @@ def generated(name: str, sample: int | None, seed: int) -> Subject:
             Collection(name, chunks, tuple(queries)), [Case(q, answers[q.id]) for q in queries], WHOLE
         )
     conversations = generate_conversations(seed=seed)
-    collection = as_collection(conversations, name)
+    collection = as_collection(conversations, "sessions" if name == "joined" else name)
+    if name == "joined":
+        collection = evolve(collection, name=f"{collection.name}-joined", chunks=_joined(collection.chunks))
     texts = {turn.id: turn.text for one in conversations for turn in one.turns}
     turns = {question.id: question.turns for one in conversations for question in one.questions}
     queries = list(collection.queries)
     random.Random(seed).shuffle(queries)
     cases = [Case(query, [[texts[turn] for turn in turns[query.id]]]) for query in queries[:sample]]
     return Subject(collection, cases, WHOLE)
+
+
+def _joined(sessions: Sequence[Chunk]) -> tuple[Chunk, ...]:
+    """Every five sessions of two people as one long note, under the title of the first."""
+    some = (sessions[start : start + JOINED] for start in range(0, len(sessions), JOINED))
+    return tuple(evolve(each[0], text="\n\n".join(one.text for one in each)) for each in some)
 
 
 async def measure(subject: Subject, vaults: Vaults, budgets: Sequence[int]) -> None:

@@ -42,7 +42,18 @@ from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
 from lithos.core.tasks import model as task_model
 from lithos.core.tasks.commands import NextTask
-from lithos.core.text import analysis, chunk, entities, entity_text, markdown, pieces, query, snippet
+from lithos.core.text import (
+    analysis,
+    chunk,
+    edges,
+    entities,
+    entity_text,
+    hidden,
+    markdown,
+    pieces,
+    query,
+    snippet,
+)
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_schema, linkgraph
@@ -404,8 +415,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "parts.activity_text": lambda t: parts.activity_text([t], 200, tokens.count_safely),
     "parts.take_lines": lambda t: parts.take_lines([t], 200, tokens.count_safely),
     "outline.scan_outline": outline.scan_outline,
-    "chunk.iterate_chunks": lambda t: list(chunk.iterate_chunks("A title", t, 500, 1_000)),
-    "chunk.chunk_spans": lambda t: chunk.chunk_spans("A title", t, 500, 1_000),
+    "chunk.chunk_spans": lambda t: list(chunk.chunk_spans("A title", t, 500, 1_000)),
     "chunk.scan_headings": lambda t: list(chunk.scan_headings(t)),
     "snippet.first_places": lambda t: snippet.first_places(t, snippet.Terms.of("zebra in the night", {})),
     "links.same_name": lambda t: links.same_name([t, f"a/{t}"], t),
@@ -630,6 +640,11 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "snippet.first_prose": snippet.first_prose,
     "snippet.cut": lambda t: [snippet.cut(t, len(t) * share // 5) for share in (1, 3, 4)] if t else None,
     "markdown.visible_text": markdown.visible_text,
+    "markdown.strip_markup": markdown.strip_markup,
+    "markdown.comments": markdown.comments,
+    "hidden.hide": hidden.hide,
+    "hidden.without_hidden": lambda t: hidden.without_hidden(f"\x00{t}"),
+    "edges.tidy_edge": lambda t: [edges.tidy_edge(t, at, 0) for at in range(500, len(t), 500)],
     "query.words_of": lambda t: query.words_of(query.plain_words(t)),
     "analysis.normalise": lambda t: analysis.normalise("NFC", t),
     "analysis.separate_marks": analysis.separate_marks,

@@ -31,10 +31,11 @@ from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import KeptEntities
 from lithos.core.text.chunk import (
     Chunk,
+    Span,
+    chunk_spans,
     chunk_text,
     dates_in_words,
     headings_of,
-    iterate_chunks,
     spell_dates,
 )
 from lithos.stores.indexes import IndexFailed
@@ -59,9 +60,9 @@ class ChunkSizes:
         """The chunks of a note."""
         return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
 
-    def iterate(self, title: str, content: str) -> Iterator[str]:
-        """The texts of the chunks of a note, one by one."""
-        return iterate_chunks(title, content, self.size, self.maximum)
+    def spans(self, title: str, content: str) -> Iterator[Span]:
+        """Where the chunks of a note begin and end in its content, one by one (`chunk_spans`)."""
+        return chunk_spans(title, content, self.size, self.maximum)
 
     def mix(self, stamp: int) -> int:
         """Mix chunk sizes and the form of what is embedded into a stamp: others make all notes stale."""

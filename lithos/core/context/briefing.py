@@ -32,6 +32,7 @@ from lithos.core.context.parts import (
 from lithos.core.context.passages import Passage, Source, Weighed, Weights, weigh_passages
 from lithos.core.context.tokens import Count, fitting_length
 from lithos.core.text.analysis import fold, words
+from lithos.core.text.edges import tidy_edge
 from lithos.core.text.markdown import code_fences
 from lithos.core.text.snippet import Terms
 
@@ -39,7 +40,7 @@ from lithos.core.text.snippet import Terms
 LEAST_BUDGET: Final = 200
 MOST_BUDGET: Final = 20_000
 #: Share of the budget that one note may have beside others.
-NOTE_SHARE: Final = 0.4
+NOTE_SHARE: Final = 0.5
 #: Shares of the parts around the excerpts, where there are excerpts.
 TASK_SHARE: Final = 0.35
 WARNINGS_SHARE: Final = 0.15
@@ -229,7 +230,9 @@ class _Choice:
 
     def __init__(self, material: Material, budget: int, room: int, count: Count, weights: Weights) -> None:
         """`room` is the least that there will be."""
-        weighed = weigh_passages(material.sources, material.terms, weights) if material.sources else []
+        weighed = (
+            weigh_passages(material.sources, material.terms, weights, budget) if material.sources else []
+        )
         most = max(LEAST_OPTIONS, OPTIONS * budget // 1_000)
         kept = sorted(weighed, key=lambda each: (-each.worth, each.source, each.place))[:most]
         self._relevant = frozenset(each.source for each in weighed)
@@ -298,9 +301,9 @@ class _Drawing:
         head = self._header(weighed.source, weighed.passage.section)
         if head + self._cost(weighed.source, weighed.passage) <= cap:
             return weighed
-        text = self._sources[weighed.source].split.text_of(weighed.passage)
-        length = fitting_length(text, cap - head - 8, self._count)
-        passage = evolve(weighed.passage, end=weighed.passage.start + length)
+        start, content = weighed.passage.start, self._sources[weighed.source].split.content
+        length = fitting_length(content[start : weighed.passage.end], cap - head - 8, self._count)
+        passage = evolve(weighed.passage, end=tidy_edge(content, start + length, start))
         if not length or head + self._cost(weighed.source, passage) > cap:
             return None
         return evolve(weighed, passage=passage)

@@ -19,6 +19,7 @@ from lithos.core.context.tokens import Count, cut_tidily
 from lithos.core.notes.model import NoteWarning
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Task
+from lithos.core.text.hidden import without_hidden
 from lithos.core.text.markdown import code_fences
 from lithos.core.times import format_time
 
@@ -60,7 +61,7 @@ def header(title: str, path: str, version: int, section: str) -> str:
 
 def render_spans(content: str, spans: Sequence[tuple[int, int]], fences: Sequence[tuple[int, int]]) -> str:
     """Parts of a note in their order; `fences` are where its fenced code is (`code_fences`)."""
-    return GAP.join(demote(_mended(content, start, end, fences)) for start, end in spans)
+    return GAP.join(demote(without_hidden(_mended(content, start, end, fences))) for start, end in spans)
 
 
 def _mended(content: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> str:

@@ -8,12 +8,17 @@ How likely a passage answers a query is how likely its note does, times that it 
 
     P(p) = P(n) x P(p | n)
     P(n)     proportional to exp(STEEPNESS x (s_n / s_max - 1))           s_n: the score that ranked the note
-    P(p | n) proportional to exp(WORDS x coverage + MEANING x cosine + LEAD x lead)  over the passages of n
+    P(p | n) = (1 - WITHIN) x softmax(WORDS x coverage + MEANING x cosine + LEAD x lead)
+               + WITHIN x the share of the note that p is            both over the passages of n
 
 `coverage` is the share of the query's idf-weighted terms that stand in the passage (less for those only in
 its section's path), `cosine` the similarity of its chunk, `lead` the share again, each term by how early it
-stands. A log-linear model, as in learning to rank; its four numbers were fitted on collections
-(`bench/context.py`).
+stands. A log-linear model, as in learning to rank, mixed with one that knows nothing but the note: what
+answers often shares no word with the question (a turn of a conversation, a row of a table) and stands in the
+right note all the same. WITHIN grows with the budget, up to a bound: the first tokens are for what matches,
+the last ones for what matches hardly anywhere. So a large budget shows more of the best notes, and not a
+little of further ones. Passages that have nothing to do with the query have the second part alone, those of a
+note with no other have none. The numbers were fitted on collections (`bench/context.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +29,13 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lithos.core.history.outline import TOP, Outline, read_outline, scan_outline
 from lithos.core.text.analysis import fold
 from lithos.core.text.chunk import chunk_spans
+from lithos.core.text.edges import tidy_edge
+from lithos.core.text.hidden import HIDDEN, hide, without_hidden
 from lithos.core.text.pieces import PIECE, matches_in_lines
 from lithos.core.text.snippet import Terms, first_places, places_among
 
@@ -54,6 +61,9 @@ class Weights:
     query: float = 0.2
     least: float = 0.001
     kept: float = 0.1
+    #: WITHIN for every thousand tokens of the budget, and at most.
+    within: float = 0.075
+    within_most: float = 0.3
 
 
 @frozen(kw_only=True, eq=False)
@@ -86,17 +96,20 @@ class Weighed:
     nearness: float
 
 
-def weigh_passages(sources: Sequence[Source], terms: Terms, weights: Weights) -> list[Weighed]:
-    """The passages that have to do with the query, by source and place; those of others are left out."""
+def weigh_passages(
+    sources: Sequence[Source], terms: Terms, weights: Weights, budget: int = 2_000
+) -> list[Weighed]:
+    """The passages of notes that have to do with the query, by source and place; other notes are left out."""
     highest = max((source.score for source in sources), default=0.0)
     priors = [
         math.exp(weights.steepness * (source.score / highest - 1)) if highest > 0 else 1.0
         for source in sources
     ]
     total = math.fsum(priors) or 1.0
+    within = min(weights.within_most, weights.within * budget / 1_000)
     weighed: list[Weighed] = []
     for number, source in enumerate(sources):
-        weighed += _weigh(number, source, terms, weights, priors[number] / total)
+        weighed += _weigh(number, source, terms, evolve(weights, within=within), priors[number] / total)
     return weighed
 
 
@@ -108,7 +121,7 @@ def _weigh(number: int, source: Source, terms: Terms, weights: Weights, prior: f
     whole = fold(split.content) if split.content.isascii() else None
     sought = [(term, each) for term, each in enumerate(terms.terms) if whole is None or each.stem in whole]
     by_section: dict[int, tuple[dict[int, float], float]] = {}
-    found: list[tuple[int, Passage, float, Mapping[int, float], float]] = []
+    found: list[tuple[int, Passage, float | None, Mapping[int, float], float]] = []
     for place, passage in enumerate(split.passages):
         above = by_section.get(passage.section)
         if above is None:
@@ -129,14 +142,30 @@ def _weigh(number: int, source: Source, terms: Terms, weights: Weights, prior: f
             coverage = _sum(shares, terms)
             lead = _sum({term: 1 / (1 + at / HALVING) for term, at in places.items()}, terms)
         near = source.nearness[passage.chunk] if passage.chunk < len(source.nearness) else 0.0
-        if coverage >= LEAST_COVERAGE or near >= LEAST_NEARNESS:
-            energy = weights.words * coverage + weights.meaning * near + weights.lead * lead
-            found.append((place, passage, energy, shares, near))
-    peak = max((energy for _, _, energy, _, _ in found), default=0.0)
-    total = math.fsum(math.exp(energy - peak) for _, _, energy, _, _ in found) or 1.0
+        has_to_do = coverage >= LEAST_COVERAGE or near >= LEAST_NEARNESS
+        energy = (
+            weights.words * coverage + weights.meaning * near + weights.lead * lead if has_to_do else None
+        )
+        found.append((place, passage, energy, shares, near))
+    parts = _probabilities([(energy, passage) for _, passage, energy, _, _ in found], weights.within)
     return [
-        Weighed(number, place, passage, prior * math.exp(energy - peak) / total, shares, near)
-        for place, passage, energy, shares, near in found
+        Weighed(number, place, passage, prior * part, shares, near)
+        for part, (place, passage, _, shares, near) in zip(parts, found, strict=False)
+    ]
+
+
+def _probabilities(found: Sequence[tuple[float | None, Passage]], within: float) -> list[float]:
+    """P(p | n) of each passage of a note by its energy; none where no passage has to do with the query."""
+    energies = [energy for energy, _ in found if energy is not None]
+    if not energies:
+        return []
+    peak = max(energies)
+    total = math.fsum(math.exp(energy - peak) for energy in energies)
+    length = sum(passage.end - passage.start for _, passage in found)
+    return [
+        (0.0 if energy is None else (1 - within) * math.exp(energy - peak) / total)
+        + within * (passage.end - passage.start) / length
+        for energy, passage in found
     ]
 
 
@@ -166,7 +195,8 @@ _LINE: Final = re.compile(r"^", re.MULTILINE)
 _NEEDS_PARSER: Final = re.compile(r"^[^\s#>|`~][^\n]*\n {0,3}(?:=+|-{2,})[ \t]*$|^ {0,3}<", re.MULTILINE)
 _HEADING_LINE: Final = re.compile(r" {0,3}#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z)")
 _UNDERLINED: Final = re.compile(r"[^\n]+\n {0,3}(?:=+|-+)[ \t]*(?:\n|\Z)")
-_BLANK: Final = re.compile(r"\s*")
+_BLANK: Final = re.compile(r"[\s\x00]*")
+_WORD: Final = re.compile(r"[^\W_]")
 
 
 @frozen
@@ -181,15 +211,18 @@ class Passage:
 
 @frozen
 class SplitNote:
-    """A content with its passages in order; `sections` are the paths that `lithos_read` knows."""
+    """A content with its passages in order; `sections` are the paths that `lithos_read` knows.
+
+    In the content `HIDDEN` stands for each character that is never shown.
+    """
 
     content: str
     sections: Sequence[str]
     passages: Sequence[Passage]
 
     def text_of(self, passage: Passage) -> str:
-        """The text of a passage."""
-        return self.content[passage.start : passage.end]
+        """The text of a passage, without what is hidden."""
+        return without_hidden(self.content[passage.start : passage.end])
 
 
 def affordable(content: str, most: int) -> tuple[str, int]:
@@ -213,21 +246,24 @@ def affordable(content: str, most: int) -> tuple[str, int]:
 
 
 def split_note(title: str, content: str, size: int, maximum: int) -> SplitNote:
-    """The passages of a note; linear in the length of its content."""
+    """The passages of a note, without its comments; linear in the length of its content."""
     names, starts = _own_sections(content)
+    shown = hide(content)
     passages: list[Passage] = []
+    edge = former = 0
     for number, (begin, end) in enumerate(chunk_spans(title, content, size, maximum)):
-        start = max(0, begin)
-        while start < end:
+        start = max(0, begin) if edge == former else edge  # what the one before left is of this one
+        former, edge = end, tidy_edge(shown, end, start)
+        while start < edge:
             place = bisect_right(starts, start) - 1
-            stop = min(end, starts[place + 1] if place + 1 < len(starts) else end)
-            found = _trimmed(content, start, stop, has_heading=start == starts[place])
-            if found is not None:
+            stop = min(edge, starts[place + 1] if place + 1 < len(starts) else edge)
+            found = _trimmed(shown, start, stop, has_heading=start == starts[place])
+            if found is not None and _WORD.search(shown, *found) is not None:
                 passages.append(Passage(*found, place, number))
             start = stop
         if len(passages) >= MOST_PASSAGES:
             break
-    return SplitNote(content, names, passages)
+    return SplitNote(shown, names, passages)
 
 
 def _own_sections(content: str) -> tuple[list[str], list[int]]:
@@ -260,6 +296,6 @@ def _trimmed(content: str, start: int, end: int, *, has_heading: bool) -> tuple[
         if space is None or space.end() == start:
             break
         start = space.end()
-    while end > start and content[end - 1].isspace():
+    while end > start and (content[end - 1].isspace() or content[end - 1] == HIDDEN):
         end -= 1
     return (start, end) if start < end else None

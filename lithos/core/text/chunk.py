@@ -101,17 +101,14 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
     ]
 
 
-def iterate_chunks(title: str, content: str, chunk_size: int, chunk_max: int) -> Iterator[str]:
-    """The texts of the chunks of `chunk_text`, found one by one: who needs the first few looks no further."""
-    text = f"{title}\n\n{content}".strip()
-    return (text[start:end] for start, end in _spans(text, chunk_size, chunk_max))
+def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> Iterator[Span]:
+    """Where the chunks of `chunk_text` begin and end in `content`; a part of one in the title is below 0.
 
-
-def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> list[Span]:
-    """Where the chunks of `chunk_text` begin and end in `content`; a part of one in the title is below 0."""
+    They are found one by one: who needs the first few looks no further.
+    """
     full = f"{title}\n\n{content}"
     offset = len(full) - len(full.lstrip()) - len(title) - 2
-    return [(start + offset, end + offset) for start, end in _spans(full.strip(), chunk_size, chunk_max)]
+    return ((start + offset, end + offset) for start, end in _spans(full.strip(), chunk_size, chunk_max))
 
 
 def headings_of(content: str) -> str:

@@ -6,7 +6,7 @@ Everything takes linear time, and no single call looks at more than `PIECE` char
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lithos.core.limits import TITLE, cut_items
@@ -211,29 +211,53 @@ def visible_text(content: str) -> str:
     """The text of a note's body as it reads, without its title line; linear in its length.
 
     Without comments, images, badges, link targets and HTML tags: snippets are cut from it, so that an address
-    or a comment is never shown as an answer. In code such marks are taken out as well.
+    or a comment is never shown as an answer. In code such marks are taken out as well, but for comments.
     """
-    for opening, closing in _COMMENTS:
-        if opening in content:
-            content = "".join(_without(content, opening, closing))
+    if ("%%" in content or "<!--" in content) and (hidden := comments(content)):
+        bounds = [0, *(place for span in hidden for place in span), len(content)]
+        content = "".join(content[bounds[i] : bounds[i + 1]] for i in range(0, len(bounds), 2))
     if content.startswith(_FRONTMATTER + "\n"):  # frontmatter that could not be read
         end = content.find("\n" + _FRONTMATTER + "\n", len(_FRONTMATTER), PIECE)
         content = content if end < 0 else content[end + len(_FRONTMATTER) + 2 :]
     title = _TITLE.match(content, 0, PIECE)
     if title is not None:
         content = content[title.end() :]
-    if _MARKS.search(content) is None:
-        return content
-    return "".join([_MARKUP.sub(r"\g<wiki>\g<link>", piece) for piece in pieces_of_lines(content)])
+    return strip_markup(content)
 
 
-def _without(text: str, opening: str, closing: str) -> Iterator[str]:
-    """The parts of a text outside comments; one that is not closed is none."""
-    position = 0
+def strip_markup(text: str) -> str:
+    """The text without images, badges, link targets and HTML tags."""
+    if _MARKS.search(text) is None:
+        return text
+    return "".join([_MARKUP.sub(r"\g<wiki>\g<link>", piece) for piece in pieces_of_lines(text)])
+
+
+def comments(text: str) -> list[tuple[int, int]]:
+    """Start and end of each comment (`%%...%%`, HTML) outside fenced code, in order, none within another.
+
+    One that is not closed is none.
+    """
+    fences = list(code_fences(text)) if "```" in text or "~~~" in text else []
+    found = [span for marks in _COMMENTS for span in _between(text, *marks, fences)]
+    kept: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept
+
+
+def _between(
+    text: str, opening: str, closing: str, fences: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    position = number = 0
     while (start := text.find(opening, position)) >= 0:
+        while number < len(fences) and fences[number][1] <= start:
+            number += 1
+        if number < len(fences) and fences[number][0] <= start:
+            position = fences[number][1]
+            continue
         end = text.find(closing, start + len(opening))
         if end < 0:
             break
-        yield text[position:start]
         position = end + len(closing)
-    yield text[position:]
+        yield start, position

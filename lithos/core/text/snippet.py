@@ -278,7 +278,7 @@ def _first_place(folded: str, term: Term, start: int) -> int:
 
 
 def _cut_window(text: str, start: int, end: int) -> str:
-    """The passage around `text[start:end]`: about 300 characters, cut at lines or words."""
+    """The passage around `text[start:end]`: about 300 characters, cut at lines, sentences or else words."""
     spare = max(0, WINDOW - (end - start))
     begin = max(0, start - spare // _BEFORE)
     if begin:
@@ -288,18 +288,34 @@ def _cut_window(text: str, start: int, end: int) -> str:
         begin = min(begin, max(0, stop - WINDOW))
         begin = _beginning(text, begin, start) if begin else 0
     else:
-        space = _LAST_SPACE.match(text, end, stop)
-        stop = space.start(1) if space else stop
-    return _ELLIPSIS * (begin > 0) + _tidy(text[begin:stop]) + _ELLIPSIS * (stop < len(text))
+        stop = _ending(text, end, stop)
+    shown = _tidy(text[begin:stop])
+    is_cut = stop < len(text) and shown[-1:] not in _SENTENCE_MARKS
+    return _ELLIPSIS * (begin > 0) + shown + _ELLIPSIS * is_cut
 
 
 def _beginning(text: str, begin: int, start: int) -> int:
-    """Where a passage begins that may begin at `begin` and shows `start`: at a line, else at a word."""
+    """Where a passage begins that may at `begin` and shows `start`: at a line, a sentence, or a word."""
     line = text.find("\n", begin - 1, start)
     if line >= 0:
         return line + 1
+    sentence = _SENTENCE_END.search(text, max(0, begin - 2), start)
+    if sentence:
+        return start - len(text[sentence.end() : start].lstrip())
     space = _SPACE.search(text, begin - 1, start)
     return space.end() if space else begin
+
+
+def _ending(text: str, end: int, stop: int) -> int:
+    """Where a passage ends that shows what is before `end` and may go on to `stop`, by the same rule."""
+    line = text.rfind("\n", end, stop + 1)
+    if line >= 0:
+        return line
+    sentence = _LAST_SENTENCE.match(text, end, stop)
+    if sentence:
+        return sentence.end()
+    space = _LAST_SPACE.match(text, end, stop)
+    return space.start(1) if space else stop
 
 
 def _cut_at_word(text: str, most: int) -> str:
@@ -324,8 +340,10 @@ def _stem(term: str) -> str:
 _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
-_SPACE: Final = re.compile(r"\s")
+_SENTENCE_MARKS: Final = ".!?。！？"
 #: Goes to the end of a short text and back.
+_LAST_SENTENCE: Final = re.compile(r"(?s:.*)(?:[.!?](?=\s)|[。！？])")
+_SPACE: Final = re.compile(r"\s")
 _LAST_SPACE: Final = re.compile(r"(?s:.*)(\s)")
 
 

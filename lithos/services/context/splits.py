@@ -32,6 +32,7 @@ LONGEST_COUNTED: Final = 1_000
 @frozen
 class _Split:
     title: str
+    content: str
     split: SplitNote
     size: int
 
@@ -49,17 +50,19 @@ class Splits:
         self._kept: OrderedDict[int, _Split] = OrderedDict()
         self._lock = threading.Lock()
 
-    def split(self, serial: int, title: str, content: str) -> SplitNote:
-        """The passages of a note with this content."""
+    def split(self, serial: int, title: str, content: str, shared: frozenset[int] = frozenset()) -> SplitNote:
+        """The passages of a note with this content, without the blocks that others share."""
         with self._lock:
             known = self._kept.get(serial)
-            if known is not None and known.title == title and known.split.content == content:
+            if known is not None and (known.title, known.content) == (title, content):
                 self._kept.move_to_end(serial)
                 return known.split
         split = split_note(title, content, *self._sizes)
         if len(content) <= LONGEST_SPLIT:
             with self._lock:
-                self._put(serial, _Split(title, split, _size(content, split.sections, len(split.passages))))
+                size = _size(content, split.sections, len(split.passages))
+                size += 0 if split.content is content else len(content) * _CHARACTER
+                self._put(serial, _Split(title, content, split, size))
         return split
 
     def _put(self, serial: int, made: _Split) -> None:

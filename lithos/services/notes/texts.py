@@ -23,6 +23,8 @@ from lithos.core.notes.layout import read_layout, unify_breaks
 from lithos.core.notes.links import WikiLink
 from lithos.core.notes.model import Document, Standing, with_creation
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.edges import tidy_edge
+from lithos.core.text.hidden import hide, without_hidden
 from lithos.core.text.markdown import visible_text
 from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
 from lithos.core.times import from_nanoseconds
@@ -401,9 +403,20 @@ class Snippets:
         return await self._texts.map_visible(entries, cut_one)
 
     def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
-        """A chunk as it reads; the next, or the one before, where it says nothing but a title."""
-        title = entry.note.title
-        of_note = list(islice(self._sizes.iterate(title, content), number + 2))
-        around = (number, number + 1, number - 1)
-        texts = (plain_passage(of_note[i], title if i == 0 else "") for i in around if 0 <= i < len(of_note))
-        return next(filter(None, texts), "")
+        """A chunk as it reads, from line to line or sentence to sentence; the next, or the one before, where
+        it says nothing but headings.
+        """
+        spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
+        shown = hide(content)
+        for place in (number, number + 1, number - 1):
+            if 0 <= place < len(spans):
+                start, end = max(0, spans[place][0]), spans[place][1]
+                least = max(0, spans[place - 1][0]) if place else 0
+                if place and shown[start - 1] != "\n":
+                    start = tidy_edge(shown, start, least)
+                if shown[end : end + 1] not in ("", "\n"):
+                    end = tidy_edge(shown, end, start)
+                text = plain_passage(without_hidden(shown[start:end]))
+                if text:
+                    return text
+        return ""

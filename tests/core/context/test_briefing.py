@@ -64,7 +64,7 @@ def test_no_briefing_exceeds_its_budget_and_it_is_the_same_again(budget: int, se
 
 
 @given(st.integers(200, 8_000), st.integers(0, 10_000))
-def test_no_note_has_more_than_two_fifths_beside_others(budget: int, seed: int) -> None:
+def test_no_note_has_more_than_its_share_beside_others(budget: int, seed: int) -> None:
     """behaviour 228"""
     briefing = compose(Material(sources=sources(seed, 6), terms=TERMS), budget, COUNT)
     by_note: dict[str, int] = {}
@@ -139,13 +139,36 @@ def test_nothing_that_has_nothing_to_do_with_the_query_is_added() -> None:
     assert [left.reason for left in briefing.dropped] == ["no passage of it concerns the query"]
 
 
-def test_excerpts_are_widened_within_their_section_and_no_further() -> None:
+def test_excerpts_are_widened_in_their_section_and_then_the_best_note_goes_on() -> None:
     near = "\n\n".join(f"Paragraph {n} of the section says more." + " And more." * 30 for n in range(3))
     content = f"## Stripes\n\nThe zebra has stripes at night.\n\n{near}\n\n## Bread\n\nSalt and time."
-    (item,) = compose(Material(sources=[source(0, content)], terms=TERMS), 2_000, COUNT).items
-    text = compose(Material(sources=[source(0, content)], terms=TERMS), 2_000, COUNT).text
-    assert (item.section, "Paragraph 2" in text, "Salt" in text) == ("Stripes", True, False)
-    assert "### Note 0 (notes/0.md, v1, Stripes)\n" in text
+    sources = [source(0, content), source(1, "## Bread\n\nYeast and flour.")]
+    large = compose(Material(sources=sources, terms=TERMS), 2_000, COUNT)
+    assert [item.section for item in large.items] == ["Stripes", "Bread"]
+    assert "### Note 0 (notes/0.md, v1, Stripes)\n" in large.text
+    assert ("Paragraph 2" in large.text, "Salt" in large.text, "Yeast" in large.text) == (True, True, False)
+
+
+def test_comments_are_never_shown_and_excerpts_begin_and_end_as_sentences_and_items_do() -> None:
+    link = "[a link. of some words](https://example.org/zebra?a.b)"
+    prose = " ".join(f"The zebra of herd {n} has stripes, see {link} there." for n in range(40))
+    items = "\n".join(f"- zebra item {n} has stripes and a name of words" for n in range(60))
+    content = f"{prose}\n\n%% zebra stripes hiddenword %%\n\n{items}\n\n<!-- zebra\n\nhiddenword -->\n"
+    split = split_note("Note", content, 500, 1_000)
+    texts = [split.text_of(passage) for passage in split.passages]
+    assert len(texts) > 8
+    assert all(text.startswith(("The zebra of", "- zebra item")) for text in texts)
+    assert all(text.endswith((" there.", " a name of words")) for text in texts)
+    assert "hiddenword" not in compose(Material(sources=[source(0, content)], terms=TERMS), 4_000, COUNT).text
+    assert split_note("Note", "```sh\necho 5 %% 3\n```\n\nNot %% this.", 500, 1_000).content.count("%%") == 2
+
+
+def test_what_no_word_of_the_query_is_in_is_shown_of_the_best_note_before_a_note_that_hardly_counts() -> None:
+    rest = "\n\n".join(f"Turn {n}: " + " ".join(f"w{n}x{k}" for k in range(60)) for n in range(6))
+    best = source(0, f"The zebra has stripes at night.\n\n{rest}", score=1.0)
+    others = [source(n, f"Elsewhere a zebra, {n}. " + f"u{n} v{n} " * 50, score=0.2) for n in range(1, 30)]
+    text = compose(Material(sources=[best, *others], terms=TERMS), 4_000, COUNT).text
+    assert all(f"Turn {n}:" in text for n in range(6))
 
 
 def test_titles_paths_and_contents_cannot_look_like_the_frame() -> None:

@@ -33,14 +33,23 @@ def test_the_window_that_covers_most_of_the_weight_is_shown() -> None:
     )
 
 
-def test_of_windows_alike_the_earliest_is_shown_cut_at_words() -> None:
+def test_of_windows_alike_the_earliest_is_shown_cut_at_a_sentence_or_else_words() -> None:
     content = "filler " * 100 + "needle one. " + "filler " * 100 + "needle two. " + "filler " * 100
     shown = passage(content, "needle")
     assert "needle one" in shown
-    assert set(shown.strip(".").split()) == {"filler", "needle", "one."}
-    assert shown.startswith("...")
-    assert shown.endswith("...")
+    assert set(shown.removeprefix("...").split()) == {"filler", "needle", "one."}
+    assert shown.startswith("...filler")
+    assert shown.endswith(" one.")
+    assert passage(f"{'filler ' * 100}needle {'filler ' * 100}", "needle").endswith("filler...")
     assert len(shown) <= WINDOW + 6
+
+
+def test_a_passage_begins_with_a_sentence_and_ends_with_one_where_there_is_one() -> None:
+    before, behind = "Some words of no use stand here. " * 9, "Others follow it in rows. " * 20
+    shown = passage(f"{before}The needle is in the hay. {behind}", "needle")
+    assert shown.startswith("...Some words")
+    assert shown.endswith("in rows.")
+    assert passage("%% needle one %%\n\nThe needle two.\n\n<!-- needle -->\n", "needle") == "The needle two."
 
 
 def test_function_words_do_not_choose_the_passage() -> None:
