@@ -156,17 +156,14 @@ class Catalogue:
 
     def page(self, wanted: FacetFilter, offset: int = 0, limit: int | None = None) -> FacetPage:
         """Notes that have what is wanted, in the order of first indexing, from `offset` on."""
-        return self.facets.page(wanted, self._path_at, offset, limit)
+        return self.facets.page(wanted, lambda serial: self._at(serial).path, offset, limit)
 
     def titled(self, block: int, wanted: str) -> Sequence[int]:
         """The serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded text."""
-        return self.facets.titled(block, wanted, self._title_at)
+        return self.facets.titled(block, wanted, lambda serial: self._at(serial).note.title)
 
-    def _title_at(self, serial: int) -> str:
-        return self._by_id[self._by_serial[serial]].note.title
-
-    def _path_at(self, serial: int) -> str:
-        return self._by_id[self._by_serial[serial]].path
+    def _at(self, serial: int) -> Entry:
+        return self._by_id[self._by_serial[serial]]
 
     def at_serials(self, serials: Iterable[int]) -> list[Entry]:
         """The notes with these serial numbers that there are."""

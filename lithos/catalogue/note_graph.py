@@ -170,10 +170,6 @@ class NoteGraph:
         self.settle()
         return self._table.resolve(target)
 
-    def keys_of(self, note: Entry) -> frozenset[Key]:
-        """All that a note can be linked by."""
-        return self._keys(note)
-
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
         """What a target would mean if a note that is here were `moved`, with these keys."""
         return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
@@ -247,16 +243,16 @@ class NoteGraph:
 
     def _load(self, notes: Sequence[Entry]) -> Iterator[None]:
         """A step between two `yield`s takes a millisecond or two."""
-        for part in _parts(notes):
+        for part in batched(notes, _AT_ONCE):
             for note in part:
                 self._fingerprint = (self._fingerprint + note.stamp) % _FINGERPRINTS
-                self._table.add_keys(note.note.id, note.path, self._keys(note))
+                self._table.add_keys(note.note.id, note.path, self.keys_of(note))
                 self._links.add(note.note.id)
             yield
         remembered, self._remembered = self._remembered, None
         self._was_recalled = remembered is not None and self._fits(remembered)
         known = remembered.targets if remembered is not None and self._was_recalled else {}
-        for part in _parts(notes):
+        for part in batched(notes, _AT_ONCE):
             for pairs in batched(self._written_by(part, known), _LINKS_AT_ONCE):
                 for start, end in pairs:
                     self._links.link(start, end)
@@ -265,7 +261,7 @@ class NoteGraph:
                 if note.note.derived_from_ids:
                     self._derive(note.note.id, (), note.note.derived_from_ids)
             yield
-        for names in _parts(list(self._targets)):
+        for names in batched(list(self._targets), _AT_ONCE):
             for name in names:
                 self._watch(name)
             yield
@@ -317,7 +313,7 @@ class NoteGraph:
         yield from self._rewire(note_id, old.links, ())
         self._derive(note_id, old.note.derived_from_ids, ())
         self._table.remove(note_id)
-        yield from self._resolve_again(names_of(self._keys(old)))
+        yield from self._resolve_again(names_of(self.keys_of(old)))
         self._links.discard_lonely(note_id)
         self._account(old, None)
 
@@ -338,7 +334,7 @@ class NoteGraph:
         note_id = note.note.id
         old = self._notes.get(note_id)
         self._notes[note_id] = note
-        before, after = self._keys(old) if old else frozenset[Key](), self._keys(note)
+        before, after = self.keys_of(old) if old else frozenset[Key](), self.keys_of(note)
         if before == after and old is not None and old.path == note.path:
             return
         self._table.add_keys(note_id, note.path, after)
@@ -376,7 +372,8 @@ class NoteGraph:
     def _target(self, name: str, found: str | None) -> _Target:
         return _Target(found, is_file=found is None and name in self._files)
 
-    def _keys(self, note: Entry) -> frozenset[Key]:
+    def keys_of(self, note: Entry) -> frozenset[Key]:
+        """All that a note can be linked by."""
         aliases: Sequence[str] = note.note.aliases
         if self._by_file_name:
             aliases = (*aliases, file_alias(note.path))
@@ -420,7 +417,3 @@ class NoteGraph:
 
 def _node(name: str, target: _Target) -> Node:
     return Placeholder(name) if target.found is None else target.found
-
-
-def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return batched(items, _AT_ONCE)

@@ -355,11 +355,6 @@ class ScopeResult:
             return "partial_failure" if self.repaired else "failed"
         return "ok" if any(action.is_repair for action in self.actions) else "noop"
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether anything went wrong."""
-        return bool(self.failures)
-
     @classmethod
     def of_json(cls, told: Mapping[str, Any]) -> ScopeResult:
         """The report that `as_json` made; raises `KeyError` and `TypeError` for what is none."""

@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 import apsw
 from attrs import frozen
 
-from lithos.core.times import parse_time
+from lithos.core.times import EPOCH, parse_time
 from lithos.stores.holds import Identity, identity_of
 from lithos.stores.sqlite import (
     Connection,
@@ -42,8 +42,6 @@ from lithos.stores.sqlite import (
 )
 from lithos.telemetry import get_logger
 
-#: What a missing or unreadable time reads as where there must be one.
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: The writing and the reading one, which may be the same.
 Connections = tuple[apsw.Connection, apsw.Connection]
 #: The database and its WAL: what a commit is in.

@@ -128,6 +128,11 @@ class Rows:
         self.connection.execute(sql, given)
         return self.connection.changes()
 
+    def _drop_from(self, table: str, column: str, values: Iterable[object]) -> int:
+        """Delete the rows that have one of these values; how many there were."""
+        sql = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - our names
+        return self._run(sql, listed(values))
+
     def _run_all(self, sql: str, rows: Iterable[Sequence[apsw.SQLiteValue]]) -> None:
         """Change something for each of some rows of values."""
         self.connection.executemany(sql, rows)

@@ -31,10 +31,10 @@ from attrs import field, frozen
 from lithos.core.notes.model import Standing
 from lithos.core.principals import MIGRATION_AGENT
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
-from lithos.core.times import format_time
+from lithos.core.times import EPOCH, format_time
 from lithos.stores.coordination.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.database import EPOCH, add_missing_columns, read_time
+from lithos.stores.database import add_missing_columns, read_time
 from lithos.stores.sqlite import load_object
 from lithos.telemetry import get_logger
 

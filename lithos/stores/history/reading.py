@@ -16,6 +16,7 @@ import apsw
 
 from lithos.core.history.versions import KeptVersion, VersionRow
 from lithos.core.plan import Place
+from lithos.core.times import from_microseconds, to_microseconds
 from lithos.stores.database import SET_ASIDE, Keeper, Layout, LearningDatabase
 from lithos.stores.history.schema import (
     COLUMNS,
@@ -29,8 +30,6 @@ from lithos.stores.history.schema import (
     PendingVersion,
     failed,
     read_row,
-    read_time_number,
-    to_number,
     upgrade,
 )
 from lithos.stores.sqlite import DatabaseFailed
@@ -69,7 +68,7 @@ class HistoryReading(LearningDatabase):
 
     def current_at(self, note_id: str, at: datetime) -> VersionRow | None:
         """The version that was current at a time: the newest one made no later."""
-        return self._first("n.id=? AND v.at<=? ORDER BY v.place DESC", note_id, to_number(at))
+        return self._first("n.id=? AND v.at<=? ORDER BY v.place DESC", note_id, to_microseconds(at))
 
     def knows(self, note_id: str, mark: str) -> bool:
         """Whether a version of the note has bytes whose hash in the manifest begins so (hex)."""
@@ -109,8 +108,8 @@ class HistoryReading(LearningDatabase):
         """
         wanted = {
             "v.agent=?": agent,
-            "v.at>=?": None if since is None else to_number(since),
-            "v.at<?": None if until is None else to_number(until),
+            "v.at>=?": None if since is None else to_microseconds(since),
+            "v.at<?": None if until is None else to_microseconds(until),
             "v.version<?": before,
         }
         given = {condition: value for condition, value in wanted.items() if value is not None}
@@ -173,7 +172,7 @@ class HistoryReading(LearningDatabase):
 
     def crowded(self, *, more_than: int, older_than: datetime | None) -> list[int]:
         """Numbers of notes with more than so many versions, one older than a time, or a deletion."""
-        least = -(2**63) if older_than is None else to_number(older_than)
+        least = -(2**63) if older_than is None else to_microseconds(older_than)
         sql = (
             "SELECT note FROM versions GROUP BY note"  # noqa: S608 - a number
             f" HAVING COUNT(*)>? OR MIN(at)<? OR SUM(op={DELETION})"
@@ -183,7 +182,7 @@ class HistoryReading(LearningDatabase):
     def versions_of(self, note: int) -> list[KeptVersion]:
         """All versions of a note, by its number, in the order of recording."""
         found = self._ask("SELECT place,at,op FROM versions WHERE note=? ORDER BY place", note)
-        return [KeptVersion(place, read_time_number(at), op == DELETION) for place, at, op in found]
+        return [KeptVersion(place, from_microseconds(at), op == DELETION) for place, at, op in found]
 
     def size(self) -> tuple[int, int]:
         """How many versions there are, and the bytes of the file."""
