@@ -22,7 +22,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
-from lithos.catalogue.relations import Pairs
+from lithos.catalogue.relations import Multimap
 from lithos.core.notes.matching import wished_tags
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import DEFAULT_NAMESPACE, folder_of
@@ -152,7 +152,7 @@ class _Values:
 class _Tags(_Values):
     """Which notes have each tag, and by a tag those that stand below it (`a/b` below `a`)."""
 
-    below: Pairs = field(factory=Pairs)
+    below: Multimap = field(factory=Multimap)
 
     def add(self, value: str, place: int) -> None:
         if value not in self.places:

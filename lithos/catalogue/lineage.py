@@ -26,7 +26,7 @@ import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.model import NoteWarning, WarningKind
+from lithos.core.notes.model import NoteWarning
 from lithos.core.times import format_time
 
 #: Edges that one call follows each way: some two milliseconds in all.
@@ -109,22 +109,31 @@ class Lineage:
         if entry is None:
             return ()
         note, relations, found = entry.note, self._relations, list[NoteWarning]()
-
-        def warn(kind: WarningKind, cause: str, reason: str, distance: int) -> None:
-            found.append(NoteWarning(kind, cause, self._title(cause), reason, distance))
-
         if note.status == "quarantined":
-            warn("quarantined", note_id, note.quarantine_reason or "quarantined", 0)
-        for other in self._existing(relations.successors.of(note_id)):
-            warn("superseded", other, "superseded by this note", 1)
-        if (cause := self._cause(note_id)) is not None:
-            warn("suspect", cause.id, self._explain(cause.id), cause.distance)
+            reason = note.quarantine_reason or "quarantined"
+            found.append(NoteWarning("quarantined", note.id, note.title, reason, 0))
+        if note_id in relations.successors:
+            for other in self._existing(relations.successors.of(note_id)):
+                found.append(
+                    NoteWarning("superseded", other, self._title(other), "superseded by this note", 1)
+                )
+        cause = self._cause(note_id)
+        if cause is not None:
+            found.append(
+                NoteWarning(
+                    "suspect", cause.id, self._title(cause.id), self._explain(cause.id), cause.distance
+                )
+            )
         if note.expires_at is not None and note.is_stale(now):
-            warn("expired", note_id, f"expired at {format_time(note.expires_at)}", 0)
-        for other in self._existing(relations.typed.opposed(note_id)):
-            warn("contradicted", other, "unresolved contradiction", 1)
+            reason = f"expired at {format_time(note.expires_at)}"
+            found.append(NoteWarning("expired", note.id, note.title, reason, 0))
+        if opposed := relations.typed.opposed(note_id):
+            for other in self._existing(opposed):
+                found.append(
+                    NoteWarning("contradicted", other, self._title(other), "unresolved contradiction", 1)
+                )
         if note_id in self._catalogue.doubles:
-            warn("duplicated", note_id, self._doubles(note_id), 0)
+            found.append(NoteWarning("duplicated", note.id, note.title, self._doubles(note_id), 0))
         return tuple(found)
 
     def _doubles(self, note_id: str) -> str:
@@ -135,8 +144,6 @@ class Lineage:
 
     def _existing(self, ids: Collection[str]) -> list[str]:
         """Those that exist, each once, by id, and no more than are named."""
-        if not ids:  # as of most notes
-            return []
         return sorted(each for each in set(islice(ids, STEPS)) if each in self._catalogue)[:MOST_NAMED]
 
     def _title(self, note_id: str) -> str:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import trio
 from attrs import define, frozen
 
+from lithos.catalogue.relations import Multimap
 from lithos.core.multiset import Multiset, count, total, with_count
 from lithos.core.notes.links import FileNames, Key, LinkTable, file_alias, names_of, note_keys, target_names
 from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
@@ -80,39 +81,6 @@ def batched(items: Iterable[T], most: int) -> Iterator[list[T]]:
         yield some
 
 
-class Interest:
-    """Multimap of names to the targets that depend on them. Most names have one, some tens of thousands."""
-
-    def __init__(self) -> None:
-        #: A multiset, of each once, only where there are several.
-        self._waiting: dict[str, str | Multiset[str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def of(self, name: str) -> Iterable[str]:
-        """All that depend on a name."""
-        waiting = self._waiting.get(name, ())
-        return (waiting,) if isinstance(waiting, str) else waiting
-
-    def add(self, name: str, who: str) -> None:
-        """Add a dependent; idempotent."""
-        waiting = self._waiting.setdefault(name, who)
-        if not isinstance(waiting, str):
-            self._waiting[name] = with_count(waiting, who, 1)
-        elif waiting != who:
-            self._waiting[name] = (waiting, who)
-
-    def remove(self, name: str, who: str) -> None:
-        """Remove a dependent."""
-        waiting = self._waiting[name]
-        left = () if waiting == who or isinstance(waiting, str) else with_count(waiting, who, 0)
-        if left:
-            self._waiting[name] = left
-        else:
-            del self._waiting[name]
-
-
 class NoteGraph:
     """Link graph and provenance graph of all notes, with lazy loading and incremental updates."""
 
@@ -132,7 +100,7 @@ class NoteGraph:
         self._notes: dict[str, Entry] = {}
         self._targets: dict[str, _Target] = {}
         #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
-        self._interested = Interest()
+        self._interested = Multimap()
         self._unresolved = 0
         self._remembered: Remembered | None = None
         #: What `load` has left to do.
@@ -387,7 +355,7 @@ class NoteGraph:
         del self._targets[name]
         self._links.discard_lonely(Placeholder(name))
         for key in target_names(name):
-            self._interested.remove(key, name)
+            self._interested.discard(key, name)
 
     def _resolve_again(self, names: Iterable[str]) -> Iterator[None]:
         for number, name in enumerate({name for key in names for name in self._interested.of(key)}, 1):
