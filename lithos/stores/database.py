@@ -68,11 +68,9 @@ class Keeper(Protocol):
 
     def secure(self) -> None:
         """Raise `OSError` unless the folder is this process's."""
-        ...
 
     def restored(self, path: Path, aside: Path | None) -> None:
         """Note that a database is back at its path, and where the file is that was there instead."""
-        ...
 
 
 class Database:

@@ -43,6 +43,12 @@ def or_else(default: object) -> Stored:
     return Stored(None, lambda value: value or default)
 
 
+def matching(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """What SQL asks for and the values it is given: the conditions whose value is not None, or any row."""
+    given = {condition: value for condition, value in wanted.items() if value is not None}
+    return " AND ".join(given) or "1", list(given.values())
+
+
 #: A time that there must be, and one that may be missing.
 TIME: Final = Stored(format_time, stored_time)
 MOMENT: Final = Stored(format_optional, read_time)

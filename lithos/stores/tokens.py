@@ -265,7 +265,18 @@ class TokenStore:
 
     def _write(self, tokens: Sequence[Token]) -> None:
         """Replace the file, durably."""
-        document = {"version": _VERSION, "tokens": [_row_of(token) for token in tokens]}
+        rows = [
+            {
+                "name": token.name,
+                "hash": token.digest,
+                "agent": token.agent,
+                "rights": token.rights,
+                "created_at": format_time(token.created_at),
+                "expires_at": format_optional(token.expires_at),
+            }
+            for token in tokens
+        ]
+        document = {"version": _VERSION, "tokens": rows}
         data = json.dumps(document, indent=1).encode() + b"\n"
         fresh = self.path.with_name(f"{TOKENS}.new")
         fresh.unlink(missing_ok=True)  # left by a crash; the lock is held
@@ -316,14 +327,3 @@ def _require(lock: int) -> None:
     if os.fstat(lock).st_size != len(_REQUIRED):
         overwrite(lock, _REQUIRED)
         os.fsync(lock)
-
-
-def _row_of(token: Token) -> dict[str, Any]:
-    return {
-        "name": token.name,
-        "hash": token.digest,
-        "agent": token.agent,
-        "rights": token.rights,
-        "created_at": format_time(token.created_at),
-        "expires_at": format_optional(token.expires_at),
-    }

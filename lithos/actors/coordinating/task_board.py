@@ -206,7 +206,7 @@ class TaskBoard:
             check_completable(task, active, command.agent)
         ended, after = self._close(task, "completed", command.agent, now, command.outcome)
         if command.lesson is not None:
-            self._rows.lessons.add(command.lesson)
+            self._rows.add_lesson(command.lesson)
         self._rows.impact.cite(task.id, command.cited_nodes or (), now)
         event = make_event(
             "task.completed",
@@ -223,7 +223,7 @@ class TaskBoard:
         return Done(list(after.ready), (*ended, event, *after.events))
 
     def _drop_lesson(self, command: DropLesson, now: datetime) -> Done[None]:
-        self._rows.lessons.drop(command.id)
+        self._rows.drop_lesson(command.id)
         return Done(None)
 
     def _cancel(self, command: CancelTask, now: datetime) -> Done[None]:

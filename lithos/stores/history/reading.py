@@ -33,6 +33,7 @@ from lithos.stores.history.schema import (
     upgrade,
 )
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.stores.table import matching
 from lithos.telemetry import get_logger
 
 
@@ -106,23 +107,21 @@ class HistoryReading(LearningDatabase):
         Only those by `agent`, made from `since` up to before `until`, with a `version` below `before`; and
         how many there are in all. `as_recorded`: in the order of recording, whatever the clock did meanwhile.
         """
-        wanted = {
-            "v.agent=?": agent,
-            "v.at>=?": None if since is None else to_microseconds(since),
-            "v.at<?": None if until is None else to_microseconds(until),
-            "v.version<?": before,
-        }
-        given = {condition: value for condition, value in wanted.items() if value is not None}
-        conditions = [*given]
+        where, values = matching(
+            {
+                "v.agent=?": agent,
+                "v.at>=?": None if since is None else to_microseconds(since),
+                "v.at<?": None if until is None else to_microseconds(until),
+                "v.version<?": before,
+            }
+        )
         if is_deleted:
-            conditions.append(
-                f"v.op={DELETION} AND NOT EXISTS("  # noqa: S608 - a number
+            where += (
+                f" AND v.op={DELETION} AND NOT EXISTS("  # noqa: S608 - a number
                 "SELECT 1 FROM versions w WHERE w.note=v.note AND w.place>v.place)"
             )
-        where = " AND ".join(conditions) or "1"
         order = "v.place DESC" if as_recorded else "v.at DESC, v.place DESC"
         sql = f"SELECT {COLUMNS} FROM {JOINED} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
-        values = tuple(given.values())
         return self._page(sql, (*values, limit), f"SELECT COUNT(*) FROM versions v WHERE {where}", values)  # noqa: S608
 
     # -- reading, for upkeep -------------------------------------------------------------------

@@ -35,7 +35,7 @@ from lithos.core.times import EPOCH, format_time, parse_time
 from lithos.stores.carrying import LEDGER_TABLE, RowMerger
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
 from lithos.stores.learning.queue import LessonLedger
-from lithos.stores.table import OBJECT, TIME, Stored, Table, listed
+from lithos.stores.table import OBJECT, TIME, Stored, Table, listed, matching
 
 #: What a shared use adds to the weight of an edge that is there.
 REINFORCEMENT: Final = 0.03
@@ -304,9 +304,8 @@ class EdgeStore(LearningDatabase):
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
         """The edges that pass, oldest first, over the read connection."""
-        given = {f"{name}=?": value for name, value in attrs.asdict(wanted).items() if value is not None}
-        where = f" WHERE {' AND '.join(given)}" if given else ""
-        return self._read(f"{_EDGES.select}{where} ORDER BY created_at, rowid", *given.values())
+        where, given = matching({f"{name}=?": value for name, value in attrs.asdict(wanted).items()})
+        return self._read(f"{_EDGES.select} WHERE {where} ORDER BY created_at, rowid", *given)
 
     def edges_touching(self, note_ids: Iterable[str]) -> list[Edge]:
         """The edges that leave or reach any of these notes, each once, oldest first (read connection)."""
