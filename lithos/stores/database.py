@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final, Self
 from weakref import WeakKeyDictionary
 
 import apsw
@@ -28,6 +28,7 @@ from attrs import frozen
 
 from lithos.core.times import EPOCH, parse_time
 from lithos.stores.holds import Identity, identity_of
+from lithos.stores.lock import OwnerLock
 from lithos.stores.sqlite import (
     Connection,
     CorruptDatabase,
@@ -63,16 +64,6 @@ class Layout:
     has_references: bool = False
 
 
-class Keeper(Protocol):
-    """Knows whose the folder of a database is, and tells what other programs did to it."""
-
-    def secure(self) -> None:
-        """Raise `OSError` unless the folder is this process's."""
-
-    def restored(self, path: Path, aside: Path | None) -> None:
-        """Note that a database is back at its path, and where the file is that was there instead."""
-
-
 class Database:
     """Writes go through one caller inside `transaction()`; reads use the second connection."""
 
@@ -82,7 +73,7 @@ class Database:
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         self._path = path
         self._connections = connections
-        self._keeper: Keeper | None = None
+        self._keeper: OwnerLock | None = None
         self._files: _Files = (None, None)
         #: Bytes of the file, which never gets shorter.
         self._size = 0
@@ -102,7 +93,7 @@ class Database:
         store._connect_or_replace(now)
         return store
 
-    def watch(self, keeper: Keeper) -> None:
+    def watch(self, keeper: OwnerLock) -> None:
         """Put the file back from now on when another program removed or replaced it."""
         self._keeper = keeper
 
@@ -215,7 +206,7 @@ class Database:
         self._size = size
         return True
 
-    def _put_back(self, keeper: Keeper) -> None:
+    def _put_back(self, keeper: OwnerLock) -> None:
         """Make the file anew of what the connections have, and go on with that."""
         assert self._connections is not None
         if self._loss is not None:

@@ -17,7 +17,7 @@ import apsw
 from lithos.core.history.versions import KeptVersion, VersionRow
 from lithos.core.plan import Place
 from lithos.core.times import from_microseconds, to_microseconds
-from lithos.stores.database import SET_ASIDE, Keeper, Layout, LearningDatabase
+from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
 from lithos.stores.history.schema import (
     COLUMNS,
     DELETION,
@@ -32,6 +32,7 @@ from lithos.stores.history.schema import (
     read_row,
     upgrade,
 )
+from lithos.stores.lock import OwnerLock
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.stores.table import matching
 from lithos.telemetry import get_logger
@@ -47,7 +48,7 @@ class HistoryReading(LearningDatabase):
         super().__init__(path, now)
         self._reading = Lock()
 
-    def _put_back(self, keeper: Keeper) -> None:
+    def _put_back(self, keeper: OwnerLock) -> None:
         with self._reading:
             super()._put_back(keeper)
 
@@ -142,7 +143,7 @@ class HistoryReading(LearningDatabase):
                 mark.hex(),
                 former and former.lower(),
                 bool(is_newest),
-                is_passed=pending > 1,
+                pending > 1,
             )
             for place, pending, mark, former, is_newest, *row in found
         ]

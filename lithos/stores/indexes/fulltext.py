@@ -216,10 +216,6 @@ class FulltextIndex:
         except (ValueError, OSError, RuntimeError) as error:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
 
-    def terms(self, text: str) -> frozenset[str]:
-        """Analyse a text to index terms: folded, stemmed, unsegmented scripts in pieces."""
-        return frozenset(self._translator.tokens(text))
-
     def content_stems(self, text: str) -> list[str]:
         """The distinct stems of a query without function words; all of them when there are no others."""
         stems = list(dict.fromkeys(self._translator.tokens(text)))
