@@ -14,12 +14,12 @@ from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
 from lithos.actors.coordinating.messages import Flush
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
-from lithos.core.bounds import QUERY_PARAMETERS
 from lithos.core.events import Event, EventDraft
 from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
 from lithos.tools.contract.declaring import all_tools
 from lithos.tools.search import MODES, SearchTool
+from tests.bounds import QUERY_PARAMETERS
 from tests.servers import Clock, Lithos, serving
 from tests.test_layers import ROOMS, imports_within, modules
 

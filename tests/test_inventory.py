@@ -14,11 +14,11 @@ import pytest
 
 import lithos
 from lithos.config.catalogue import SETTINGS
-from lithos.core.bounds import CONTAINERS, QUERY_PARAMETERS, TABLES, Bound
 from lithos.core.offers import BadPrompt, render_prompt
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import NAME
 from tests import inventory
+from tests.bounds import CONTAINERS, QUERY_PARAMETERS, TABLES, Bound
 
 PACKAGE = Path(lithos.__file__).parent
 
@@ -30,13 +30,13 @@ def check(kind: str, found: Iterable[str], declared: Mapping[str, Bound]) -> Non
     missing = sorted(names - declared.keys())
     assert not missing, (
         f"These of {kind} do not say what bounds them: {', '.join(missing)}. Bound each in rows and bytes "
-        f"(a cap, an age, a capacity, a life that ends), then add it to {kind} in lithos/core/bounds.py: "
+        f"(a cap, an age, a capacity, a life that ends), then add it to {kind} in tests/bounds.py: "
         "`<owner>: <name> | at most so many, by which setting or constant | bytes of each or all`."
     )
     stale = sorted(declared.keys() - names)
     assert not stale, (
         f"These are not there any more: {', '.join(stale)}. Take them out of {kind} in "
-        "lithos/core/bounds.py, or rename them there as they were renamed in the source."
+        "tests/bounds.py, or rename them there as they were renamed in the source."
     )
 
 
@@ -102,7 +102,7 @@ def test_an_undeclared_table_is_found_and_the_message_says_how_to_declare_it(tmp
     connection = apsw.Connection(str(tmp_path / "stats.db"))
     connection.execute("CREATE TABLE fresh(id TEXT)")
     connection.close()
-    with pytest.raises(AssertionError, match=r"(?s)stats\.fresh.*lithos/core/bounds\.py.*<name> \| at most"):
+    with pytest.raises(AssertionError, match=r"(?s)stats\.fresh.*tests/bounds\.py.*<name> \| at most"):
         check("TABLES", [*TABLES, *inventory.tables_of(tmp_path / "stats.db")], TABLES)
 
 
@@ -120,7 +120,7 @@ def test_an_undeclared_container_is_found() -> None:
         source = f"class Actor:\n    def __init__(self, names):\n        {line}\n"
         names = list(inventory.containers_of(source))
         assert found in names, line
-        with pytest.raises(AssertionError, match=r"do not say what bounds them.*lithos/core/bounds\.py"):
+        with pytest.raises(AssertionError, match=r"do not say what bounds them.*tests/bounds\.py"):
             check("CONTAINERS", [*CONTAINERS, *names], CONTAINERS)
 
 

@@ -14,12 +14,12 @@ from operator import attrgetter
 from typing import Final
 
 import attrs
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import KeptEntities, NoteRecords
-from lithos.catalogue.relations import Pairs, Relations
+from lithos.catalogue.relations import Multimap, Relations
 from lithos.core.errors import DocNotFound
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.links import FileNames
@@ -45,43 +45,26 @@ def _in_folder(slug: str, path: str) -> str:
     return f"{folder_of(path)}\0{slug}"
 
 
-class UniqueKeys:
+@define
+class UniqueKeys(Multimap):
     """A unique index that tolerates duplicates: the first note that claims a key owns it."""
 
-    def __init__(self) -> None:
-        #: A list only where there are several: of a million notes these would be a hundred megabytes.
-        self._claimants: dict[str, str | list[str]] = {}
-        #: How many claims are duplicates (not the owner's).
-        self.surplus = 0
+    #: How many claims are duplicates (not the owner's).
+    surplus: int = 0
 
     def owner(self, key: str) -> str | None:
         """The id of the note that owns the key."""
-        claimants = self._claimants.get(key)
-        return claimants[0] if isinstance(claimants, list) else claimants
+        return next(iter(self.of(key)), None)
 
     def add(self, key: str, note_id: str) -> None:
         """Append a claim to a key."""
-        claimants = self._claimants.get(key)
-        if claimants is None:
-            self._claimants[key] = note_id
-            return
-        self.surplus += 1
-        if isinstance(claimants, list):
-            claimants.append(note_id)
-        else:
-            self._claimants[key] = [claimants, note_id]
+        self.surplus += key in self
+        Multimap.add(self, key, note_id)
 
     def discard(self, key: str, note_id: str) -> None:
         """Remove a claim; the next in line owns the key."""
-        claimants = self._claimants[key]
-        if not isinstance(claimants, list):
-            assert claimants == note_id
-            del self._claimants[key]
-            return
-        claimants.remove(note_id)
-        self.surplus -= 1
-        if len(claimants) == 1:
-            self._claimants[key] = claimants[0]
+        Multimap.discard(self, key, note_id)
+        self.surplus -= key in self
 
 
 class Catalogue:
@@ -96,13 +79,13 @@ class Catalogue:
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
         #: Ids of notes whose files name none, by content hash, by which a moved file is recognised.
-        self._nameless = Pairs()
+        self._nameless = Multimap()
         self.slugs = UniqueKeys()
         #: The slugs with their folders, where titles must be unique only within one.
         self._folder_slugs = UniqueKeys()
         self.urls = UniqueKeys()
         #: Notes by the host of their source URL.
-        self.sites = Pairs()
+        self.sites = Multimap()
         self.tags: Counter[str] = Counter()
         #: The notes by what lists are reduced to, in the order of the listing.
         self.facets = Facets()
@@ -166,17 +149,14 @@ class Catalogue:
 
     def page(self, wanted: FacetFilter, offset: int = 0, limit: int | None = None) -> FacetPage:
         """Notes that have what is wanted, in the order of first indexing, from `offset` on."""
-        return self.facets.page(wanted, self._path_at, offset, limit)
+        return self.facets.page(wanted, lambda serial: self._at(serial).path, offset, limit)
 
     def titled(self, block: int, wanted: str) -> Sequence[int]:
         """The serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded text."""
-        return self.facets.titled(block, wanted, self._title_at)
+        return self.facets.titled(block, wanted, lambda serial: self._at(serial).note.title)
 
-    def _title_at(self, serial: int) -> str:
-        return self._by_id[self._by_serial[serial]].note.title
-
-    def _path_at(self, serial: int) -> str:
-        return self._by_id[self._by_serial[serial]].path
+    def _at(self, serial: int) -> Entry:
+        return self._by_id[self._by_serial[serial]]
 
     def at_serials(self, serials: Iterable[int]) -> list[Entry]:
         """The notes with these serial numbers that there are."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -22,10 +22,11 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
-from lithos.catalogue.relations import Pairs
+from lithos.catalogue.relations import Multimap
 from lithos.core.notes.matching import wished_tags
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import DEFAULT_NAMESPACE, folder_of
+from lithos.core.times import to_microseconds
 
 #: Places of a block as a power of two: made in half a millisecond, searched in some hundredths.
 BLOCK_BITS: Final = 10
@@ -87,8 +88,6 @@ Places: TypeAlias = "array[int]"
 #: one with a greater number.
 _SHIFT: Final = 20
 _BLOCK: Final = _SHIFT + BLOCK_BITS
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _NONE: Final = np.empty(0, np.int64)
 #: Notes of one folder whose names are compared with a prefix at once: less than a millisecond.
 MOST_COMPARED: Final = 2_000
@@ -153,7 +152,7 @@ class _Values:
 class _Tags(_Values):
     """Which notes have each tag, and by a tag those that stand below it (`a/b` below `a`)."""
 
-    below: Pairs = field(factory=Pairs)
+    below: Multimap = field(factory=Multimap)
 
     def add(self, value: str, place: int) -> None:
         if value not in self.places:
@@ -220,7 +219,7 @@ class Facets:
                 continue
             last = place
             self._places.append(place)
-            self._updated.append(_microseconds(note.updated_at))
+            self._updated.append(to_microseconds(note.updated_at))
             for tag in set(note.all_tags):
                 _append(tags, tag, place)
             _append(authors, note.author, place)
@@ -239,7 +238,7 @@ class Facets:
             place = last + 1
             self._late[serial], self._late_serials[place] = place, serial
         self._places.append(place)
-        self._updated.append(_microseconds(note.updated_at))
+        self._updated.append(to_microseconds(note.updated_at))
         for tag in set(note.all_tags):
             self._tags.add(tag, place)
         self._authors.add(note.author, place)
@@ -253,7 +252,7 @@ class Facets:
         """Exchange path and note; the place in the listing stays."""
         place = self.place_of(serial)
         (old_path, old_note), (new_path, new_note) = old, new
-        self._updated[bisect_left(self._places, place)] = _microseconds(new_note.updated_at)
+        self._updated[bisect_left(self._places, place)] = to_microseconds(new_note.updated_at)
         before, after = set(old_note.all_tags), set(new_note.all_tags)
         for tag in before - after:
             self._tags.discard(tag, place)
@@ -347,7 +346,7 @@ class Facets:
             found = posting if found is None else _common(found, posting)
         if wanted.since is None or not self._places:
             return found
-        since, places, updated = _microseconds(wanted.since), _view(self._places), _view(self._updated)
+        since, places, updated = to_microseconds(wanted.since), _view(self._places), _view(self._updated)
         if found is None:
             return places[updated >= since]
         return found[updated[np.searchsorted(places, found)] >= since]
@@ -402,10 +401,6 @@ def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64
     at[at == len(many)] = 0  # greater than all: the first one is another
     shared: NDArray[np.int64] = few[many[at] == few]
     return shared
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND
 
 
 def _namespace(path: str, note: Note) -> str:

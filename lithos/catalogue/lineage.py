@@ -26,6 +26,7 @@ import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
+from lithos.core.findings import name_some
 from lithos.core.notes.model import NoteWarning
 from lithos.core.times import format_time
 
@@ -138,9 +139,8 @@ class Lineage:
 
     def _doubles(self, note_id: str) -> str:
         """Which other files have the id of a note."""
-        paths = sorted(self._catalogue.doubles[note_id])
-        more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-        return f"another file has the same id and is not served: {', '.join(paths[:MOST_NAMED])}{more}"
+        paths = name_some(sorted(self._catalogue.doubles[note_id]))
+        return f"another file has the same id and is not served: {paths}"
 
     def _existing(self, ids: Collection[str]) -> list[str]:
         """Those that exist, each once, by id, and no more than are named."""

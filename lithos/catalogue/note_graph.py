@@ -15,6 +15,7 @@ from typing import TypeVar
 import trio
 from attrs import define, frozen
 
+from lithos.catalogue.relations import Multimap
 from lithos.core.multiset import Multiset, count, total, with_count
 from lithos.core.notes.links import FileNames, Key, LinkTable, file_alias, names_of, note_keys, target_names
 from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
@@ -80,39 +81,6 @@ def batched(items: Iterable[T], most: int) -> Iterator[list[T]]:
         yield some
 
 
-class Interest:
-    """Multimap of names to the targets that depend on them. Most names have one, some tens of thousands."""
-
-    def __init__(self) -> None:
-        #: A multiset, of each once, only where there are several.
-        self._waiting: dict[str, str | Multiset[str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def of(self, name: str) -> Iterable[str]:
-        """All that depend on a name."""
-        waiting = self._waiting.get(name, ())
-        return (waiting,) if isinstance(waiting, str) else waiting
-
-    def add(self, name: str, who: str) -> None:
-        """Add a dependent; idempotent."""
-        waiting = self._waiting.setdefault(name, who)
-        if not isinstance(waiting, str):
-            self._waiting[name] = with_count(waiting, who, 1)
-        elif waiting != who:
-            self._waiting[name] = (waiting, who)
-
-    def remove(self, name: str, who: str) -> None:
-        """Remove a dependent."""
-        waiting = self._waiting[name]
-        left = () if waiting == who or isinstance(waiting, str) else with_count(waiting, who, 0)
-        if left:
-            self._waiting[name] = left
-        else:
-            del self._waiting[name]
-
-
 class NoteGraph:
     """Link graph and provenance graph of all notes, with lazy loading and incremental updates."""
 
@@ -132,7 +100,7 @@ class NoteGraph:
         self._notes: dict[str, Entry] = {}
         self._targets: dict[str, _Target] = {}
         #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
-        self._interested = Interest()
+        self._interested = Multimap()
         self._unresolved = 0
         self._remembered: Remembered | None = None
         #: What `load` has left to do.
@@ -169,10 +137,6 @@ class NoteGraph:
         """Resolve `[[target]]` to the id of a note, or None."""
         self.settle()
         return self._table.resolve(target)
-
-    def keys_of(self, note: Entry) -> frozenset[Key]:
-        """All that a note can be linked by."""
-        return self._keys(note)
 
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
         """What a target would mean if a note that is here were `moved`, with these keys."""
@@ -247,16 +211,16 @@ class NoteGraph:
 
     def _load(self, notes: Sequence[Entry]) -> Iterator[None]:
         """A step between two `yield`s takes a millisecond or two."""
-        for part in _parts(notes):
+        for part in batched(notes, _AT_ONCE):
             for note in part:
                 self._fingerprint = (self._fingerprint + note.stamp) % _FINGERPRINTS
-                self._table.add_keys(note.note.id, note.path, self._keys(note))
+                self._table.add_keys(note.note.id, note.path, self.keys_of(note))
                 self._links.add(note.note.id)
             yield
         remembered, self._remembered = self._remembered, None
         self._was_recalled = remembered is not None and self._fits(remembered)
         known = remembered.targets if remembered is not None and self._was_recalled else {}
-        for part in _parts(notes):
+        for part in batched(notes, _AT_ONCE):
             for pairs in batched(self._written_by(part, known), _LINKS_AT_ONCE):
                 for start, end in pairs:
                     self._links.link(start, end)
@@ -265,7 +229,7 @@ class NoteGraph:
                 if note.note.derived_from_ids:
                     self._derive(note.note.id, (), note.note.derived_from_ids)
             yield
-        for names in _parts(list(self._targets)):
+        for names in batched(list(self._targets), _AT_ONCE):
             for name in names:
                 self._watch(name)
             yield
@@ -317,7 +281,7 @@ class NoteGraph:
         yield from self._rewire(note_id, old.links, ())
         self._derive(note_id, old.note.derived_from_ids, ())
         self._table.remove(note_id)
-        yield from self._resolve_again(names_of(self._keys(old)))
+        yield from self._resolve_again(names_of(self.keys_of(old)))
         self._links.discard_lonely(note_id)
         self._account(old, None)
 
@@ -338,7 +302,7 @@ class NoteGraph:
         note_id = note.note.id
         old = self._notes.get(note_id)
         self._notes[note_id] = note
-        before, after = self._keys(old) if old else frozenset[Key](), self._keys(note)
+        before, after = self.keys_of(old) if old else frozenset[Key](), self.keys_of(note)
         if before == after and old is not None and old.path == note.path:
             return
         self._table.add_keys(note_id, note.path, after)
@@ -376,7 +340,8 @@ class NoteGraph:
     def _target(self, name: str, found: str | None) -> _Target:
         return _Target(found, is_file=found is None and name in self._files)
 
-    def _keys(self, note: Entry) -> frozenset[Key]:
+    def keys_of(self, note: Entry) -> frozenset[Key]:
+        """All that a note can be linked by."""
         aliases: Sequence[str] = note.note.aliases
         if self._by_file_name:
             aliases = (*aliases, file_alias(note.path))
@@ -390,7 +355,7 @@ class NoteGraph:
         del self._targets[name]
         self._links.discard_lonely(Placeholder(name))
         for key in target_names(name):
-            self._interested.remove(key, name)
+            self._interested.discard(key, name)
 
     def _resolve_again(self, names: Iterable[str]) -> Iterator[None]:
         for number, name in enumerate({name for key in names for name in self._interested.of(key)}, 1):
@@ -420,7 +385,3 @@ class NoteGraph:
 
 def _node(name: str, target: _Target) -> Node:
     return Placeholder(name) if target.found is None else target.found
-
-
-def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return batched(items, _AT_ONCE)

@@ -16,40 +16,51 @@ import attrs
 from attrs import define, field
 
 from lithos.core.learning.edges import Edge, is_lineage, is_unresolved
+from lithos.core.multiset import Multiset, with_count
 from lithos.core.notes.model import Note
 
 
 @define
-class Pairs:
-    """Multimap of note ids: those entered under each, or under another key; none without any."""
+class Multimap:
+    """The texts under each key, each once; of most keys one, of some tens of thousands."""
 
-    _ids: dict[str, dict[str, None]] = field(factory=dict)
+    #: A multiset only where there were several: of a million notes these would be a hundred megabytes.
+    _items: dict[str, str | Multiset[str]] = field(factory=dict, init=False)
 
-    def __contains__(self, note_id: str) -> bool:
-        return note_id in self._ids
+    def __contains__(self, key: str) -> bool:
+        return key in self._items
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._items)
 
     def keys(self) -> Collection[str]:
-        """The ids under which there are any."""
-        return self._ids.keys()
+        """The keys under which there are any."""
+        return self._items.keys()
 
-    def of(self, note_id: str) -> Collection[str]:
-        """The ids under this one."""
-        return self._ids.get(note_id, ())
+    def of(self, key: str) -> Collection[str]:
+        """The items under a key, in the order in which they came."""
+        items = self._items.get(key, ())
+        return (items,) if isinstance(items, str) else items
 
-    def add(self, note_id: str, other: str) -> None:
-        """Enter an id; idempotent."""
-        self._ids.setdefault(note_id, {})[other] = None
+    def add(self, key: str, item: str) -> None:
+        """Enter an item; idempotent."""
+        items = self._items.setdefault(key, item)
+        if not isinstance(items, str):
+            self._items[key] = with_count(items, item, 1)
+        elif items != item:
+            self._items[key] = (items, item)
 
-    def discard(self, note_id: str, other: str) -> None:
-        """Take an id out; one that is not there is ignored."""
-        known = self._ids.get(note_id)
-        if known is not None:
-            known.pop(other, None)
-            if not known:
-                del self._ids[note_id]
+    def discard(self, key: str, item: str) -> None:
+        """Take an item out; one that is not there is ignored."""
+        items = self._items.get(key)
+        if items == item:
+            del self._items[key]
+        elif items is not None and not isinstance(items, str):
+            left = with_count(items, item, 0)
+            if left:
+                self._items[key] = left
+            else:
+                del self._items[key]
 
 
 class TypedEdges:
@@ -134,9 +145,9 @@ class Relations:
         self.version = 0
         self.leaves: list[str] = []
         #: By note: those that name it in `derived_from_ids`.
-        self.derived = Pairs()
+        self.derived = Multimap()
         #: By note: those that supersede it.
-        self.successors = Pairs()
+        self.successors = Multimap()
         self.quarantined: set[str] = set()
         self.typed = TypedEdges()
 

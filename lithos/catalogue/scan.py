@@ -178,13 +178,8 @@ class _Told:
     """The state of a note that was last announced by an event."""
 
     path: str
-    digest: str
+    standing: Standing
     tags: tuple[str, ...]
-    version: int
-
-    @property
-    def standing(self) -> Standing:
-        return Standing(self.version, self.digest)
 
 
 def scan_folder(
@@ -229,8 +224,9 @@ def scan_folder(
         examined[path] = _look(files, found[path], rows.get(path), catalogue)
         tell(number, len(found))
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
-    lost = {path for path, seen in examined.items() if isinstance(seen, Skipped) and _is_gone(files, path)}
-    for path in lost:  # between the listing and the look
+    unreadable = [path for path, seen in examined.items() if isinstance(seen, Skipped)]
+    lost = {path for path in unreadable if current_state(files, path) is None}
+    for path in lost:  # vanished between the listing and the look
         del found[path], examined[path]
     absent = (*plan.missing, *sorted(lost & rows.keys()))
     hidden = {path: seen for path in absent if (seen := _examine_hidden(files, path))}
@@ -247,7 +243,8 @@ def scan_folder(
     ]
     vanished = _choose_kept(missing, rows, entries, rule)
     entries |= {row.note.id: row for row in vanished}
-    given = {each: told[each].standing for each in _ids_of(announced) if each in told}
+    ids = {str(event.draft.payload.get("id")) for event in announced}
+    given = {each: told[each].standing for each in ids & told.keys()}
     give_versions(entries, rows.values(), given, records)
     if shown is not None and _are_same(entries, rows):
         catalogue.adopt(shown)
@@ -261,8 +258,8 @@ def scan_folder(
     told = told if announced or is_known else _recall(rows.values(), ())
     events = () if is_known else tuple(_events(told, entries, now))
     _prune(records, catalogue, paths)
-    for path, skipped in catalogue.skipped.items():
-        log.warning("file not indexed", path=path, reason=skipped.reason)
+    for path, why in catalogue.skipped.items():
+        log.warning("file not indexed", path=path, reason=why.reason)
     _warn_of_claims(catalogue)
     kept = tuple(row.note.id for row in vanished)
     return ScanResult(events, tuple(changed), removed, len(found), len(examined), kept)
@@ -316,11 +313,6 @@ def _examine_hidden(files: NoteFiles, path: str) -> Skipped | None:
     return None
 
 
-def _is_gone(files: NoteFiles, path: str) -> bool:
-    """Whether a file that could not be read has vanished; one that was found unreadable has not."""
-    return current_state(files, path) is None
-
-
 def _elect(
     paths: Iterable[str],
     rows: Mapping[str, Entry],
@@ -369,7 +361,7 @@ def _places(
     """Where notes were that several files claim to be, the surest first."""
     places: dict[str, list[Place]] = {note_id: [] for note_id in claimants}
     for note_id in claimants.keys() & told.keys():
-        places[note_id].append((told[note_id].path, told[note_id].digest))
+        places[note_id].append((told[note_id].path, told[note_id].standing.digest))
     for row in rows.values():
         if row.note.id in places:
             places[row.note.id].append((row.path, row.digest))
@@ -412,26 +404,22 @@ def _differs(entry: Entry, row: Entry | None) -> bool:
 
 def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Told]:
     """What subscribers know of each note: the manifest's state with the events announced after it applied."""
-    told = {row.note.id: _Told(row.path, row.digest, row.note.all_tags, row.note.version) for row in rows}
+    told = {row.note.id: _Told(row.path, row.standing, row.note.all_tags) for row in rows}
     for event in announced:
         draft, note_id = event.draft, str(event.draft.payload.get("id"))
         if draft.type == NOTE_DELETED:
             told.pop(note_id, None)
         elif draft.type in (NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED):
             path = draft.payload["dest_path" if draft.type == NOTE_RENAMED else "path"]
-            digest, version = origin_digest(draft.origin) or "", origin_version(draft.origin) or 1
-            told[note_id] = _Told(str(path), digest, draft.tags, version)
+            standing = Standing(origin_version(draft.origin) or 1, origin_digest(draft.origin) or "")
+            told[note_id] = _Told(str(path), standing, draft.tags)
     return told
-
-
-def _ids_of(announced: Iterable[Event]) -> set[str]:
-    return {str(event.draft.payload.get("id")) for event in announced}
 
 
 def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: datetime) -> Iterator[EventDraft]:
     for note_id, entry in entries.items():
         last = told.get(note_id)
-        kind = plan_event((last.path, last.digest) if last else None, (entry.path, entry.digest))
+        kind = plan_event((last.path, last.standing.digest) if last else None, (entry.path, entry.digest))
         if kind is not None:
             yield draft_change(kind, entry, last.path if last else "", SCAN_AGENT, now)
     for note_id, last in told.items():
@@ -451,10 +439,6 @@ def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
 
 def _warn_of_claims(catalogue: Catalogue) -> None:
     """Log how many notes lost a slug or URL to an earlier path."""
-    lost: Sequence[tuple[str, int]] = (
-        ("slug", catalogue.surplus_slugs),
-        ("source_url", catalogue.urls.surplus),
-    )
-    for what, number in lost:
+    for what, number in (("slug", catalogue.surplus_slugs), ("source_url", catalogue.urls.surplus)):
         if number:
             log.warning("several notes want the same key", key=what, surplus=number)

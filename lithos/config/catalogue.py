@@ -128,17 +128,13 @@ def hide_userinfo(text: str) -> str:
     return re.sub(r"//[^/@\s]*@", "//", text)
 
 
-def as_public_dict(config: Config) -> dict[str, Any]:
+def as_public_dict(section: Any, prefix: str = "") -> dict[str, Any]:
     """The configuration as JSON-compatible values; a secret that is set reads `(hidden)`."""
-    return _publish(config, "")
-
-
-def _publish(section: Any, prefix: str) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for name in (attribute.name for attribute in attrs.fields(type(section))):
         value = getattr(section, name)
         if attrs.has(type(value)):
-            shown[name] = _publish(value, f"{prefix}{name}.")
+            shown[name] = as_public_dict(value, f"{prefix}{name}.")
         elif SETTINGS[prefix + name].secret:
             shown[name] = None if value is None else HIDDEN
         else:

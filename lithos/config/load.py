@@ -52,12 +52,6 @@ class LogSettings:
     format: str = "json"
 
 
-@frozen
-class _Chosen:
-    value: Any
-    source: str
-
-
 def _refuse(problems: Sequence[str]) -> None:
     if problems:
         raise ConfigError(*problems)
@@ -138,7 +132,7 @@ def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
 
 
 def _with_state_of_vault(
-    chosen: Mapping[str, _Chosen], environment: Mapping[str, str], found_in: Path | None
+    chosen: Mapping[str, Given], environment: Mapping[str, str], found_in: Path | None
 ) -> Config:
     """The configuration; with a vault and no data directory, that of the vault.
 
@@ -148,15 +142,13 @@ def _with_state_of_vault(
     storage = config.storage
     if storage.vault is None:
         return config
-    storage = attrs.evolve(storage, vault=storage.vault.absolute())
+    vault, place = storage.vault.absolute(), storage.data_dir
     if "storage.data_dir" not in chosen:
-        place = _place_state(storage.vault, environment) if found_in is None else found_in
-        storage = attrs.evolve(storage, data_dir=place)
-    return attrs.evolve(config, storage=storage)
+        place = _place_state(vault, environment) if found_in is None else found_in
+    return attrs.evolve(config, storage=attrs.evolve(storage, vault=vault, data_dir=place))
 
 
-def _place_state(vault: Path | None, environment: Mapping[str, str]) -> Path:
-    assert vault is not None
+def _place_state(vault: Path, environment: Mapping[str, str]) -> Path:
     try:
         return state_of_vault(vault, environment)
     except RuntimeError as error:  # there is no home
@@ -179,9 +171,9 @@ def _find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path 
         raise ConfigError(f"file {path} cannot be read: {error.strerror or error}") from error
 
 
-def _judge(given: Iterable[Given]) -> tuple[dict[str, _Chosen], list[str]]:
+def _judge(given: Iterable[Given]) -> tuple[dict[str, Given], list[str]]:
     """The last usable value of each key, and what is wrong with the others."""
-    chosen: dict[str, _Chosen] = {}
+    chosen: dict[str, Given] = {}
     problems: list[str] = []
     for each in given:
         setting = SETTINGS[each.key]
@@ -190,7 +182,7 @@ def _judge(given: Iterable[Given]) -> tuple[dict[str, _Chosen], list[str]]:
         except ValueError:
             problems.append(_describe_problem(setting, each))
         else:
-            chosen[each.key] = _Chosen(value, each.source)
+            chosen[each.key] = attrs.evolve(each, value=value)
     return chosen, problems
 
 
@@ -202,7 +194,7 @@ def _describe_problem(setting: Setting, given: Given) -> str:
     return f"{setting.key}: {shown} from {given.source} is not allowed; give {setting.allowed}"
 
 
-def _build(chosen: Mapping[str, _Chosen]) -> Config:
+def _build(chosen: Mapping[str, Given]) -> Config:
     tree: dict[str, Any] = {}
     for key, each in chosen.items():
         *sections, name = key.split(".")
@@ -213,7 +205,8 @@ def _build(chosen: Mapping[str, _Chosen]) -> Config:
     try:
         return _construct(Config, tree)
     except Disagreement as error:
-        sources = ", ".join(f"{key} is from {_source_of(chosen, key)}" for key in error.keys)
+        named = {key: chosen[key].source if key in chosen else "the defaults" for key in error.keys}
+        sources = ", ".join(f"{key} is from {source}" for key, source in named.items())
         raise ConfigError(f"{error} ({sources})") from None
 
 
@@ -222,7 +215,3 @@ def _construct(section: type[T], tree: Mapping[str, Any]) -> T:
     parts = {name: kind for name, kind in kinds.items() if kind is not None and attrs.has(kind)}
     values = {name: _construct(parts[name], each) if name in parts else each for name, each in tree.items()}
     return section(**values)
-
-
-def _source_of(chosen: Mapping[str, _Chosen], key: str) -> str:
-    return chosen[key].source if key in chosen else "the defaults"

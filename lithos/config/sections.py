@@ -83,15 +83,14 @@ def _are_weights(weights: Mapping[str, float]) -> bool:
     )
 
 
-def _are_priors(priors: Mapping[str, float]) -> bool:
-    return priors.keys() == NOTE_TYPE_PRIORS.keys() and all(0 <= prior <= 1 for prior in priors.values())
-
-
 WEIGHTS = Rule(
     f"weights of at least 0 for any of {', '.join(RERANK_WEIGHTS)}; when all are given they must sum to 1",
     _are_weights,
 )
-PRIORS = Rule(f"numbers from 0 to 1 for any of {', '.join(NOTE_TYPE_PRIORS)}", _are_priors)
+PRIORS = Rule(
+    f"numbers from 0 to 1 for any of {', '.join(NOTE_TYPE_PRIORS)}",
+    lambda given: given.keys() == NOTE_TYPE_PRIORS.keys() and all(0 <= each <= 1 for each in given.values()),
+)
 
 
 @frozen(kw_only=True)

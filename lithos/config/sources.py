@@ -39,16 +39,9 @@ class ConfigError(Exception):
         self.problems = problems
 
 
-_BOOLS: Final = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-}
+_BOOLS: Final = dict.fromkeys(["1", "true", "yes", "on"], True) | dict.fromkeys(
+    ["0", "false", "no", "off"], False
+)
 
 #: What a value may be before it is read as the kind; a bool is an int to Python, and to nobody else.
 _TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
@@ -63,8 +56,7 @@ _TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
 def _structure(value: Any, kind: Any) -> Any:
     """A value of a YAML file as a setting has it; raises `ValueError` for one of another kind."""
     if NoneType in get_args(kind):
-        (inner,) = (each for each in get_args(kind) if each is not NoneType)
-        return None if value is None else _structure(value, inner)
+        return None if value is None else _structure(value, without_none(kind))
     origin = get_origin(kind)
     if kind in _TAKEN:
         fits = isinstance(value, _TAKEN[kind]) and (kind is bool or not isinstance(value, bool))

@@ -197,7 +197,8 @@ def _links(
                 continue
             candidates = table.candidates(target)
             if candidates:
-                yield Issue(AMBIGUOUS, file.path, f"[[{target}]] may mean {_listing(candidates)}")
+                meant = name_some(candidates, "or {} others")
+                yield Issue(AMBIGUOUS, file.path, f"[[{target}]] may mean {meant}")
             elif target not in attachments:
                 yield Issue(BROKEN_LINK, file.path, f"[[{target}]] leads to no note")
 
@@ -210,12 +211,6 @@ def _table(notes: _Notes, by_file_name: bool, doubled: Mapping[str, str]) -> Lin
             names = (file_alias(file.path),) if by_file_name else ()
             table.add(note.id, file.path, note.title, (*note.aliases, *names))
     return table
-
-
-def _listing(paths: Iterable[str], most: int = 3) -> str:
-    named = list(paths)
-    more = f" or {len(named) - most} others" if len(named) > most else ""
-    return ", ".join(named[:most]) + more
 
 
 Status = Literal["ok", "warn", "fail"]
@@ -290,10 +285,10 @@ def worst(statuses: Iterable[Status]) -> Status:
     return max(statuses, key=_ORDER.index, default="ok")
 
 
-def name_some(names: Iterable[str]) -> str:
+def name_some(names: Iterable[str], others: str = "and {} more") -> str:
     """The first few names, and how many more there are."""
     listed = list(names)
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    more = " " + others.format(len(listed) - _NAMED) if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
 
 
@@ -354,11 +349,6 @@ class ScopeResult:
         if self.failures:
             return "partial_failure" if self.repaired else "failed"
         return "ok" if any(action.is_repair for action in self.actions) else "noop"
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether anything went wrong."""
-        return bool(self.failures)
 
     @classmethod
     def of_json(cls, told: Mapping[str, Any]) -> ScopeResult:

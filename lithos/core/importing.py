@@ -316,14 +316,12 @@ class Source(Protocol):
 
     def recognises(self, path: Path) -> bool:
         """Whether a file or folder looks like this kind; reads a few kilobytes at most."""
-        ...
 
     def read(self, path: Path) -> Iterator[Item]:
         """Read item by item; called in a worker thread, pauses between items.
 
         Raises `ImportRefused` when nothing of it can be read (it is no such source at all).
         """
-        ...
 
 
 class ImportRefused(Exception):

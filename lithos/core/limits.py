@@ -124,11 +124,8 @@ def cut_extra(extra: dict[str, Any], source: str) -> dict[str, Any]:
 
 def json_bytes(value: Mapping[str, Any] | list[Any]) -> int:
     """The size of the value as JSON in UTF-8 bytes."""
-    return len(
-        json.dumps(value if isinstance(value, list) else dict(value), ensure_ascii=False).encode(
-            "utf-8", "surrogatepass"
-        )
-    )
+    plain = value if isinstance(value, list) else dict(value)
+    return len(json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def check_merged(old: Mapping[str, Any], merged: Mapping[str, Any]) -> None:

@@ -10,7 +10,8 @@ SLACK: Final = timedelta(days=2)
 #: Beyond it, an hour that goes by makes up for so many.
 CATCHING_UP: Final = 24
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def format_time(moment: datetime) -> str:
@@ -34,10 +35,20 @@ def parse_time(text: str) -> datetime:
         raise ValueError(f"{text!r} is out of range") from None
 
 
+def to_microseconds(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def from_microseconds(microseconds: int) -> datetime:
+    """The time of `to_microseconds`."""
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
 def from_nanoseconds(nanoseconds: int) -> datetime:
     """Convert a file time (nanoseconds since 1970) to microseconds, clamped to the years that exist."""
     try:
-        return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+        return from_microseconds(nanoseconds // 1000)
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC) if nanoseconds > 0 else datetime.min.replace(tzinfo=UTC)
 

@@ -85,7 +85,7 @@ class ServerState:
             "unresolved_links": links.unresolved,
             "expired_docs": sum(entry.note.is_stale(now) for entry in expiring),
             "expired_claims": counts.expired_claims,
-            "tantivy_last_updated": format_optional(self._actors.stores.fulltext.last_updated()),
+            "tantivy_last_updated": format_optional(self._actors.stores.fulltext.last_updated),
             "chroma_last_updated": vector_time,
             "vector_last_updated": vector_time,
             "graph_node_count": links.nodes,

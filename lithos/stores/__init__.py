@@ -37,13 +37,13 @@ def overwrite(descriptor: int, data: bytes) -> None:
     os.ftruncate(descriptor, len(data))
 
 
-def replace_file(path: Path, data: bytes, temporary: Path | None = None) -> None:
+def replace_file(path: Path, data: bytes, temporary: Path | None = None, mode: int = 0o666) -> None:
     """Write a file durably under another name (ending in `.tmp` unless it is given), then give it its own.
 
     The folder is not synced. Raises `OSError`.
     """
     fresh = temporary or path.with_suffix(".tmp")
-    with fresh.open("wb") as file:
+    with open(fresh, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -23,7 +23,7 @@ import apsw
 import cattrs
 from attrs import field, frozen
 
-from lithos.stores import PRIVATE_FOLDER, sync_folder
+from lithos.stores import PRIVATE_FOLDER, replace_file, sync_folder
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.notes.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from lithos.stores.sqlite import copy_content, snapshot, transaction
@@ -194,12 +194,8 @@ def sync_folders(root: Path) -> None:
 def write_index(directory: Path, index: BackupIndex) -> None:
     """Write `backup.json` atomically, after everything else is synced."""
     sync_folders(directory)
-    staged = directory / f"{INDEX}.new"
-    with staged.open("w", encoding="utf-8") as stream:
-        json.dump(cattrs.unstructure(index), stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    staged.replace(directory / INDEX)
+    content = json.dumps(cattrs.unstructure(index), indent=1).encode()
+    replace_file(directory / INDEX, content, directory / f"{INDEX}.new")
     sync_folders(directory)
 
 

@@ -20,14 +20,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final, Self
 from weakref import WeakKeyDictionary
 
 import apsw
 from attrs import frozen
 
-from lithos.core.times import parse_time
+from lithos.core.times import EPOCH, parse_time
 from lithos.stores.holds import Identity, identity_of
+from lithos.stores.lock import OwnerLock
 from lithos.stores.sqlite import (
     Connection,
     CorruptDatabase,
@@ -42,8 +43,6 @@ from lithos.stores.sqlite import (
 )
 from lithos.telemetry import get_logger
 
-#: What a missing or unreadable time reads as where there must be one.
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: The writing and the reading one, which may be the same.
 Connections = tuple[apsw.Connection, apsw.Connection]
 #: The database and its WAL: what a commit is in.
@@ -65,18 +64,6 @@ class Layout:
     has_references: bool = False
 
 
-class Keeper(Protocol):
-    """Knows whose the folder of a database is, and tells what other programs did to it."""
-
-    def secure(self) -> None:
-        """Raise `OSError` unless the folder is this process's."""
-        ...
-
-    def restored(self, path: Path, aside: Path | None) -> None:
-        """Note that a database is back at its path, and where the file is that was there instead."""
-        ...
-
-
 class Database:
     """Writes go through one caller inside `transaction()`; reads use the second connection."""
 
@@ -86,7 +73,7 @@ class Database:
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         self._path = path
         self._connections = connections
-        self._keeper: Keeper | None = None
+        self._keeper: OwnerLock | None = None
         self._files: _Files = (None, None)
         #: Bytes of the file, which never gets shorter.
         self._size = 0
@@ -106,7 +93,7 @@ class Database:
         store._connect_or_replace(now)
         return store
 
-    def watch(self, keeper: Keeper) -> None:
+    def watch(self, keeper: OwnerLock) -> None:
         """Put the file back from now on when another program removed or replaced it."""
         self._keeper = keeper
 
@@ -219,7 +206,7 @@ class Database:
         self._size = size
         return True
 
-    def _put_back(self, keeper: Keeper) -> None:
+    def _put_back(self, keeper: OwnerLock) -> None:
         """Make the file anew of what the connections have, and go on with that."""
         assert self._connections is not None
         if self._loss is not None:

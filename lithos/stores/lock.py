@@ -221,7 +221,7 @@ class OwnerLock:
         self._needs_refresh = owner_record.hold(self.path, self._clock(), write)
         return self._needs_refresh
 
-    # -- databases that are put back (`Keeper`) ---------------------------------------------------
+    # -- databases that are put back, which this tells whose they are ----------------------------------------
 
     def secure(self) -> None:
         """See that what is at the path is this process's to write. Raises `OSError`."""

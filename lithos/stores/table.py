@@ -43,6 +43,12 @@ def or_else(default: object) -> Stored:
     return Stored(None, lambda value: value or default)
 
 
+def matching(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """What SQL asks for and the values it is given: the conditions whose value is not None, or any row."""
+    given = {condition: value for condition, value in wanted.items() if value is not None}
+    return " AND ".join(given) or "1", list(given.values())
+
+
 #: A time that there must be, and one that may be missing.
 TIME: Final = Stored(format_time, stored_time)
 MOMENT: Final = Stored(format_optional, read_time)
@@ -127,6 +133,11 @@ class Rows:
         """Change something; how many rows."""
         self.connection.execute(sql, given)
         return self.connection.changes()
+
+    def _drop_from(self, table: str, column: str, values: Iterable[object]) -> int:
+        """Delete the rows that have one of these values; how many there were."""
+        sql = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - our names
+        return self._run(sql, listed(values))
 
     def _run_all(self, sql: str, rows: Iterable[Sequence[apsw.SQLiteValue]]) -> None:
         """Change something for each of some rows of values."""

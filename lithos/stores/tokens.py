@@ -27,7 +27,7 @@ from lithos.core import principals
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.core.times import format_optional, format_time, parse_time
-from lithos.stores import PRIVATE_FOLDER, overwrite, sync_folder
+from lithos.stores import PRIVATE_FOLDER, overwrite, replace_file, sync_folder
 from lithos.stores.owner_record import NO_LOCKS
 
 TOKENS: Final = "tokens.json"
@@ -101,7 +101,8 @@ def read_tokens(private: Path) -> tuple[Token, ...] | None:
     """
     path = private / TOKENS
     try:
-        data = _read(path)
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
     except FileNotFoundError:
         if _is_required(private):
             raise TokensUnreadable(path, "is gone, and tokens were defined") from None
@@ -117,11 +118,6 @@ def is_released(private: Path) -> bool:
         return (private / LOCK).stat().st_size == 0
     except OSError:
         return False
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(LARGEST + 1)
 
 
 def _is_required(private: Path) -> bool:
@@ -269,17 +265,23 @@ class TokenStore:
 
     def _write(self, tokens: Sequence[Token]) -> None:
         """Replace the file, durably."""
-        document = {"version": _VERSION, "tokens": [_row_of(token) for token in tokens]}
+        rows = [
+            {
+                "name": token.name,
+                "hash": token.digest,
+                "agent": token.agent,
+                "rights": token.rights,
+                "created_at": format_time(token.created_at),
+                "expires_at": format_optional(token.expires_at),
+            }
+            for token in tokens
+        ]
+        document = {"version": _VERSION, "tokens": rows}
         data = json.dumps(document, indent=1).encode() + b"\n"
         fresh = self.path.with_name(f"{TOKENS}.new")
         fresh.unlink(missing_ok=True)  # left by a crash; the lock is held
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(fresh, self.path)
+            replace_file(self.path, data, fresh, 0o600)
         except OSError:
             with suppress(OSError):
                 fresh.unlink()
@@ -325,14 +327,3 @@ def _require(lock: int) -> None:
     if os.fstat(lock).st_size != len(_REQUIRED):
         overwrite(lock, _REQUIRED)
         os.fsync(lock)
-
-
-def _row_of(token: Token) -> dict[str, Any]:
-    return {
-        "name": token.name,
-        "hash": token.digest,
-        "agent": token.agent,
-        "rights": token.rights,
-        "created_at": format_time(token.created_at),
-        "expires_at": format_optional(token.expires_at),
-    }

@@ -117,6 +117,10 @@ def test_postings_of_many_notes_at_once_are_those_of_one_after_the_other(values,
         found[1].add(*row)
     assert vars(found[0]).pop("_titles") is not None
     assert vars(found[1]).pop("_titles") is not None
+    tags = [vars(facets).pop("_tags") for facets in found]
+    assert tags[0].places == tags[1].places
+    below = [[(key, {*kept.below.of(key)}) for key in sorted(kept.below.keys())] for kept in tags]
+    assert below[0] == below[1]  # in which order does not count
     assert vars(found[0]) == vars(found[1])
 
 

@@ -51,7 +51,7 @@ def lessons(data: Path) -> list[Lesson]:
     """What has not been learned, or may not."""
     store = CoordinationStore.open_read_only(data / ".lithos" / "coordination.db")
     try:
-        return store.readable_task_rows().lessons.all()
+        return store.readable_task_rows().lessons()
     finally:
         store.close()
 

@@ -96,6 +96,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "yaml_edit.apply_changes", "yaml_edit.apply_edits",
     ),
     "asks for a type": ("yaml_nodes.is_scalar",),
+    "yaml_nodes.read_mapping": ("yaml_nodes.line_nesting_deeper",),
     "yaml_nodes.write_entry": ("yaml_nodes.write_inline", "yaml_nodes.write_block"),
 }  # fmt: skip
 EXCUSED = {name: why for why, names in _REASONS.items() for name in names}

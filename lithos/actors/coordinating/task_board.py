@@ -208,14 +208,14 @@ class TaskBoard:
             check_completable(task, active, command.agent)
         ended, after = self._close(task, "completed", command.agent, now, command.outcome)
         if command.lesson is not None:
-            self._rows.lessons.add(command.lesson)
+            self._rows.add_lesson(command.lesson)
         self._rows.impact.cite(task.id, command.cited_nodes or (), now)
         told = {name: as_json_text(getattr(command, name)) for name in _FEEDBACK}
         event = task_event("task.completed", task, command.agent, now, outcome=command.outcome, **told)
         return Done(list(after.ready), (*ended, event, *after.events))
 
     def _drop_lesson(self, command: DropLesson, now: datetime) -> Done[None]:
-        self._rows.lessons.drop(command.id)
+        self._rows.drop_lesson(command.id)
         return Done(None)
 
     def _cancel(self, command: CancelTask, now: datetime) -> Done[None]:

@@ -172,7 +172,7 @@ def run_reconcile(session: Session) -> int:
     tell(session, document, ())
     for result in () if session.as_json else results:
         _print_scope(result)
-    return 1 if any(result.has_failed for result in results) else 0
+    return 1 if any(result.failures for result in results) else 0
 
 
 async def _ask_owner(session: Session, scope: str) -> list[ScopeResult] | None:

@@ -149,14 +149,7 @@ class Baseline:
 
     def encode(self) -> str:
         """The content of the file, one outcome a line: fit to be kept under version control."""
-        head = {
-            "lithos_baseline": FORMAT,
-            "mode": self.mode,
-            "k": self.k,
-            "depth": self.depth,
-            "version": self.version,
-            "saved_at": self.saved_at,
-        }
+        head = {"lithos_baseline": FORMAT, **asdict(self, filter=lambda each, _: each.name != "outcomes")}
         rows = ",\n".join(json.dumps(asdict(each)) for each in self.outcomes)
         return json.dumps(head)[:-1] + f', "outcomes": [\n{rows}\n]}}\n'
 

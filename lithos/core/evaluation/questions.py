@@ -17,6 +17,8 @@ import yaml
 from attrs import frozen
 from yaml.constructor import ConstructorError
 
+from lithos.core.notes.yaml_nodes import line_nesting_deeper
+
 #: Bytes of a file, questions in it, characters of a question and of a note's name, names in one list.
 LARGEST_FILE: Final = 2 * 1024 * 1024
 MOST_QUESTIONS: Final = 5_000
@@ -124,7 +126,8 @@ def _refuse_twice(line: int) -> Callable[[list[tuple[str, Any]]], dict[str, Any]
 def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
     loader: Any = None
     try:
-        _refuse_deep_nesting(text)
+        if (line := line_nesting_deeper(text, _DEEPEST_NESTING)) is not None:
+            raise UnusableTests(f"Line {line} nests too deeply. Flatten it.")
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
@@ -164,18 +167,6 @@ def _short_number(loader: _Loader, node: yaml.ScalarNode) -> object:
 
 for _kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _short_number)
-
-
-def _refuse_deep_nesting(text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, yaml.CSafeLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEEPEST_NESTING:
-                line = getattr(event.start_mark, "line", 0) + 1
-                raise UnusableTests(f"Line {line} nests too deeply. Flatten it.")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
 
 
 def _refuse_keys_twice(node: Any, line: int) -> None:

@@ -65,7 +65,7 @@ def read_chatgpt(value: Any) -> Conversation:
         branches=max(len(forks - {""}), bool(others)),
         hidden=len(others),
         remarks=() if is_whole else ("*The beginning of this conversation is missing in the export.*",),
-        properties=_properties(value),
+        properties={"gizmo_id": gizmo} if (gizmo := clean_line(value.get("gizmo_id"), ID)) else {},
     )
 
 
@@ -115,11 +115,6 @@ def _model(value: Mapping[str, Any], path: list[dict[str, Any]]) -> str | None:
         if isinstance(metadata, dict) and (name := clean_line(metadata.get("model_slug"), ID)):
             return name
     return clean_line(value.get("default_model_slug"), ID) or None
-
-
-def _properties(value: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"gizmo_id": clean_line(value.get("gizmo_id"), ID)}
-    return {key: text for key, text in found.items() if text}
 
 
 def _message(node: Mapping[str, Any]) -> Message | None:

@@ -92,11 +92,6 @@ def _lower(text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def heading_of(message: Message) -> str:
-    """`## User, 2024-01-15 08:30 UTC`."""
-    return f"## {message.role}" + (f", {message.at:%Y-%m-%d %H:%M} UTC" if message.at else "")
-
-
 def linkable(title: str) -> str:
     """The title without the characters that no wiki-link may have."""
     return " ".join(title.translate(_NOT_LINKED).split())
@@ -114,7 +109,8 @@ def blocks_of(conversation: Conversation) -> Iterator[str]:
     if intro:
         yield "\n\n".join(intro)
     for message in conversation.messages:
-        yield f"{heading_of(message)}\n\n{nest(message.text)}".rstrip()
+        at = f", {message.at:%Y-%m-%d %H:%M} UTC" if message.at else ""
+        yield f"## {message.role}{at}\n\n{nest(message.text)}".rstrip()
 
 
 def _count(number: int, one: str, many: str = "") -> str:

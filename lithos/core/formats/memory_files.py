@@ -25,19 +25,10 @@ USER: Final = "user"
 #: `@path` as Claude Code reads it: at the beginning of a line or behind a blank; it has a dot or a slash.
 _IMPORT: Final = re.compile(r"(?<![^\s(])@((?:~/|\.{1,2}/|/)?[\w.\-/\\]{1,400})")
 #: Titles that say nothing.
-_VAGUE: Final = frozenset(
-    (
-        "claude.md",
-        "agents.md",
-        "claude.local.md",
-        "memory.md",
-        "memory",
-        "memory index",
-        "claude",
-        "agents",
-        "",
-    )
-)
+_VAGUE: Final = frozenset({
+    "", "claude.md", "agents.md", "claude.local.md", "memory.md", "memory", "memory index", "claude",
+    "agents",
+})  # fmt: skip
 
 
 @frozen
@@ -57,8 +48,8 @@ def scope_of(path: str, root: str, *, is_home: bool) -> Scope | None:
     if not name.endswith(".md"):
         return None
     if "memory" in folders and "projects" in folders[: folders.index("memory")]:
-        at = folders.index("memory")
-        return Scope("auto", _project_name(folders[at - 1]))
+        # `-home-ann-work-shop`, the path of a project with dashes, without the first dash.
+        return Scope("auto", folders[folders.index("memory") - 1].strip("-") or "project")
     agent = next((at for at, each in enumerate(folders) if each in _AGENT_FOLDERS), None)
     if agent is not None and (is_home or ".claude" in folders[:agent]):
         inner = "/".join(folders[agent + 1 : agent + 2])
@@ -89,11 +80,6 @@ def _instruction_folder(folders: list[str], name: str, *, is_home: bool) -> tupl
 
 def _joined(root: str, folders: list[str]) -> str:
     return "/".join([root.lstrip(".") or "project", *folders])
-
-
-def _project_name(folder: str) -> str:
-    """`-home-ann-work-shop`, the path of a project with dashes, without the first dash."""
-    return folder.strip("-") or "project"
 
 
 def title_of(heading: str | None, name: str, namespace: str) -> str:

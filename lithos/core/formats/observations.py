@@ -131,14 +131,12 @@ class Statement:
 
     tags: tuple[str, ...]
     relations: tuple[tuple[str, str], ...]
-    observations: int
 
 
 def read_statements(content: str) -> Statement:
     """The observations and relations of a note's text."""
     tags: dict[str, None] = {}
     relations: dict[tuple[str, str], None] = {}
-    observations = 0
     masked = mask_code(content)
     for item in matches_in_lines(_ITEM, masked, 0):
         text = content[slice(*item.span("text"))].strip()
@@ -148,11 +146,8 @@ def read_statements(content: str) -> Statement:
         if relation is not None:
             relations[relation] = None
             continue
-        found = read_observation(text)
-        if found is not None:
-            observations += 1
-            tags.update(dict.fromkeys(found))
-    return Statement(tuple(tags), tuple(relations), observations)
+        tags.update(dict.fromkeys(read_observation(text) or ()))
+    return Statement(tuple(tags), tuple(relations))
 
 
 def read_observation(item: str) -> tuple[str, ...] | None:

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from lithos.core.limits import NAME, TITLE
 from lithos.core.notes.healing import one_line
-from lithos.core.times import parse_time
+from lithos.core.times import EPOCH, parse_time
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: The longest text that may be a date.
 _LONGEST_DATE: Final = 64
 _DATE_FORMATS: Final = (
@@ -68,13 +67,13 @@ def parse_moment(value: Any) -> datetime | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
-        return _of_epoch(value)
+        return of_epoch(value)
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_DATE:
         return None
     text = value.strip()
-    for read in (parse_time, _number, _other_date, _mail_date):
+    for read in (parse_time, lambda number: of_epoch(float(number)), _other_date, _mail_date):
         try:
             found = read(text)
         except (ValueError, TypeError, IndexError, OverflowError):
@@ -84,20 +83,17 @@ def parse_moment(value: Any) -> datetime | None:
     return None
 
 
-def _of_epoch(number: float) -> datetime | None:
+def of_epoch(number: float) -> datetime | None:
+    """The time of a Unix time in seconds, milliseconds, microseconds or nanoseconds, by its size."""
     try:
         seconds = float(number)
         for least, divisor in _EPOCH_UNITS:
             if abs(seconds) >= least:
                 seconds /= divisor
                 break
-        return _EPOCH + timedelta(seconds=seconds)
+        return EPOCH + timedelta(seconds=seconds)
     except (OverflowError, ValueError):
         return None
-
-
-def _number(text: str) -> datetime | None:
-    return _of_epoch(float(text))
 
 
 def _mail_date(text: str) -> datetime | None:

@@ -54,7 +54,6 @@ RENAMED: Final = "renamed"
 DELETED: Final = "deleted"
 RESTORED: Final = "restored"
 OUTSIDE: Final = "outside"
-OPERATIONS: Final = (CREATED, UPDATED, RENAMED, DELETED, RESTORED, OUTSIDE)
 
 
 @frozen(kw_only=True)

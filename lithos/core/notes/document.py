@@ -124,7 +124,7 @@ class Reading:
         for head in apply_changes(self.mapping, changes, self.layout.newline, read_item):
             data = _encode(_assemble(self.layout, head, body))
             with suppress(UnreadableNote):
-                new = _read(data, self.path, self.modified_at, None, strict)
+                new = open_document(data, self.path, self.modified_at, None, strict)
                 if is_right(new):
                     return data, new.document, new.is_identified
         raise UnreadableNote(
@@ -156,22 +156,15 @@ def parse_document(
     binary data, anything but UTF-8, and, unless the style serves it, a frontmatter that is malformed or no
     mapping: such a note has a `frontmatter_error`.
     """
-    return _read(data, path, modified_at, stand_in, style).document
+    return open_document(data, path, modified_at, stand_in, style).document
 
 
 def parse_identified(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
 ) -> tuple[Document, bool]:
     """The same, and whether the file itself names its id."""
-    reading = _read(data, path, modified_at, stand_in, style)
+    reading = open_document(data, path, modified_at, stand_in, style)
     return reading.document, reading.is_identified
-
-
-def open_document(
-    data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
-) -> Reading:
-    """The file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
-    return _read(data, path, modified_at, stand_in, style)
 
 
 def given_keys(data: bytes) -> frozenset[str]:
@@ -233,7 +226,7 @@ def rewrite_document(
     changed. Where titles are not headings the body is the content alone. Tags of the text are not written.
     Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
     """
-    old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
+    old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     return old.rewritten(new, replace_body=replace_body, heading=heading)
 
 
@@ -252,7 +245,7 @@ def edit_document(
     when `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that
     begins with another title.
     """
-    old = _read(data, path, modified_at, stand_in, style)
+    old = open_document(data, path, modified_at, stand_in, style)
     wanted = normalise_note(decide(old.document, old.is_signed))
 
     def is_right(new: Reading) -> bool:
@@ -281,7 +274,7 @@ def amend_document(
     `values` are fields of `Note`. Raises `UnreadableNote` when `data` is unreadable or no edit would read
     back right.
     """
-    old = _read(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
+    old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     fields = dict(values)
     if "id" in values:  # its own id was no source of it, but that of another note is
         fields["derived_from_ids"] = clean_sources(old.healed.get("derived_from_ids", ()), values["id"])
@@ -305,7 +298,7 @@ def adopt_document(
     they name the id. Raises `UnreadableNote` when `data` is unreadable or no edit would read
     back right.
     """
-    old = _read(data, path, modified_at, None, evolve(style, serves_broken=False))
+    old = open_document(data, path, modified_at, None, evolve(style, serves_broken=False))
     wanted, keys = decide(old.document, frozenset(old.healed))
     expected = evolve(old.document, note=wanted)
     extra = _changes_of_extra(old, wanted)
@@ -320,7 +313,10 @@ def _expected(note: Note, content: str, style: VaultStyle) -> Document:
     return Document(note=evolve(normalise_note(note), inline_tags=tags), content=content)
 
 
-def _read(data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle) -> Reading:
+def open_document(
+    data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
+) -> Reading:
+    """The file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
     layout = read_layout(data, keeps_heading=style.titles_from_files)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:

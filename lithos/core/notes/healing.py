@@ -207,18 +207,10 @@ _HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
 }
 
 
-_WRITTEN_IF_SET: Final = frozenset(
-    (
-        "source_url",
-        "derived_from_ids",
-        "expires_at",
-        "namespace",
-        "quarantine_reason",
-        "summaries",
-        "entities",
-        "entities_extractor",
-    )
-)
+_WRITTEN_IF_SET: Final = frozenset({
+    "source_url", "derived_from_ids", "expires_at", "namespace", "quarantine_reason", "summaries", "entities",
+    "entities_extractor",
+})  # fmt: skip
 
 
 def normalise_note(note: Note) -> Note:

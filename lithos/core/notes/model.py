@@ -9,12 +9,13 @@ Two states of a note never have one version, or an agent that read the first cou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
 from lithos.core.principals import UNKNOWN_AGENT
+from lithos.core.times import EPOCH
 
 ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")
@@ -28,8 +29,6 @@ OWNED_KEYS: Final = (
     "entities_extractor",
 )  # fmt: skip
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 @frozen(kw_only=True)
 class Note:
@@ -38,8 +37,8 @@ class Note:
     id: str
     title: str
     author: str = UNKNOWN_AGENT
-    created_at: datetime = _EPOCH
-    updated_at: datetime = _EPOCH
+    created_at: datetime = EPOCH
+    updated_at: datetime = EPOCH
     tags: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     confidence: float = 1.0

@@ -64,17 +64,24 @@ def _compose(source: str) -> yaml.MappingNode | None:
 def _refuse_deep_nesting(source: str) -> None:
     if source.count("[") + source.count("{") < 64 and not _MAY_NEST_DEEPLY.search(source):
         return
-    depth = 0
     try:
-        for event in yaml.parse(source, yaml.CSafeLoader):
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                if depth > MAX_DEPTH:
-                    raise _too_deep()
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
+        if line_nesting_deeper(source, MAX_DEPTH) is not None:
+            raise _too_deep()
     except yaml.YAMLError as error:
         raise _explain(error, source) from error
+
+
+def line_nesting_deeper(source: str, most: int) -> int | None:
+    """The line, from 1, on which collections nest deeper than so; None without one. Raises `YAMLError`."""
+    depth = 0
+    for event in yaml.parse(source, yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > most:
+                return int(getattr(event.start_mark, "line", 0)) + 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
 
 
 def _too_deep() -> UnreadableNote:

@@ -178,20 +178,16 @@ def find_path(start: str, goal: str, successors: Callable[[str], Iterable[str]])
         reached: list[str] = []
         for node in frontier:
             if node == goal:
-                return _walk_back(node, came_from)
+                path = [node]
+                while (previous := came_from[path[-1]]) is not None:
+                    path.append(previous)
+                return path[::-1]
             for successor in successors(node):
                 if successor not in came_from:
                     came_from[successor] = node
                     reached.append(successor)
         frontier = reached
     return None
-
-
-def _walk_back(node: str, came_from: Mapping[str, str | None]) -> list[str]:
-    path = [node]
-    while (previous := came_from[path[-1]]) is not None:
-        path.append(previous)
-    return path[::-1]
 
 
 def _explain_gate(gate: Task, name: str) -> str:

@@ -89,8 +89,6 @@ _UNSEGMENTED: Final = (
     "\u1000-\u1049\u1050-\u109d\ua9e0-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"  # Myanmar
 )
 _UNSEGMENTED_RUN: Final = re.compile(f"[{_UNSEGMENTED}]+")
-#: Words of the other scripts; Python's `\w` has no marks, so a word may come in parts.
-WORD_PART: Final = re.compile(rf"[^\W_{_UNSEGMENTED}]+")
 _WORD_ASCII: Final = re.compile("[0-9A-Za-z]+")
 
 #: What folding drops from decomposed text: Latin, Greek and Cyrillic diacritics, Hebrew points,

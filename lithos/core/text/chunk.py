@@ -175,7 +175,8 @@ def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span
             stop = start + len(words[0])
             yield start, stop
         else:  # a word longer than `size`
-            stop = _end_of_word(text, start + size, end)
+            spaces = matches_of_space(_SPACE, text, start + size, end)
+            stop = next((found.start() for found in spaces), end)
             if stop - start > longest:
                 yield from ((at, min(at + size, stop)) for at in range(start, stop, size))
             else:
@@ -186,11 +187,6 @@ def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span
 def _skip_space(text: str, start: int, end: int) -> int:
     found = _SPACE.match(text, start, end)
     return found.end() if found else start
-
-
-def _end_of_word(text: str, start: int, end: int) -> int:
-    """Where the next white space is, or `end`."""
-    return next((found.start() for found in matches_of_space(_SPACE, text, start, end)), end)
 
 
 def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:

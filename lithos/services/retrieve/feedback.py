@@ -193,7 +193,7 @@ class Lessons:
     async def due(self) -> list[ApplyFeedback]:
         """The pending lessons (perhaps applied already), oldest first; an unreadable one is dropped."""
         found = []
-        for lesson in await self._reading.run(self._rows.lessons.all):
+        for lesson in await self._reading.run(self._rows.lessons):
             try:
                 found.append(cattrs.structure(json.loads(lesson.text), ApplyFeedback))
             except (ValueError, TypeError, cattrs.BaseValidationError) as problem:

@@ -126,9 +126,9 @@ class OldRows(Rows):
         return 0
 
     def _drop_audit(self, step: DropAudit) -> int:
-        ids = listed(row[0] for row in self._old_audit(step.before, step.keep, step.most))
-        self._run(_COUNT_DROPPED, ids)
-        return self._run("DELETE FROM access_log WHERE id IN (SELECT value FROM json_each(?))", ids)
+        ids = [row[0] for row in self._old_audit(step.before, step.keep, step.most)]
+        self._run(_COUNT_DROPPED, listed(ids))
+        return self._drop_from("access_log", "id", ids)
 
     def _drop_events(self, step: DropEvents) -> int:
         sql = "SELECT MAX(seq) FROM (SELECT seq FROM events WHERE seq<=? ORDER BY seq LIMIT ?)"
@@ -141,8 +141,7 @@ class OldRows(Rows):
 
     def _drop_cursors(self, step: DropCursors) -> int:
         names = self._texts(_SURPLUS_CURSORS, ENRICH_AGENT, format_time(step.before), step.keep, step.most)
-        sql = "DELETE FROM cursors WHERE subscriber IN (SELECT value FROM json_each(?))"
-        return self._run(sql, listed(names))
+        return self._drop_from("cursors", "subscriber", names)
 
     def _drop_claims(self, step: DropClaims) -> int:
         return self._run(
@@ -161,8 +160,7 @@ class OldRows(Rows):
         )
 
     def _forget_reads(self, step: ForgetReads) -> int:
-        sql = "DELETE FROM read_counts WHERE doc_id IN (SELECT value FROM json_each(?))"
-        return self._run(sql, listed(step.note_ids))
+        return self._drop_from("read_counts", "doc_id", step.note_ids)
 
 
 _STEPS: Final[Mapping[type, Callable[[OldRows, Any], int]]] = {

@@ -16,8 +16,7 @@ from lithos.core.notes.matching import wished_tags
 from lithos.core.tasks.commands import NextTask
 from lithos.core.tasks.graph import opens_at
 from lithos.core.tasks.model import Claim, Task, aspect_key
-from lithos.core.times import format_time, parse_time
-from lithos.stores.database import EPOCH
+from lithos.core.times import EPOCH, format_time, parse_time
 from lithos.stores.sqlite import load_object, load_texts
 from lithos.stores.table import TIME, Rows, Table, listed
 

@@ -31,10 +31,10 @@ from attrs import field, frozen
 from lithos.core.notes.model import Standing
 from lithos.core.principals import MIGRATION_AGENT
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
-from lithos.core.times import format_time
+from lithos.core.times import EPOCH, format_time
 from lithos.stores.coordination.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.database import EPOCH, add_missing_columns, read_time
+from lithos.stores.database import add_missing_columns, read_time
 from lithos.stores.sqlite import load_object
 from lithos.telemetry import get_logger
 
@@ -70,29 +70,21 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
     """All rows; none where there is no database, or one that is older than the tables."""
     if connection is None:
         return NoteRows()
-    try:
-        versions: list[Any] = connection.execute("SELECT id,version,hash FROM note_versions").fetchall()
-        ids: list[Any] = connection.execute("SELECT path,id FROM note_ids").fetchall()
-    except apsw.SQLError:
-        log.info("no note records", reason="the database is older than their tables")
-        return NoteRows()
-    intents = _read_newer(connection, "SELECT id,version,hash FROM note_intents")
-    creations = _read_newer(connection, "SELECT id,created_at FROM note_creations")
+
+    def read(query: str) -> list[Any]:
+        try:
+            return connection.execute(query).fetchall()
+        except apsw.SQLError:
+            log.info("no note records of one kind", reason="the database is older than them", query=query)
+            return []
+
+    creations = read("SELECT id,created_at FROM note_creations")
     return NoteRows(
-        {note_id: Standing(version, digest) for note_id, version, digest in versions},
-        dict(ids),
-        {(note_id, version): digest for note_id, version, digest in intents},
-        {note_id: time for note_id, text in creations if (time := read_time(text)) is not None},
+        {key: Standing(*row) for key, *row in read("SELECT id,version,hash FROM note_versions")},
+        dict(read("SELECT path,id FROM note_ids")),
+        {(key, version): digest for key, version, digest in read("SELECT id,version,hash FROM note_intents")},
+        {key: time for key, text in creations if (time := read_time(text)) is not None},
     )
-
-
-def _read_newer(connection: apsw.Connection, query: str) -> list[Any]:
-    """The rows of a table that older databases lack."""
-    try:
-        return connection.execute(query).fetchall()
-    except apsw.SQLError:
-        log.info("no note records of one kind", reason="the database is older than their table", query=query)
-        return []
 
 
 def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:

@@ -18,7 +18,7 @@ from attrs import frozen
 from lithos.core.events import Event, EventDraft, event_size
 from lithos.core.tasks.commands import DropEvents
 from lithos.core.tasks.model import Agent, AuditRow
-from lithos.core.times import format_time, parse_time
+from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores.carrying import AGENTS, LEDGER_TABLE
 from lithos.stores.coordination.board_rows import BoardRows
 from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
@@ -34,7 +34,7 @@ from lithos.stores.coordination.schema import (
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import Database, Layout
 from lithos.stores.sqlite import open_reader
-from lithos.stores.table import TIME, Table, dump
+from lithos.stores.table import TIME, Table, dump, matching
 
 #: An event about a time is looked for among so many from a moment before it on.
 _NEAR: Final = 1_000
@@ -284,17 +284,17 @@ class CoordinationStore(Database):
         limit: int,
     ) -> list[tuple[int | str, ...]]:
         """Access rows (id, agent, note, operation, time), newest first."""
-        conditions = {
-            "agent_id=?": agent,
-            "doc_id=?": doc,
-            "timestamp>?": after and format_time(after),
-            "timestamp<?": before and format_time(before),
-        }
-        given = {condition: value for condition, value in conditions.items() if value is not None}
-        where = f" WHERE {' AND '.join(given)}" if given else ""
+        where, given = matching(
+            {
+                "agent_id=?": agent,
+                "doc_id=?": doc,
+                "timestamp>?": format_optional(after),
+                "timestamp<?": format_optional(before),
+            }
+        )
         columns = "id,IFNULL(agent_id,'unknown'),doc_id,operation,timestamp"
-        sql = f"SELECT {columns} FROM access_log{where} ORDER BY id DESC LIMIT ?"  # noqa: S608 - constants
-        return [(row[0], *map(str, row[1:])) for row in self._ask(sql, *given.values(), limit)]
+        sql = f"SELECT {columns} FROM access_log WHERE {where} ORDER BY id DESC LIMIT ?"  # noqa: S608
+        return [(row[0], *map(str, row[1:])) for row in self._ask(sql, *given, limit)]
 
     def _ask(self, sql: str, *given: apsw.SQLiteValue) -> list[Any]:
         return self._reader.execute(sql, given).fetchall()

@@ -1,7 +1,7 @@
 """Repository of tasks, claims, findings, task edges and lessons in `coordination.db`, row by row.
 
 `TaskRows` works on any connection: the writer's in a transaction, the reader's for queries. A lesson is
-what a completed task teaches: `LessonRows` is their queue (an outbox), written in the transaction of the
+what a completed task teaches: they have a queue (an outbox), written in the transaction of the
 completion; a lesson is deleted when `edges.db` and `stats.db` have it.
 """
 
@@ -52,29 +52,8 @@ _REGRANT: Final = (
 _AT_ONCE: Final = 500
 
 
-class LessonRows(Rows):
-    """The queued lessons."""
-
-    def add(self, lesson: Lesson) -> None:
-        """Enqueue a lesson; beyond `KEPT` the oldest are dropped."""
-        self._run("INSERT INTO lessons VALUES(?,?)", lesson.id, lesson.text)
-        self._run("DELETE FROM lessons WHERE rowid<=(SELECT MAX(rowid) FROM lessons)-?", KEPT)
-
-    def all(self) -> list[Lesson]:
-        """The queued lessons, oldest first."""
-        return [Lesson(*row) for row in self._all("SELECT id,lesson FROM lessons ORDER BY rowid")]
-
-    def drop(self, lesson_id: str) -> None:
-        """Delete a lesson; idempotent."""
-        self._run("DELETE FROM lessons WHERE id=?", lesson_id)
-
-
 class TaskRows(Rows):
     """Tasks and what belongs to them, as plain CRUD; the callers check the task rules."""
-
-    @property
-    def lessons(self) -> LessonRows:
-        return LessonRows(self.connection)
 
     @property
     def ready(self) -> ReadyRows:
@@ -187,6 +166,21 @@ class TaskRows(Rows):
     def add_finding(self, finding: Finding) -> None:
         """Append a finding."""
         self.connection.execute(_FINDINGS.insert, _FINDINGS.row(finding))
+
+    # -- lessons -------------------------------------------------------------------------------
+
+    def add_lesson(self, lesson: Lesson) -> None:
+        """Enqueue a lesson; beyond `KEPT` the oldest are dropped."""
+        self._run("INSERT INTO lessons VALUES(?,?)", lesson.id, lesson.text)
+        self._run("DELETE FROM lessons WHERE rowid<=(SELECT MAX(rowid) FROM lessons)-?", KEPT)
+
+    def lessons(self) -> list[Lesson]:
+        """The queued lessons, oldest first."""
+        return [Lesson(*row) for row in self._all("SELECT id,lesson FROM lessons ORDER BY rowid")]
+
+    def drop_lesson(self, lesson_id: str) -> None:
+        """Delete a lesson; idempotent."""
+        self._run("DELETE FROM lessons WHERE id=?", lesson_id)
 
     # -- edges ---------------------------------------------------------------------------------
 

@@ -16,7 +16,8 @@ import apsw
 
 from lithos.core.history.versions import KeptVersion, VersionRow
 from lithos.core.plan import Place
-from lithos.stores.database import SET_ASIDE, Keeper, Layout, LearningDatabase
+from lithos.core.times import from_microseconds, to_microseconds
+from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
 from lithos.stores.history.schema import (
     COLUMNS,
     DELETION,
@@ -29,11 +30,11 @@ from lithos.stores.history.schema import (
     PendingVersion,
     failed,
     read_row,
-    read_time_number,
-    to_number,
     upgrade,
 )
+from lithos.stores.lock import OwnerLock
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.stores.table import matching
 from lithos.telemetry import get_logger
 
 
@@ -47,7 +48,7 @@ class HistoryReading(LearningDatabase):
         super().__init__(path, now)
         self._reading = Lock()
 
-    def _put_back(self, keeper: Keeper) -> None:
+    def _put_back(self, keeper: OwnerLock) -> None:
         with self._reading:
             super()._put_back(keeper)
 
@@ -69,7 +70,7 @@ class HistoryReading(LearningDatabase):
 
     def current_at(self, note_id: str, at: datetime) -> VersionRow | None:
         """The version that was current at a time: the newest one made no later."""
-        return self._first("n.id=? AND v.at<=? ORDER BY v.place DESC", note_id, to_number(at))
+        return self._first("n.id=? AND v.at<=? ORDER BY v.place DESC", note_id, to_microseconds(at))
 
     def knows(self, note_id: str, mark: str) -> bool:
         """Whether a version of the note has bytes whose hash in the manifest begins so (hex)."""
@@ -107,23 +108,21 @@ class HistoryReading(LearningDatabase):
         Only those by `agent`, made from `since` up to before `until`, with a `version` below `before`; and
         how many there are in all. `as_recorded`: in the order of recording, whatever the clock did meanwhile.
         """
-        wanted = {
-            "v.agent=?": agent,
-            "v.at>=?": None if since is None else to_number(since),
-            "v.at<?": None if until is None else to_number(until),
-            "v.version<?": before,
-        }
-        given = {condition: value for condition, value in wanted.items() if value is not None}
-        conditions = [*given]
+        where, values = matching(
+            {
+                "v.agent=?": agent,
+                "v.at>=?": None if since is None else to_microseconds(since),
+                "v.at<?": None if until is None else to_microseconds(until),
+                "v.version<?": before,
+            }
+        )
         if is_deleted:
-            conditions.append(
-                f"v.op={DELETION} AND NOT EXISTS("  # noqa: S608 - a number
+            where += (
+                f" AND v.op={DELETION} AND NOT EXISTS("  # noqa: S608 - a number
                 "SELECT 1 FROM versions w WHERE w.note=v.note AND w.place>v.place)"
             )
-        where = " AND ".join(conditions) or "1"
         order = "v.place DESC" if as_recorded else "v.at DESC, v.place DESC"
         sql = f"SELECT {COLUMNS} FROM {JOINED} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
-        values = tuple(given.values())
         return self._page(sql, (*values, limit), f"SELECT COUNT(*) FROM versions v WHERE {where}", values)  # noqa: S608
 
     # -- reading, for upkeep -------------------------------------------------------------------
@@ -144,7 +143,7 @@ class HistoryReading(LearningDatabase):
                 mark.hex(),
                 former and former.lower(),
                 bool(is_newest),
-                is_passed=pending > 1,
+                pending > 1,
             )
             for place, pending, mark, former, is_newest, *row in found
         ]
@@ -173,7 +172,7 @@ class HistoryReading(LearningDatabase):
 
     def crowded(self, *, more_than: int, older_than: datetime | None) -> list[int]:
         """Numbers of notes with more than so many versions, one older than a time, or a deletion."""
-        least = -(2**63) if older_than is None else to_number(older_than)
+        least = -(2**63) if older_than is None else to_microseconds(older_than)
         sql = (
             "SELECT note FROM versions GROUP BY note"  # noqa: S608 - a number
             f" HAVING COUNT(*)>? OR MIN(at)<? OR SUM(op={DELETION})"
@@ -183,7 +182,7 @@ class HistoryReading(LearningDatabase):
     def versions_of(self, note: int) -> list[KeptVersion]:
         """All versions of a note, by its number, in the order of recording."""
         found = self._ask("SELECT place,at,op FROM versions WHERE note=? ORDER BY place", note)
-        return [KeptVersion(place, read_time_number(at), op == DELETION) for place, at, op in found]
+        return [KeptVersion(place, from_microseconds(at), op == DELETION) for place, at, op in found]
 
     def size(self) -> tuple[int, int]:
         """How many versions there are, and the bytes of the file."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import apsw
@@ -29,6 +29,7 @@ from lithos.core.history.versions import (
     UPDATED,
     VersionRow,
 )
+from lithos.core.times import from_microseconds
 from lithos.stores.database import add_missing_columns
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
@@ -281,24 +282,11 @@ NAMES: Final = {code: name for name, code in CODES.items()}
 COLUMNS: Final = "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed,v.undo"
 JOINED: Final = "versions v JOIN notes n ON n.number=v.note JOIN contents c ON c.number=v.content"
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-
 
 def upgrade(connection: apsw.Connection, _: datetime) -> None:
     """Note the format of a new file; an older one gets the column it lacks."""
     add_missing_columns(connection, {"versions": {"undo": "INTEGER NOT NULL DEFAULT 0"}})
     connection.execute("INSERT OR IGNORE INTO meta VALUES('format',?)", (FORMAT,))
-
-
-def to_number(moment: datetime) -> int:
-    """Microseconds since 1970."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def read_time_number(microseconds: int) -> datetime:
-    """The time of `to_number`."""
-    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def read_row(row: tuple[Any, ...]) -> VersionRow:
@@ -307,7 +295,7 @@ def read_row(row: tuple[Any, ...]) -> VersionRow:
     return VersionRow(
         note_id=note_id,
         version=version,
-        at=read_time_number(at),
+        at=from_microseconds(at),
         agent=agent,
         op=NAMES[op],
         path=path,

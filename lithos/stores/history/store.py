@@ -14,6 +14,7 @@ import apsw
 import attrs
 
 from lithos.core.history.versions import BODY, PATH, RENAMED, have_same_body
+from lithos.core.times import to_microseconds
 from lithos.stores.database import SET_ASIDE
 from lithos.stores.history.reading import HistoryReading
 from lithos.stores.history.schema import (
@@ -25,7 +26,6 @@ from lithos.stores.history.schema import (
     NewVersion,
     PendingVersion,
     failed,
-    to_number,
 )
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, quarantine
 
@@ -201,8 +201,9 @@ class HistoryStore(HistoryReading):
             "INSERT INTO versions(note,place,version,at,agent,op,path,title,content,changed,pending,undo)"
             " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
             (
-                note, place, new.version, to_number(new.at), new.agent, CODES[new.op], new.path, new.title,
-                content, "\n".join(new.changed), is_pending * (2 if new.is_passed else 1), int(new.is_undo),
+                note, place, new.version, to_microseconds(new.at), new.agent, CODES[new.op], new.path,
+                new.title, content, "\n".join(new.changed), is_pending * (2 if new.is_passed else 1),
+                int(new.is_undo),
             ),
         )  # fmt: skip
         return int(place)

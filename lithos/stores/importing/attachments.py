@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from lithos.stores import opened, sync_folder
+from lithos.stores import opened, replace_file, sync_folder
 
 #: Records that are remembered; from then on the older half is forgotten.
 MOST: Final = 1_000_000
@@ -80,12 +80,7 @@ class ImportLedger:
         """Replace the file by its newer half and `data`."""
         kept = self._most // 2 * _SIZE
         newest = (os.pread(descriptor, kept, max(size - kept, 0)) + data)[-self._most * _SIZE :]
-        temporary = self._path.with_name(f"{NAME}.new")
-        with open(temporary, "wb", opener=lambda name, mode: os.open(name, mode, 0o600)) as file:
-            file.write(newest)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self._path)
+        replace_file(self._path, newest, self._path.with_name(f"{NAME}.new"), 0o600)
 
 
 _BLOCK: Final = 1 << 20

@@ -276,6 +276,7 @@ class _Reading:
             properties |= {"other_branches": conversation.branches, "hidden_messages": conversation.hidden}
         moments = (conversation.created_at, conversation.updated_at)
         times = [format_optional(moment) or "" for moment in moments]
+        address = self._kind.address + conversation.id if _UUID.fullmatch(conversation.id) else None
         for part in parts_of(lambda: blocks_of(conversation), title, self._most_content):
             if part.count > 1:
                 properties = {**properties, "part": part.number, "parts": part.count}
@@ -288,14 +289,11 @@ class _Reading:
                 content=part.text,
                 created_at=conversation.created_at,
                 updated_at=conversation.updated_at,
-                source_url=self._address(conversation.id) if part.number == 1 else None,
+                source_url=address if part.number == 1 else None,
                 properties=properties,
                 edges=(RecordEdge(CONTINUES, before),) if part.number > 1 else (),
                 links=len(scan_targets(part.text)),
             )
-
-    def _address(self, identity: str) -> str | None:
-        return self._kind.address + identity if _UUID.fullmatch(identity) else None
 
     def _unique(self, title: str, conversation: Conversation) -> str:
         """The title, with the date, else the id of the conversation behind it where another one has it."""

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from lithos.core.formats.conversation import fence
 from lithos.core.formats.json_items import MOST_BYTES, WINDOW
-from lithos.core.formats.texts import clean, decode, parse_moment
+from lithos.core.formats.texts import clean, decode, of_epoch, parse_moment
 from lithos.core.notes.document import given_keys, parse_document
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -107,10 +107,6 @@ def _text(value: Any) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
-#: From so many on a Unix time is in milliseconds, microseconds, nanoseconds: in seconds the first is 5138 AD.
-_UNITS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
-
-
 def read_moment(value: Any) -> datetime | None:
     """The aware time that a value says, without a zone in UTC; None when it says none that can be read."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -128,16 +124,7 @@ def read_moment(value: Any) -> datetime | None:
 
 
 def _of_number(number: float) -> datetime | None:
-    if not math.isfinite(number) or number <= 0:
-        return None
-    for least, unit in _UNITS:
-        if number >= least:
-            number /= unit
-            break
-    try:
-        return datetime.fromtimestamp(number, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
+    return of_epoch(number) if math.isfinite(number) and number > 0 else None
 
 
 #: Bytes that tell what a file is.

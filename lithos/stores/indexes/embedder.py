@@ -163,7 +163,6 @@ class Embedder(Protocol):
     @property
     def identity(self) -> EmbedderIdentity:
         """Return the identity of the model, which is stored with its vectors."""
-        ...
 
     def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         """Return one row per text, shape (texts, dims), L2-normalised.
@@ -171,7 +170,6 @@ class Embedder(Protocol):
         A text without a known token gives a row of zeros; no value is ever NaN. With `one_core` it leaves
         the other cores to others, and takes so much longer.
         """
-        ...
 
 
 def load_embedder(name: str) -> Embedder:

@@ -71,7 +71,10 @@ class FulltextIndex:
         self._comparing = threading.Lock()
         self._function_words = frozenset(self._translator.tokens(" ".join(FUNCTION_WORDS)))
         self._searcher = index.searcher()
-        self._last_updated = _read_commit_time(directory) if self.document_count() else None
+        #: When the last batch was committed, `None` while nothing was.
+        self.last_updated: datetime | None = None
+        if self.document_count():
+            self.last_updated = datetime.fromtimestamp((directory / "meta.json").stat().st_mtime, UTC)
         self._behind: str | None = None
 
     @classmethod
@@ -127,7 +130,7 @@ class FulltextIndex:
             ) from error
         if self._lacking:
             self._lacking -= {*removals, *(entry.serial for entry in upserts)}
-        self._last_updated = datetime.now(UTC)
+        self.last_updated = datetime.now(UTC)
 
     def _changed_leads(
         self, upserts: Sequence[FulltextEntry], removals: Collection[int]
@@ -196,10 +199,6 @@ class FulltextIndex:
         """Return how many notes are indexed."""
         return self._searcher.num_docs
 
-    def last_updated(self) -> datetime | None:
-        """Return when the last batch was committed, `None` while nothing was."""
-        return self._last_updated
-
     def tell_behind(self, reason: str | None) -> None:
         """Let searches fail while the index is stale (lacks notes that it could not take), never silently."""
         self._behind = reason
@@ -216,10 +215,6 @@ class FulltextIndex:
             return _best(self._searcher, query, limit) if query is not None else []
         except (ValueError, OSError, RuntimeError) as error:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
-
-    def terms(self, text: str) -> frozenset[str]:
-        """Analyse a text to index terms: folded, stemmed, unsegmented scripts in pieces."""
-        return frozenset(self._translator.tokens(text))
 
     def content_stems(self, text: str) -> list[str]:
         """The distinct stems of a query without function words; all of them when there are no others."""
@@ -303,10 +298,6 @@ def _open_tantivy(directory: Path) -> Index:
     index.config_reader("manual", 0)
     index.reload()
     return index
-
-
-def _read_commit_time(directory: Path) -> datetime:
-    return datetime.fromtimestamp((directory / "meta.json").stat().st_mtime, UTC)
 
 
 def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float]]:

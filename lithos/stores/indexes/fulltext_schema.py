@@ -157,19 +157,14 @@ class QueryTranslator:
     def _anywhere(self, field: str | None, tokens: list[str], share: float) -> list[_Part]:
         """The tokens side by side in each field they may be in, for a share of their score."""
         places = _EVERYWHERE if field is None else ((field, 1.0),)
-        return [
-            (TantivyOccur.Should, _weigh(self._in_field(name, tokens), boost * share))
-            for name, boost in places
-        ]
+        return [(TantivyOccur.Should, self._in_field(name, tokens, boost * share)) for name, boost in places]
 
-    def _in_field(self, field: str, tokens: list[str]) -> Query:
+    def _in_field(self, field: str, tokens: list[str], share: float) -> Query:
         if len(tokens) == 1:
-            return Query.term_query(self.schema, field, tokens[0], index_option="freq")
-        return Query.phrase_query(self.schema, field, list(tokens))
-
-
-def _weigh(query: Query, share: float) -> Query:
-    return query if share == 1.0 else Query.boost_query(query, share)
+            query = Query.term_query(self.schema, field, tokens[0], index_option="freq")
+        else:
+            query = Query.phrase_query(self.schema, field, list(tokens))
+        return query if share == 1.0 else Query.boost_query(query, share)
 
 
 def _join(parts: list[_Part]) -> Query | None:

@@ -206,11 +206,11 @@ def read_remembered(path: Path) -> Remembered | None:
         log.info("link graph cache of another format ignored", path=str(path))
         return None
     fingerprint, targets = found.get("fingerprint"), found.get("targets")
-    if not isinstance(fingerprint, int) or not isinstance(targets, dict) or not _is_text(targets.values()):
+    if (
+        not isinstance(fingerprint, int)
+        or not isinstance(targets, dict)
+        or any(not isinstance(value, str | None) for value in targets.values())
+    ):
         log.warning("link graph cache ignored", path=str(path), reason="it lacks its keys")
         return None
     return Remembered(fingerprint, targets)
-
-
-def _is_text(values: Iterable[object]) -> bool:
-    return all(value is None or isinstance(value, str) for value in values)

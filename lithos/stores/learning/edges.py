@@ -31,10 +31,11 @@ from lithos.core.learning.edges import (
 )
 from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
 from lithos.core.principals import ENRICH_AGENT
-from lithos.core.times import format_time, parse_time
+from lithos.core.times import EPOCH, format_time, parse_time
 from lithos.stores.carrying import LEDGER_TABLE, RowMerger
-from lithos.stores.database import EPOCH, SET_ASIDE, Layout, LearningDatabase, add_missing_columns
-from lithos.stores.table import TIME, Rows, Table, dump, listed
+from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
+from lithos.stores.learning.queue import LessonLedger
+from lithos.stores.table import OBJECT, TIME, Stored, Table, listed, matching
 
 #: What a shared use adds to the weight of an edge that is there.
 REINFORCEMENT: Final = 0.03
@@ -69,7 +70,7 @@ _PROJECT: Final = (
 )
 
 
-class LearnedEdges(Rows):
+class LearnedEdges(LessonLedger):
     """Works on the writing connection inside an open transaction."""
 
     def reinforce(
@@ -97,16 +98,7 @@ class LearnedEdges(Rows):
 
     def forget_consolidated(self, tasks: Iterable[str]) -> None:
         """Delete the ledger entries of tasks."""
-        sql = "DELETE FROM consolidation_ops WHERE task_id IN (SELECT value FROM json_each(?))"
-        self._run(sql, listed(tasks))
-
-    def note_lesson(self, lesson_id: str) -> bool:
-        """Enter a lesson in this database's idempotency ledger; False when it was there."""
-        return self._run("INSERT OR IGNORE INTO applied_lessons VALUES(?)", lesson_id) > 0
-
-    def forget_lessons(self, ids: Iterable[str]) -> None:
-        """Delete the ledger entries of lessons."""
-        self._run_all("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
+        self._drop_from("consolidation_ops", "task_id", tasks)
 
     def weaken_touching(self, node_ids: Iterable[str], now: datetime) -> int:
         """Weaken every edge that touches any of these notes, each once; returns how many."""
@@ -149,7 +141,7 @@ class LearnedEdges(Rows):
     def _apply(
         self, missing: list[_Key], stale: list[str], drifted: list[str], new_id: Callable[[], str], now: str
     ) -> None:
-        self._run_all("DELETE FROM edges WHERE edge_id=?", [(edge_id,) for edge_id in stale])
+        self._drop_from("edges", "edge_id", stale)
         self._run_all(
             "UPDATE edges SET weight=1.0, provenance_actor=NULL, evidence=NULL, conflict_state=NULL,"
             " updated_at=? WHERE edge_id=?",
@@ -201,6 +193,10 @@ _LATER_COLUMNS: Final = {
 _EDGES: Final = Table(
     "edges", Edge, "from_id,to_id,type,namespace", names={"id": "edge_id"}, kept=("edge_id", "created_at"),
     created_at=TIME, updated_at=TIME,
+)  # fmt: skip
+_OUTBOX: Final = Table(
+    "outbox", EventDraft, order=("origin", "type", "agent", "payload", "timestamp"),
+    payload=Stored(OBJECT.write, json.loads), timestamp=Stored(format_time, parse_time),
 )  # fmt: skip
 _TOUCHING: Final = (
     f"{_EDGES.select} WHERE rowid IN"  # noqa: S608 - constants
@@ -269,13 +265,7 @@ class EdgeStore(LearningDatabase):
 
     def add_to_outbox(self, drafts: Iterable[EventDraft]) -> None:
         """Enqueue events in the outbox, until `clear_outbox`."""
-        self._writer.executemany(
-            "INSERT INTO outbox(origin,type,agent,payload,timestamp) VALUES(?,?,?,?,?)",
-            [
-                (each.origin, each.type, each.agent, dump(dict(each.payload)), format_time(each.timestamp))
-                for each in drafts
-            ],
-        )
+        self._writer.executemany(_OUTBOX.insert, map(_OUTBOX.row, drafts))
 
     def clear_outbox(self, origins: Iterable[str]) -> None:
         """Delete events that the journal has."""
@@ -287,13 +277,7 @@ class EdgeStore(LearningDatabase):
         """The events that may not be journalled yet, in order; for the writing caller."""
         if self._connections is None:
             return []
-        rows = self._writer.execute("SELECT origin,type,agent,payload,timestamp FROM outbox ORDER BY id")
-        return [
-            EventDraft(
-                type=type, agent=agent, payload=json.loads(payload), timestamp=parse_time(at), origin=origin
-            )
-            for origin, type, agent, payload, at in rows
-        ]
+        return list(map(_OUTBOX.read, self._writer.execute(f"{_OUTBOX.select} ORDER BY id")))
 
     def trust_edges(self) -> list[Edge]:
         """The edges of types that trust follows, but no projected ones; for the writing caller.
@@ -311,9 +295,8 @@ class EdgeStore(LearningDatabase):
 
     def edges(self, wanted: EdgeFilter) -> list[Edge]:
         """The edges that pass, oldest first, over the read connection."""
-        given = {f"{name}=?": value for name, value in attrs.asdict(wanted).items() if value is not None}
-        where = f" WHERE {' AND '.join(given)}" if given else ""
-        return self._read(f"{_EDGES.select}{where} ORDER BY created_at, rowid", *given.values())
+        where, given = matching({f"{name}=?": value for name, value in attrs.asdict(wanted).items()})
+        return self._read(f"{_EDGES.select} WHERE {where} ORDER BY created_at, rowid", *given)
 
     def edges_touching(self, note_ids: Iterable[str]) -> list[Edge]:
         """The edges that leave or reach any of these notes, each once, oldest first (read connection)."""

@@ -23,10 +23,10 @@ from lithos.core.learning.questions import (
     kernel,
     learn,
 )
-from lithos.core.times import format_time
+from lithos.core.times import format_optional, format_time
 from lithos.stores.indexes.chunk_rows import compare_codes, invert_lengths
 from lithos.stores.learning.question_matrix import QuestionMatrix, QuestionVector
-from lithos.stores.table import FLAG, MOMENT, Rows, Table, listed, or_else
+from lithos.stores.table import FLAG, MOMENT, Rows, Table, listed, matching, or_else
 
 _NEW: Final = (
     "INSERT INTO question_memory(digest,note_id,namespace,question,vector,embedder,agent_id,is_private,a,b,"
@@ -250,15 +250,13 @@ def _vectors(rows: Iterable[Any], embedder: str | None) -> list[QuestionVector]:
 
 
 def _condition(wanted: QuestionFilter) -> tuple[str, list[Any]]:
-    parts, given = ["1"], list[Any]()
-    if wanted.note_ids is not None:
-        parts.append("note_id IN (SELECT value FROM json_each(?))")
-        given.append(listed(wanted.note_ids))
-    if wanted.agent_id is not None:
-        parts.append("agent_id=?")
-        given.append(wanted.agent_id)
-    for operator, moment in ((">=", wanted.since), ("<=", wanted.until)):
-        if moment is not None:
-            parts.append(f"last_at{operator}?")
-            given.append(format_time(moment))
-    return " AND ".join(parts), given
+    return matching(
+        {
+            "note_id IN (SELECT value FROM json_each(?))": None
+            if wanted.note_ids is None
+            else listed(wanted.note_ids),
+            "agent_id=?": wanted.agent_id,
+            "last_at>=?": format_optional(wanted.since),
+            "last_at<=?": format_optional(wanted.until),
+        }
+    )

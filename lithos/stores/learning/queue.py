@@ -122,7 +122,23 @@ def _job(rows: list[Any]) -> EnrichJob:
     )
 
 
-class LedgerRows(Rows):
+class LessonLedger(Rows):
+    """The lessons whose effects one database has, so that each has them once."""
+
+    def note_lesson(self, lesson_id: str) -> bool:
+        """Enter a lesson as applied; False when it was already."""
+        return self._run("INSERT OR IGNORE INTO applied_lessons VALUES(?)", lesson_id) > 0
+
+    def lessons(self) -> list[str]:
+        """The lessons that were entered."""
+        return self._texts("SELECT id FROM applied_lessons")
+
+    def forget_lessons(self, ids: Iterable[str]) -> None:
+        """Delete the entries of lessons."""
+        self._drop_from("applied_lessons", "id", ids)
+
+
+class LedgerRows(LessonLedger):
     """Ledgers of what was consolidated, inferred, extracted and spent; writing needs an open transaction."""
 
     def is_consolidated(self, task_id: str) -> bool:
@@ -189,10 +205,6 @@ class LedgerRows(Rows):
         notes = [*ids]
         return sum(self._drop_from(table, "node_id", notes) for table in _OF_NOTES)
 
-    def _drop_from(self, table: str, column: str, ids: Iterable[str]) -> int:
-        sql = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
-        return self._run(sql, listed(ids))
-
     def keep_entities(self, node_id: str, found: Found | None, written: str) -> None:
         """Store what was found in a note, or the digest of what was written into its file; else forget it."""
         if found is None and not written:
@@ -220,18 +232,6 @@ class LedgerRows(Rows):
         """The digest of what a machine wrote into the note's file, as `keep_entities` has it."""
         row = self._first("SELECT digest FROM extracted_entities WHERE node_id=?", node_id)
         return None if row is None else row[0]
-
-    def note_lesson(self, lesson_id: str) -> bool:
-        """Enter a lesson as applied; False when it was already."""
-        return self._run("INSERT OR IGNORE INTO applied_lessons VALUES(?)", lesson_id) > 0
-
-    def lessons(self) -> list[str]:
-        """The lessons that were entered."""
-        return self._texts("SELECT id FROM applied_lessons")
-
-    def forget_lessons(self, ids: Iterable[str]) -> None:
-        """Delete the entries of lessons."""
-        self._run_all("DELETE FROM applied_lessons WHERE id=?", [(one,) for one in ids])
 
     def spend(self, day: str, tokens: int, calls: int, now: datetime) -> None:
         """Count calls and tokens of a language model."""

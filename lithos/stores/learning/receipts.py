@@ -182,7 +182,7 @@ class ReceiptRows(Rows):
 
     def drop(self, ids: Iterable[str]) -> int:
         """Drop receipts; how many there were."""
-        return self._run("DELETE FROM receipts WHERE id IN (SELECT value FROM json_each(?))", listed(ids))
+        return self._drop_from("receipts", "id", ids)
 
     # -- working memory ------------------------------------------------------------------------
 

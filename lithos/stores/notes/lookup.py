@@ -13,6 +13,7 @@ from io import FileIO
 from attrs import frozen
 
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.tree import is_text
 from lithos.stores.notes.values import FileState, FoundFile, state_of
 
 
@@ -159,7 +160,7 @@ def is_note_name(path: str) -> bool:
     """True for what a listing may show: `.md`, no dot-names, nothing that is no text."""
     if not path.endswith(".md") or any(part.startswith(".") for part in path.split("/")):
         return False
-    return not any("\udc80" <= character <= "\udcff" for character in path)
+    return is_text(path)
 
 
 def folder_identity(files: NoteFiles) -> tuple[int, int] | None:

@@ -64,7 +64,6 @@ def test_list_items_count_wherever_they_stand_but_in_code_and_quotes() -> None:
     )
     assert found.tags == ("a", "c", "d")
     assert found.relations == (("uses", "B"),)
-    assert found.observations == 2
 
 
 def test_a_permalink_is_found_by_address_and_title() -> None:

@@ -260,7 +260,7 @@ async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_hap
 
 def due(lithos: Lithos) -> list[Any]:
     """The lessons that are kept; the list is a value."""
-    return list(lithos.server.coordinator._store.readable_task_rows().lessons.all())
+    return list(lithos.server.coordinator._store.readable_task_rows().lessons())
 
 
 # -- `/metrics` (docs/spec/events-http.md §7) --------------------------------------------------------

@@ -39,7 +39,7 @@ def test_a_missing_index_starts_empty_and_leaves_its_marker(directory: Path) -> 
     index = FulltextIndex.open(directory)
     assert index.was_rebuilt
     assert index.rebuild_reason == "there was no index"
-    assert (index.stamps(), index.document_count(), index.last_updated()) == ({}, 0, None)
+    assert (index.stamps(), index.document_count(), index.last_updated) == ({}, 0, None)
     assert (directory / ".schema_version").read_text().strip() == "L2"
 
 
@@ -157,17 +157,17 @@ def test_the_largest_serial_and_stamp_survive(index: FulltextIndex, directory: P
 
 def test_an_empty_batch_commits_nothing(index: FulltextIndex) -> None:
     index.apply([], [])
-    assert index.last_updated() is None
+    assert index.last_updated is None
 
 
 def test_last_updated_is_the_time_of_the_last_commit(index: FulltextIndex, directory: Path) -> None:
     before = datetime.now(UTC)
     index.apply([entry(1)], [])
-    written = index.last_updated()
+    written = index.last_updated
     assert written is not None
     assert before <= written <= datetime.now(UTC)
     index.close()
-    reopened = FulltextIndex.open(directory).last_updated()
+    reopened = FulltextIndex.open(directory).last_updated
     assert reopened is not None
     assert abs((reopened - written).total_seconds()) < 5
 

@@ -152,18 +152,17 @@ app.evaluation.asking._Asking: degraded | fixed
 catalogue.catalogue.Catalogue: _by_id tags | a note
 catalogue.catalogue.Catalogue: _by_path _by_serial _own_ids broken | a note id
 catalogue.catalogue.Catalogue: doubles skipped | a file
-catalogue.catalogue.UniqueKeys: _claimants | a note id
 catalogue.facets.Facets: _late _late_serials | a note id
 catalogue.facets.Titles: _blocks | a note
 catalogue.lineage.Lineage: _causes _doubtful | a note id
-catalogue.note_graph.Interest: _waiting | one per link target | ids
 catalogue.note_graph.NoteGraph: _notes | a note
 catalogue.note_graph.NoteGraph: _targets | one per link target | ids
 catalogue.note_records.KeptEntities: _found | one per note, and `services.enrich.worker.GONE_NOTES` |
     `lcma.entity_max_per_doc` names of `core.text.entity_text.LONGEST`
 catalogue.note_records.NoteRecords: _creations _ids _intents _paths _undecided _urgent _urgent_intents
     _versions | a note id
-catalogue.relations.Pairs: _ids | what notes say: `core.limits.ITEMS` each | ids
+catalogue.relations.Multimap: _items | one per slug, address, link target or tag, and what notes say:
+    `core.limits.ITEMS` each | ids
 catalogue.relations.Relations: leaves | `.MOST_LEAVES` | an id each
 catalogue.relations.Relations: quarantined | a note id
 catalogue.relations.TypedEdges: _dependents _edges _opposed _sources | one per edge of a lineage, and per
