@@ -17,6 +17,7 @@ from attrs import define, frozen
 
 from lithos.core.multiset import Multiset, count, total, with_count
 from lithos.core.notes.links import FileNames, Key, LinkTable, file_alias, names_of, note_keys, target_names
+from lithos.core.text.names import name_spans
 from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
 from lithos.stores.manifest import Entry
 
@@ -28,6 +29,8 @@ _AT_ONCE = 100
 _NAMES_AT_ONCE = 2_000
 #: Links of one step: some five milliseconds.
 _LINKS_AT_ONCE = 300
+#: A name that more notes share names none of them.
+_NAMESAKES = 8
 
 
 @frozen
@@ -169,6 +172,19 @@ class NoteGraph:
         """Resolve `[[target]]` to the id of a note, or None."""
         self.settle()
         return self._table.resolve(target)
+
+    def named_in(self, text: str) -> dict[str, str]:
+        """The notes whose title or alias stands in a text, by id, with the longest of these names.
+
+        None before all notes are entered, some time after a start.
+        """
+        if not self.settle(0):
+            return {}
+        found: dict[str, str] = {}
+        for name in name_spans(text):
+            for note_id in self._table.named(name, _NAMESAKES):
+                found.setdefault(note_id, name)
+        return found
 
     def keys_of(self, note: Entry) -> frozenset[Key]:
         """All that a note can be linked by."""

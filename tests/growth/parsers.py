@@ -29,7 +29,7 @@ from lithos.core.formats import (
     texts,
 )
 from lithos.core.history import differences, merging, outline, section_edit, versions
-from lithos.core.learning import inference, lead, questions, ranking
+from lithos.core.learning import arranging, inference, lead, questions, ranking
 from lithos.core.notes import (
     document,
     healing,
@@ -55,6 +55,8 @@ from lithos.core.text import (
     entities,
     entity_text,
     markdown,
+    names,
+    own_text,
     pieces,
     query,
     snippet,
@@ -475,6 +477,13 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "lead.LeadText.unpack": lambda t: refusing(lambda _: lead.LeadText.unpack(_bytes(t)))(""),
     "lead.hash_stem": lead.hash_stem,
     "lead.lead_coverage": lambda t: lead.lead_coverage([lead.LeadText.of([t.split()])], {"a": 2.0}),
+    "own_text.has_own_text": own_text.has_own_text,
+    "own_text.has_own_text of queries": lambda t: own_text.has_own_text(f"```query\n{t}"),
+    "names.name_spans": names.name_spans,
+    "query.begin_last": lambda t: query.begin_last(query.plain_words(t)),
+    "arranging.keep_places": lambda t: arranging.keep_places(
+        [(place, -place) for place in range(len(t))], (range(len(t) - 1, -1, -1), range(len(t) - 1, -1, -1))
+    ),
     "chunk.spell_dates": chunk.spell_dates,
     "chunk.dates_in_words": chunk.dates_in_words,
     "pieces.matches_of_space": lambda t: list(pieces.matches_of_space(_SPACES, t, 0, len(t))),
@@ -600,6 +609,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "links.normalise_sources": lambda t: links.normalise_sources(_many(t), t),
     "links.LinkTable.add": _add,
     "links.LinkTable.resolve": _resolve,
+    "links.LinkTable.named": lambda t: links.LinkTable().named(t, 8),
     "links.LinkTable.resolve all": _resolve_all,
     "matching.check_metadata_match": lambda t: matching.check_metadata_match({t: t}),
     "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),

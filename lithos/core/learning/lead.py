@@ -48,7 +48,7 @@ class LeadText:
 
     @classmethod
     def of(cls, passages: Sequence[Sequence[str]]) -> LeadText:
-        """From the stems of each passage, in order; the first begins with the title."""
+        """From the stems of each passage, in order; an empty one first: a note without text of its own."""
         lengths: list[int] = []
         stems: list[int] = []
         for passage in passages:
@@ -75,6 +75,11 @@ class LeadText:
         return cls(stems, lengths)
 
     @property
+    def is_bare(self) -> bool:
+        """True for a note without text of its own: its first passage has nothing."""
+        return len(self.lengths) > 0 and not self.lengths[0]
+
+    @property
     def size(self) -> int:
         """Bytes of both."""
         return self.stems.nbytes + self.lengths.nbytes
@@ -98,6 +103,12 @@ class Covered(NamedTuple):
     passage: float = 0.0
     share: float = 0.0
     words: float = 0.0
+
+
+class BareCovered(Covered):
+    """The same of a note that has no text of its own: title, headings, links and queries alone."""
+
+    __slots__ = ()
 
 
 #: `Covered._make` without its checks.

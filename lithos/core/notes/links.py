@@ -271,6 +271,17 @@ class LinkTable:
         kind, notes = self._first_match(target)
         return notes[0][1] if len(notes) == 1 or (notes and kind != "stem") else None
 
+    def named(self, name: str, most: int) -> set[str]:
+        """The ids of the notes with this title or alias, in lower case; none if more than `most` share it.
+
+        Hyphens and spaces are one in a title; an alias may have either.
+        """
+        keys = ("title", name.replace("-", " ")), ("alias", name), ("alias", name.replace(" ", "-"))
+        found = [notes for key in keys if (notes := self._notes(key))]
+        if not found or max(map(len, found)) > most:
+            return set()
+        return {note[1] for notes in found for note in notes}
+
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
         """What a target would mean if the note had this path and these keys; in constant time."""
         old_keys = {(_ID, note_id), *_keys_in(self._records[note_id])}

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
-from lithos.core.learning.lead import Covered, LeadText, lead_coverage
+from lithos.core.learning.lead import BareCovered, Covered, LeadText, lead_coverage
 from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node
 from lithos.stores.indexes import IndexFailed, fulltext_schema
@@ -145,7 +145,9 @@ class FulltextIndex:
         )
 
     def _lead_text(self, entry: FulltextEntry) -> LeadText:
-        return LeadText.of([self._translator.tokens(passage) for passage in entry.passages])
+        names = [" ".join(entry.aliases)] if entry.aliases else []
+        passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
+        return LeadText.of(passages if entry.has_text else [[], *passages])
 
     def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
         documents = {entry.serial: make_document(entry) for entry in upserts}
@@ -247,7 +249,11 @@ class FulltextIndex:
         except (DatabaseFailed, ValueError) as failure:
             log.warning("lead coverage left out", reason=str(failure))
             return {}
-        return dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
+        covered = dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
+        for serial, text in texts.items():
+            if text.is_bare:
+                covered[serial] = BareCovered(*covered[serial])
+        return covered
 
     def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
         """Return what `search` does, without a limit."""
