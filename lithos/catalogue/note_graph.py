@@ -178,13 +178,8 @@ class NoteGraph:
 
         None before all notes are entered, some time after a start.
         """
-        if not self.settle(0):
-            return {}
-        found: dict[str, str] = {}
-        for name in name_spans(text):
-            for note_id in self._table.named(name, _NAMESAKES):
-                found.setdefault(note_id, name)
-        return found
+        text, spans = name_spans(text)
+        return self._table.named_in(text, spans, _NAMESAKES) if spans and self.settle(0) else {}
 
     def keys_of(self, note: Entry) -> frozenset[Key]:
         """All that a note can be linked by."""

@@ -609,7 +609,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "links.normalise_sources": lambda t: links.normalise_sources(_many(t), t),
     "links.LinkTable.add": _add,
     "links.LinkTable.resolve": _resolve,
-    "links.LinkTable.named": lambda t: links.LinkTable().named(t, 8),
+    "links.LinkTable.named_in": lambda t: links.LinkTable().named_in(*names.name_spans(t), 8),
     "links.LinkTable.resolve all": _resolve_all,
     "matching.check_metadata_match": lambda t: matching.check_metadata_match({t: t}),
     "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),

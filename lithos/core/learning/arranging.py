@@ -27,10 +27,15 @@ def keep_places(
     has room for all. Of several notes that may come next the one with the best score does.
     """
     first, second = ({key: at for at, key in enumerate(islice(leg, NEAR_TOP), start=1)} for leg in legs)
-    due = {key: max(at, second[key], OWED) for key, at in first.items() if key in second}
     places = {key: at for at, (key, _) in enumerate(ranked, start=1)}
-    due = {key: at for key, at in due.items() if key in places}
-    if all(places[key] <= at for key, at in due.items()):
+    # In comprehensions without calls, as this is part of every search.
+    lower = {
+        key: at if at > second[key] else second[key]
+        for key, at in first.items()
+        if key in second and key in places
+    }
+    due = {key: at if at > OWED else OWED for key, at in lower.items()}
+    if not [key for key, at in due.items() if places[key] > at]:
         return ranked
     waiting: dict[K, float] = dict(ranked)
     kept: list[tuple[K, float]] = []

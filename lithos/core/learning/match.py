@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.core.learning.lead import BareCovered, Covered
+from lithos.core.learning.lead import Covered
 
 #: Rows of a ranking whose probability is computed; all others are weak.
 CANDIDATES: Final = 3
@@ -147,7 +147,7 @@ def word_features(
     features: dict[int, WordFeatures] = {}
     for i, (serial, _) in enumerate(found[:CANDIDATES]):
         of_note = covered.get(serial)
-        if of_note is None or isinstance(of_note, BareCovered):
+        if of_note is None or of_note.bare:
             continue
         features[serial] = WordFeatures(
             share=of_note.share,
@@ -224,7 +224,7 @@ def meaning_features(
     features: dict[int, MeaningFeatures] = {}
     for i, (serial, similarity) in enumerate(found[:CANDIDATES]):
         of_note = covered.get(serial)
-        if of_note is None or isinstance(of_note, BareCovered):
+        if of_note is None or of_note.bare:
             continue
         following = found[i + 1][1] if i + 1 < len(found) else threshold
         others = max((each.passage for other, each in best if other != serial), default=0.0)

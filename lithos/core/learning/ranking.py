@@ -78,17 +78,18 @@ LED: Final = 60
 
 def add_lead(
     fused: Iterator[tuple[K, float]], coverage: Callable[[list[K]], Mapping[K, float]], weight: float
-) -> Iterator[tuple[K, float]]:
+) -> tuple[list[tuple[K, float]], Iterator[tuple[K, float]]]:
     """Order the 60 best by `score + weight * coverage`, both 0..1; scores are scaled to 0..1 again.
 
-    The rest follows as it was: no score there is higher. `coverage` gives the lead coverage of keys, 0 where
-    it has none. Ties by key.
+    Returns these, and the rest as it was: no score there is higher. `coverage` gives the lead coverage of
+    keys, 0 where it has none. Ties by key.
     """
-    best = list(islice(fused, LED)) if weight else []
+    best = list(islice(fused, LED))
+    if not weight:
+        return best, fused
     found = coverage([key for key, _ in best]) if best else {}
     led = {key: (score + weight * found.get(key, 0.0)) / (1 + weight) for key, score in best}
-    yield from order_by_score(led)
-    yield from ((key, score / (1 + weight)) for key, score in fused)
+    return order_by_score(led), ((key, score / (1 + weight)) for key, score in fused)
 
 
 def _best_scores(leg: Sequence[tuple[K, float]]) -> dict[K, float]:

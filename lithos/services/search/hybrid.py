@@ -17,7 +17,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig
 from lithos.core.errors import SearchBackendFailed
 from lithos.core.learning.arranging import highest_named, keep_places, lift_named, sink_bare
-from lithos.core.learning.lead import BareCovered, Covered
+from lithos.core.learning.lead import Covered
 from lithos.core.learning.match import (
     CALIBRATIONS,
     CANDIDATES,
@@ -41,7 +41,6 @@ from lithos.core.learning.match import (
 )
 from lithos.core.learning.ranking import (
     HIGHEST_RECIPROCAL,
-    LED,
     add_lead,
     blend,
     blend_parts,
@@ -282,37 +281,33 @@ class Hybrid:
             covered.update(self._fulltext.coverage(leg.idf, serials))
             return {serial: each.coverage for serial, each in covered.items()}
 
-        rest = add_lead(self._fuse(lexical, similarities, weight), cover, self._settings.lead_weight)
-        led = list(islice(rest, LED))
+        led, rest = add_lead(self._fuse(lexical, similarities, weight), cover, self._settings.lead_weight)
         if not self._settings.lead_weight:
-            cover([serial for serial, _ in led[:CANDIDATES]])
-        named = {
-            serial: share
-            for serial, share in self._names_share(words, leg.idf).items()
-            if serial in leg.scores or serial in similarities
-        }
-        if not named.keys() <= dict(led).keys():
-            led += rest
-        bare = {serial: each.share for serial, each in covered.items() if isinstance(each, BareCovered)}
-        shares = (
-            {serial: each.share for serial, each in covered.items() if serial not in bare} if bare else {}
-        )
+            cover([serial for serial, _ in led])
+        named = self._names_share(words, leg.idf)
+        if named:
+            named = {each: named[each] for each in named if each in leg.scores or each in similarities}
+            led += rest if not named.keys() <= dict(led).keys() else ()
         first = lift_named(keep_places(led, (leg.scores, similarities)), named)
-        first = sink_bare(first, bare, shares)
+        bare = {serial: each.share for serial, each in covered.items() if each.bare}
+        if bare:
+            shares = {serial: each.share for serial, each in covered.items() if serial not in bare}
+            first = sink_bare(first, bare, shares)
         if first is led:
-            return _Ordered(first, rest, covered)
-        before = dict(led)
+            return _Ordered(led, rest, covered)
+        before, highest = dict(led), highest_named(named)
         moved = {serial: score - before[serial] for serial, score in first if score != before[serial]}
-        highest = highest_named(named)
         first = [(serial, score / highest) for serial, score in first]
-        return _Ordered(first, ((serial, score / highest) for serial, score in rest), covered, moved, highest)
+        behind = ((serial, score / highest) for serial, score in rest)
+        return _Ordered(first, behind, covered, moved, highest)
 
     def _names_share(self, words: str, idf: Mapping[str, float]) -> dict[int, float]:
         """By serial, which share of a question by idf is the name of a note that it names."""
-        total = sum(idf.values())
+        named, total = self._catalogue.named_in(words), sum(idf.values())
         return {
             serial: sum(idf.get(stem, 0.0) for stem in self._fulltext.terms(name)) / total
-            for serial, name in (self._catalogue.named_in(words) if total else {}).items()
+            for serial, name in named.items()
+            if total
         }
 
     def parts(self, ranking: HybridRanking) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
@@ -379,7 +374,7 @@ def _features(
     found: dict[int, Features] = {}
     for (serial, score), next_score in zip(first[:CANDIDATES], following, strict=False):
         of_note = covered.get(serial, Covered())
-        if isinstance(of_note, BareCovered):  # answers nothing
+        if of_note.bare:  # answers nothing
             continue
         found[serial] = Features(
             cosine=similarities.get(serial, 0.0),

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
-from lithos.core.learning.lead import BareCovered, Covered, LeadText, lead_coverage
+from lithos.core.learning.lead import Covered, LeadText, lead_coverage
 from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node
 from lithos.stores.indexes import IndexFailed, fulltext_schema
@@ -249,11 +249,7 @@ class FulltextIndex:
         except (DatabaseFailed, ValueError) as failure:
             log.warning("lead coverage left out", reason=str(failure))
             return {}
-        covered = dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
-        for serial, text in texts.items():
-            if text.is_bare:
-                covered[serial] = BareCovered(*covered[serial])
-        return covered
+        return dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
 
     def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
         """Return what `search` does, without a limit."""
