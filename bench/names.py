@@ -1,6 +1,6 @@
 """Notes asked for by name: a vault of plugins as people keep in Obsidian, with ids, aliases and empty maps.
 
-`python -m bench.names` writes some 340 notes about plugins (`obsidian-git`, `calendarist`, `sort-tables`; two
+`python -m bench.names` writes some 290 notes about plugins (`obsidian-git`, `calendarist`, `sort-tables`; two
 aliases each, a text of a few sentences that mentions others) and 40 notes of nothing but links, and asks for
 each by its name, its alias, two of its words, or a description. It prints how often the note is first, its
 mean reciprocal rank, how sure the first three rows say that it is, and what a cache look-up says.
@@ -89,7 +89,8 @@ def _add_plugin(made: Plugins, number: int, rng: random.Random) -> None:
         return
     aliases = [name.replace("-", " ").title(), f"{thing.title()} {verb.title()}"]
     mentioned = [
-        f"It works with the {each} plugin and can {rng.choice(_VERBS.split())} each {rng.choice(_THINGS.split())} note."
+        f"It works with the {each} plugin and can {rng.choice(_VERBS.split())} each "
+        f"{rng.choice(_THINGS.split())} note."
         for each in rng.sample(_THINGS.split(), rng.randint(1, 5))
     ]
     text = f"{verb.capitalize()} your {thing} and {other} files from the editor. {' '.join(mentioned)}"
