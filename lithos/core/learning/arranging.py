@@ -15,7 +15,7 @@ from lithos.core.learning.ranking import K, order_by_score
 
 #: Places of each leg that are looked at, and the place above which none is owed.
 NEAR_TOP: Final = 10
-OWED: Final = 5
+OWED: Final = 8
 
 
 def keep_places(
@@ -23,7 +23,7 @@ def keep_places(
 ) -> Sequence[tuple[K, float]]:
     """`ranked` with each note among the first ten of both legs no lower than its lower place there.
 
-    Or than fifth, where both its places are better. Always possible: of k such notes the k-th place of a leg
+    Or than eighth, where both its places are better. Always possible: of k such notes the k-th place of a leg
     has room for all. Of several notes that may come next the one with the best score does.
     """
     first, second = ({key: at for at, key in enumerate(islice(leg, NEAR_TOP), start=1)} for leg in legs)

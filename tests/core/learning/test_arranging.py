@@ -21,7 +21,7 @@ def is_falling(ranked: list[tuple[int, float]]) -> bool:
 def test_no_note_near_the_top_of_both_legs_is_below_both(
     order: list[int], words: list[int], meaning: list[int]
 ) -> None:
-    """No lower than the lower of its two places, or than fifth; and scores still fall."""
+    """No lower than the lower of its two places, or than eighth; and scores still fall."""
     kept = keep_places([(key, 1 - place / 50) for place, key in enumerate(order)], (words, meaning))
     places = {key: place for place, (key, _) in enumerate(kept, start=1)}
     assert sorted(places) == list(range(30))
