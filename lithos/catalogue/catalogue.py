@@ -158,6 +158,10 @@ class Catalogue:
     def _at(self, serial: int) -> Entry:
         return self._by_id[self._by_serial[serial]]
 
+    def named_in(self, text: str) -> dict[int, str]:
+        """The serials of the notes whose title or alias stands in a text, with that name."""
+        return {self._by_id[note_id].serial: name for note_id, name in self.graph.named_in(text).items()}
+
     def at_serials(self, serials: Iterable[int]) -> list[Entry]:
         """The notes with these serial numbers that there are."""
         ids = map(self._by_serial.get, serials)

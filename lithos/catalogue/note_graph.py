@@ -18,6 +18,7 @@ from attrs import define, frozen
 from lithos.catalogue.relations import Multimap
 from lithos.core.multiset import Multiset, count, total, with_count
 from lithos.core.notes.links import FileNames, Key, LinkTable, file_alias, names_of, note_keys, target_names
+from lithos.core.text.names import name_spans
 from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
 from lithos.stores.manifest import Entry
 
@@ -29,6 +30,8 @@ _AT_ONCE = 100
 _NAMES_AT_ONCE = 2_000
 #: Links of one step: some five milliseconds.
 _LINKS_AT_ONCE = 300
+#: A name that more notes share names none of them.
+_NAMESAKES = 8
 
 
 @frozen
@@ -137,6 +140,14 @@ class NoteGraph:
         """Resolve `[[target]]` to the id of a note, or None."""
         self.settle()
         return self._table.resolve(target)
+
+    def named_in(self, text: str) -> dict[str, str]:
+        """The notes whose title or alias stands in a text, by id, with the longest of these names.
+
+        None before all notes are entered, some time after a start.
+        """
+        text, spans = name_spans(text)
+        return self._table.named_in(text, spans, _NAMESAKES) if spans and self.settle(0) else {}
 
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
         """What a target would mean if a note that is here were `moved`, with these keys."""

@@ -41,6 +41,7 @@ class SearchTool:
     entities: tuple[str, ...] = argument("With all these entities.", (), bound=FILTERS)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Results to skip.", 0, is_listed=False)
+    prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         request = as_command(SearchRequest, self, filters=as_command(Filters, self))

@@ -22,7 +22,7 @@ from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.formats import chats, conversation, json_items, memory_files, observations, texts
 from lithos.core.history import differences, merging, outline, section_edit, versions
-from lithos.core.learning import inference, lead, questions, ranking
+from lithos.core.learning import arranging, inference, lead, questions, ranking
 from lithos.core.notes import (
     document,
     healing,
@@ -50,6 +50,8 @@ from lithos.core.text import (
     entity_text,
     hidden,
     markdown,
+    names,
+    own_text,
     pieces,
     query,
     snippet,
@@ -469,6 +471,13 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "lead.LeadText.unpack": lambda t: refusing(lambda _: lead.LeadText.unpack(_bytes(t)))(""),
     "lead.hash_stem": lead.hash_stem,
     "lead.lead_coverage": lambda t: lead.lead_coverage([lead.LeadText.of([t.split()])], {"a": 2.0}),
+    "own_text.has_own_text": own_text.has_own_text,
+    "own_text.has_own_text of queries": lambda t: own_text.has_own_text(f"```query\n{t}"),
+    "names.name_spans": names.name_spans,
+    "query.begin_last": lambda t: query.begin_last(query.plain_words(t)),
+    "arranging.keep_places": lambda t: arranging.keep_places(
+        [(place, -place) for place in range(len(t))], (range(len(t) - 1, -1, -1), range(len(t) - 1, -1, -1))
+    ),
     "chunk.spell_dates": chunk.spell_dates,
     "chunk.dates_in_words": chunk.dates_in_words,
     "pieces.matches_of_space": lambda t: list(pieces.matches_of_space(_SPACES, t, 0, len(t))),
@@ -594,6 +603,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "links.normalise_sources": lambda t: links.normalise_sources(_many(t), t),
     "links.LinkTable.add": _add,
     "links.LinkTable.resolve": _resolve,
+    "links.LinkTable.named_in": lambda t: links.LinkTable().named_in(*names.name_spans(t), 8),
     "links.LinkTable.resolve all": _resolve_all,
     "matching.check_metadata_match": lambda t: matching.check_metadata_match({t: t}),
     "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),

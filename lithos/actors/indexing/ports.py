@@ -38,6 +38,7 @@ from lithos.core.text.chunk import (
     headings_of,
     spell_dates,
 )
+from lithos.core.text.own_text import has_own_text
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
 from lithos.stores.indexes.embedder import Embedder, Matrix
@@ -112,6 +113,8 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
         updated_at=note.updated_at,
         passages=tuple(spell_dates(passage.text) for passage in passages),
         dates=dates_in_words(f"{note.title}\n{upsert.document.content}"),
+        aliases=note.aliases,
+        has_text=has_own_text(upsert.document.content),
     )
 
 

@@ -48,7 +48,7 @@ class LeadText:
 
     @classmethod
     def of(cls, passages: Sequence[Sequence[str]]) -> LeadText:
-        """From the stems of each passage, in order; the first begins with the title."""
+        """From the stems of each passage, in order; an empty one first: a note without text of its own."""
         lengths: list[int] = []
         stems: list[int] = []
         for passage in passages:
@@ -90,7 +90,8 @@ class Covered(NamedTuple):
     """How a note has the words of a query, each 0..1.
 
     `coverage` is LC, `lead` that of the note alone, `passage` that of its best passage; `share` and `words`
-    are the shares of the content stems that it has at all, by idf and by number.
+    are the shares of the content stems that it has at all, by idf and by number; `bare` is 1 for a note
+    without text of its own.
     """
 
     coverage: float = 0.0
@@ -98,6 +99,7 @@ class Covered(NamedTuple):
     passage: float = 0.0
     share: float = 0.0
     words: float = 0.0
+    bare: float = 0.0
 
 
 #: `Covered._make` without its checks.
@@ -144,7 +146,8 @@ def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[C
     of_notes = np.bincount(note[leading], _lead(share[leading], place[leading]), len(texts))
     by_idf = np.bincount(note, share, len(texts))
     by_number = np.bincount(note, minlength=len(texts)) / len(shares)
-    columns = np.array([0.5 * of_notes + 0.5 * best, of_notes, best, by_idf, by_number])
+    bare = lengths[begins] == 0
+    columns = np.array([0.5 * of_notes + 0.5 * best, of_notes, best, by_idf, by_number, bare])
     for i, row in zip(known, np.minimum(columns, 1).T.tolist(), strict=True):
         covered[i] = _make_covered(row)
     return covered
@@ -172,7 +175,7 @@ def _cover(note: LeadText, weights: Sequence[tuple[int, float]]) -> Covered:
                 start = ends[passage - 1] if passage else 0
                 of_passages[passage] += weight / (1 + (place - start) / _HALVING)
     best = max(of_passages)
-    row = (0.5 * of_note + 0.5 * best, of_note, best, share, words / len(weights))
+    row = (0.5 * of_note + 0.5 * best, of_note, best, share, words / len(weights), float(not ends[0]))
     return _make_covered([min(value, 1.0) for value in row])
 
 

@@ -136,7 +136,7 @@ def word_features(
 ) -> dict[int, WordFeatures]:
     """The features of the first three rows of a full-text search; `found` has ten, or all there are.
 
-    A row that `covered` says nothing of has none.
+    A row that `covered` says nothing of has none, nor has a note without text of its own.
     """
     highest = _BM25_BOUND * sum(idf.values())
     if not found or not highest:
@@ -147,7 +147,7 @@ def word_features(
     features: dict[int, WordFeatures] = {}
     for i, (serial, _) in enumerate(found[:CANDIDATES]):
         of_note = covered.get(serial)
-        if of_note is None:
+        if of_note is None or of_note.bare:
             continue
         features[serial] = WordFeatures(
             share=of_note.share,
@@ -224,7 +224,7 @@ def meaning_features(
     features: dict[int, MeaningFeatures] = {}
     for i, (serial, similarity) in enumerate(found[:CANDIDATES]):
         of_note = covered.get(serial)
-        if of_note is None:
+        if of_note is None or of_note.bare:
             continue
         following = found[i + 1][1] if i + 1 < len(found) else threshold
         others = max((each.passage for other, each in best if other != serial), default=0.0)

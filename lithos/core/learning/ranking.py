@@ -62,7 +62,7 @@ def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = FUSION_K) -> list[tupl
     for leg in legs:
         for key, score in reciprocal_parts(leg, k).items():
             scores[key] = scores.get(key, 0.0) + score
-    return _sort(scores)
+    return order_by_score(scores)
 
 
 def reciprocal_parts(leg: Sequence[K], k: int = FUSION_K) -> dict[K, float]:
@@ -78,17 +78,18 @@ LED: Final = 60
 
 def add_lead(
     fused: Iterator[tuple[K, float]], coverage: Callable[[list[K]], Mapping[K, float]], weight: float
-) -> Iterator[tuple[K, float]]:
+) -> tuple[list[tuple[K, float]], Iterator[tuple[K, float]]]:
     """Order the 60 best by `score + weight * coverage`, both 0..1; scores are scaled to 0..1 again.
 
-    The rest follows as it was: no score there is higher. `coverage` gives the lead coverage of keys, 0 where
-    it has none. Ties by key.
+    Returns these, and the rest as it was: no score there is higher. `coverage` gives the lead coverage of
+    keys, 0 where it has none. Ties by key.
     """
-    best = list(islice(fused, LED)) if weight else []
+    best = list(islice(fused, LED))
+    if not weight:
+        return best, fused
     found = coverage([key for key, _ in best]) if best else {}
     led = {key: (score + weight * found.get(key, 0.0)) / (1 + weight) for key, score in best}
-    yield from _sort(led)
-    yield from ((key, score / (1 + weight)) for key, score in fused)
+    return order_by_score(led), ((key, score / (1 + weight)) for key, score in fused)
 
 
 def _best_scores(leg: Sequence[tuple[K, float]]) -> dict[K, float]:
@@ -110,17 +111,18 @@ def _scale(scores: dict[K, float], share: float, lowest: float) -> dict[K, float
     return {key: share * ((score - lowest) / width) for key, score in scores.items()}
 
 
-def _sort(scores: Mapping[K, float]) -> list[tuple[K, float]]:
+def order_by_score(scores: Mapping[K, float]) -> list[tuple[K, float]]:
+    """Best first, ties by key."""
     ranked = sorted(scores.items(), key=itemgetter(0))
     ranked.sort(key=itemgetter(1), reverse=True)
     return ranked
 
 
 def _sort_gradually(scores: Mapping[K, float]) -> Iterator[tuple[K, float]]:
-    """Lazy `_sort`: sorts the first hits at once, the rest only when they are consumed."""
+    """Lazy `order_by_score`: sorts the first hits at once, the rest only when they are consumed."""
     least = _score_at(scores, _SOON)
-    yield from _sort({key: score for key, score in scores.items() if score >= least})
-    yield from _sort({key: score for key, score in scores.items() if score < least})
+    yield from order_by_score({key: score for key, score in scores.items() if score >= least})
+    yield from order_by_score({key: score for key, score in scores.items() if score < least})
 
 
 def _score_at(scores: Mapping[K, float], place: int) -> float:

@@ -271,6 +271,25 @@ class LinkTable:
         kind, notes = self._first_match(target)
         return notes[0][1] if len(notes) == 1 or (notes and kind != "stem") else None
 
+    def named_in(self, text: str, spans: Iterable[tuple[int, int]], most: int) -> dict[str, str]:
+        """The notes whose titles or aliases are among the spans of a text in lower case, by id.
+
+        Each with the first of these names. A name that more than `most` notes share names none. Hyphens and
+        spaces are one in a title; an alias may have either.
+        """
+        titles, aliases = self._by_kind["title"], self._by_kind["alias"]
+        spaced, hyphened = text.replace("-", " "), text.replace(" ", "-")
+        found: dict[str, str] = {}
+        for start, end in spans:
+            title, alias, other = spaced[start:end], text[start:end], hyphened[start:end]
+            # Most spans are no name, and no function is called for them.
+            if title in titles or alias in aliases or other in aliases:
+                keys = ("title", title), ("alias", alias), ("alias", other)
+                notes = {note[1] for key in keys for note in self._notes(key)[: most + 1]}
+                if len(notes) <= most:
+                    found = dict.fromkeys(notes, alias) | found
+        return found
+
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
         """What a target would mean if the note had this path and these keys; in constant time."""
         old_keys = {(_ID, note_id), *_keys_in(self._records[note_id])}

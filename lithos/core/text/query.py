@@ -18,6 +18,7 @@ from lithos.core.text.analysis import fold, words
 FIELDS: Final = ("title", "body", "entities")
 MAX_DEPTH: Final = 50
 MAX_WORDS: Final = 1000
+_SHORTEST_BEGINNING: Final = 2
 
 
 class QuerySyntaxError(ValueError):
@@ -56,13 +57,20 @@ class Phrase:
 
 
 @frozen
+class Beginning:
+    """The beginning of a word, as while it is typed; of at least two characters."""
+
+    text: str
+
+
+@frozen
 class Boolean:
     """Clauses joined. With `MUST_NOT` clauses alone it means everything but those."""
 
     clauses: tuple[tuple[Occur, Node], ...]
 
 
-Node: TypeAlias = Word | Phrase | Boolean
+Node: TypeAlias = Word | Phrase | Beginning | Boolean
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -113,6 +121,23 @@ def plain_words(text: str) -> Node | None:
     return _join([(Occur.SHOULD, Word(None, word)) for _, word in found]) if found else None
 
 
+def begin_last(node: Node | None) -> Node | None:
+    """The query with the last of its words also as the beginning of a word.
+
+    Only of words side by side: what must or must not be there is taken as it is.
+    """
+    clauses = node.clauses if isinstance(node, Boolean) else ((Occur.SHOULD, node),)
+    if not all(
+        occur is Occur.SHOULD and isinstance(each, Word) and not each.field for occur, each in clauses
+    ):
+        return node
+    last = words(fold(clauses[-1][1].text)) if isinstance(clauses[-1][1], Word) else []
+    if not last or last[-1][0] or len(last[-1][1]) < _SHORTEST_BEGINNING:
+        return node
+    parts = [(occur, each) for occur, each in clauses if each is not None]
+    return Boolean((*parts, (Occur.SHOULD, Beginning(last[-1][1]))))
+
+
 def words_of(node: Node | None) -> str:
     """The text of a query without its syntax and its excluded clauses."""
     return " ".join(_included_texts(node))
@@ -123,7 +148,7 @@ def _included_texts(node: Node | None) -> Iterator[str]:
         for occur, clause in node.clauses:
             if occur is not Occur.MUST_NOT:
                 yield from _included_texts(clause)
-    elif node is not None:
+    elif node is not None and not isinstance(node, Beginning):
         yield node.text
 
 

@@ -13,8 +13,10 @@ from typing import Final
 from attrs import define, field, frozen
 
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig
 from lithos.core.errors import SearchBackendFailed
+from lithos.core.learning.arranging import highest_named, keep_places, lift_named, sink_bare
 from lithos.core.learning.lead import Covered
 from lithos.core.learning.match import (
     CALIBRATIONS,
@@ -45,7 +47,7 @@ from lithos.core.learning.ranking import (
     reciprocal_parts,
     reciprocal_rank,
 )
-from lithos.core.text.query import plain_words
+from lithos.core.text.query import begin_last, plain_words
 from lithos.core.text.snippet import Terms
 from lithos.services.search.graph_search import Nearest
 from lithos.stores.indexes import IndexFailed
@@ -85,8 +87,23 @@ class HybridRanking:
     #: Lead coverage of the best notes, and the share of the semantic leg in `blend`.
     covered: Mapping[int, Covered] = field(factory=dict)
     weight: float = 0.0
+    #: What names, places in the legs and the lack of text added to scores, or took; all of a score is
+    #: divided by `highest`, the highest there may be.
+    moved: Mapping[int, float] = field(factory=dict)
+    highest: float = 1.0
     failed: tuple[str, ...] = ()
     message: str = ""
+
+
+@frozen
+class _Ordered:
+    """The best notes in their order, and those behind them; what `HybridRanking` has of both."""
+
+    first: Sequence[tuple[int, float]]
+    rest: Iterator[tuple[int, float]]
+    covered: Mapping[int, Covered]
+    moved: Mapping[int, float] = field(factory=dict)
+    highest: float = 1.0
 
 
 NOTHING_RANKED: Final = HybridRanking(
@@ -102,6 +119,7 @@ class Hybrid:
     _semantic: SemanticBackend
     _fulltext: FulltextIndex
     _settings: SearchConfig
+    _catalogue: Catalogue
 
     def confidence(self, ranking: HybridRanking) -> float:
         """The probability from which on a note of a ranking is an answer."""
@@ -193,9 +211,12 @@ class Hybrid:
         covered = self._fulltext.coverage(idf, serials)
         return Terms.of(words, idf), idf, None if serials and not covered else covered
 
-    async def rank(self, query: str, filters: Filters, limit: int, threshold: float) -> HybridRanking:
+    async def rank(
+        self, query: str, filters: Filters, limit: int, threshold: float, *, is_typed: bool = False
+    ) -> HybridRanking:
         """The ranking of at least `limit` notes if there are so many.
 
+        `is_typed`: the last word may be the beginning of one, since somebody is typing it.
         Answers from one leg when the other fails. Raises `SearchBackendFailed` when both do.
         """
         wanted = max(LEG_NOTES, LEG_SHARE * limit)
@@ -207,6 +228,7 @@ class Hybrid:
         words = query[:LONGEST_QUERY]
         try:
             node = plain_words(words)
+            node = begin_last(node) if is_typed else node
             if node is not None:
                 lexical = self._fulltext.search(node, wanted, filters)
             idf = self._fulltext.idf(self._fulltext.content_stems(words))
@@ -224,16 +246,20 @@ class Hybrid:
         leg = LexicalLeg(scores=dict(lexical), idf=idf)
         weight = self._settings.semantic_weight
         weight = SEMANTIC_WEIGHTS[asked.is_accurate] if weight is None else weight
-        scores, features, covered = self._order(lexical, semantic, leg, threshold, weight)
+        ordered = self._order(words, lexical, semantic, leg, weight)
+        similarities = dict(map(_serial_and_similarity, semantic))
+        features = _features(ordered.first[:TENTH], leg, similarities, ordered.covered, threshold)
         return HybridRanking(
-            scores=scores,
+            scores=chain(ordered.first, ordered.rest),
             chunks=semantic,
             lexical=leg.scores,
             terms=Terms.of(words, idf),
             features={} if failures else features,
             is_accurate=asked.is_accurate,
-            covered=covered,
+            covered=ordered.covered,
             weight=weight,
+            moved=ordered.moved,
+            highest=ordered.highest,
             is_all=len(lexical) < wanted and len(semantic) < wanted,
             failed=tuple(failures),
             message=f"Answered without {' and '.join(failures)}: {reasons}" if failures else "",
@@ -241,13 +267,13 @@ class Hybrid:
 
     def _order(
         self,
+        words: str,
         lexical: Sequence[tuple[int, float]],
         semantic: Sequence[VectorHit],
         leg: LexicalLeg,
-        threshold: float,
         weight: float,
-    ) -> tuple[Iterator[tuple[int, float]], Mapping[int, Features], Mapping[int, Covered]]:
-        """Fusion, the best of it ordered by lead coverage too; the features of the first three; coverage."""
+    ) -> _Ordered:
+        """Fusion; of the best notes lead coverage, places in both legs, names and the lack of text."""
         similarities = dict(map(_serial_and_similarity, semantic))
         covered: dict[int, Covered] = {}
 
@@ -255,12 +281,34 @@ class Hybrid:
             covered.update(self._fulltext.coverage(leg.idf, serials))
             return {serial: each.coverage for serial, each in covered.items()}
 
-        ordered = add_lead(self._fuse(lexical, similarities, weight), cover, self._settings.lead_weight)
-        first = list(islice(ordered, TENTH))
+        led, rest = add_lead(self._fuse(lexical, similarities, weight), cover, self._settings.lead_weight)
         if not self._settings.lead_weight:
-            cover([serial for serial, _ in first[:CANDIDATES]])
-        features = _features(first, leg, similarities, covered, threshold)
-        return chain(first, ordered), features, covered
+            cover([serial for serial, _ in led])
+        named = self._names_share(words, leg.idf)
+        if named:
+            named = {each: named[each] for each in named if each in leg.scores or each in similarities}
+            led += rest if not named.keys() <= dict(led).keys() else ()
+        first = lift_named(keep_places(led, (leg.scores, similarities)), named)
+        bare = {serial: each.share for serial, each in covered.items() if each.bare}
+        if bare:
+            shares = {serial: each.share for serial, each in covered.items() if serial not in bare}
+            first = sink_bare(first, bare, shares)
+        if first is led:
+            return _Ordered(led, rest, covered)
+        before, highest = dict(led), highest_named(named)
+        moved = {serial: score - before[serial] for serial, score in first if score != before[serial]}
+        first = [(serial, score / highest) for serial, score in first]
+        behind = ((serial, score / highest) for serial, score in rest)
+        return _Ordered(first, behind, covered, moved, highest)
+
+    def _names_share(self, words: str, idf: Mapping[str, float]) -> dict[int, float]:
+        """By serial, which share of a question by idf is the name of a note that it names."""
+        named, total = self._catalogue.named_in(words), sum(idf.values())
+        return {
+            serial: sum(idf.get(stem, 0.0) for stem in self._fulltext.terms(name)) / total
+            for serial, name in named.items()
+            if total
+        }
 
     def parts(self, ranking: HybridRanking) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
         """What words, meaning and lead coverage give each note; they add up to the scores of a ranking."""
@@ -273,11 +321,14 @@ class Hybrid:
             )
         else:
             words, meaning = blend_parts(lexical, list(similarities.items()), ranking.weight)
-        lead = self._settings.lead_weight
+        lead, whole = self._settings.lead_weight, (1 + self._settings.lead_weight) * ranking.highest
         return (
-            {serial: part / (1 + lead) for serial, part in words.items()},
-            {serial: part / (1 + lead) for serial, part in meaning.items()},
-            {serial: lead * each.coverage / (1 + lead) for serial, each in ranking.covered.items()},
+            {serial: part / whole for serial, part in words.items()},
+            {serial: part / whole for serial, part in meaning.items()},
+            {
+                serial: lead * each.coverage / whole + ranking.moved.get(serial, 0.0) / ranking.highest
+                for serial, each in ranking.covered.items()
+            },
         )
 
     def _fuse(
@@ -323,6 +374,8 @@ def _features(
     found: dict[int, Features] = {}
     for (serial, score), next_score in zip(first[:CANDIDATES], following, strict=False):
         of_note = covered.get(serial, Covered())
+        if of_note.bare:  # answers nothing
+            continue
         found[serial] = Features(
             cosine=similarities.get(serial, 0.0),
             nearest=nearest,

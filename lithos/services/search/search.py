@@ -20,7 +20,7 @@ from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import SEARCH_RESULT, AuditRow
-from lithos.core.text.query import Node, QuerySyntaxError, parse_query, words_of
+from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.search.asked import Asked
@@ -52,7 +52,7 @@ class SearchRequest:
     """The query, mode, filters and limit of one search; `threshold` None means the configured one.
 
     Only a graph search has seeds and a depth; without seeds it starts from what the query finds. `offset`
-    rows are skipped.
+    rows are skipped. `prefix`: the last word may be the beginning of one, where words are looked for.
     """
 
     query: str
@@ -64,6 +64,7 @@ class SearchRequest:
     seed_ids: tuple[str, ...] = ()
     graph_depth: int = 2
     offset: int = 0
+    prefix: bool = False
 
 
 @frozen
@@ -120,7 +121,7 @@ class Search:
         self._semantic = actors.semantic
         self._nearest = Nearest(catalogue, actors.semantic)
         self._fulltext = fulltext = actors.stores.fulltext
-        self.hybrid = Hybrid(self._nearest, actors.semantic, fulltext, actors.config.search)
+        self.hybrid = Hybrid(self._nearest, actors.semantic, fulltext, actors.config.search, catalogue)
         self._graph_search = GraphSearch(catalogue, self._nearest, actors.reading)
         self.asked = Asked()
         self._explainer = Explainer(fulltext, self.hybrid)
@@ -185,6 +186,7 @@ class Search:
             node, _ = _parse(request.query)
             if node is None:
                 return Explained()
+            node = begin_last(node) or node if request.prefix else node
             found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
             terms, features = self.hybrid.word_features(words_of(node), found)
             words = self._explainer.tell_words(node, request.filters, found, wanted)
@@ -202,7 +204,9 @@ class Search:
             return NOTHING_RANKED
         last = request.offset + limit
         wanted = limit if last <= LEG_NOTES else last
-        return await self.hybrid.rank(request.query, request.filters, wanted, threshold)
+        return await self.hybrid.rank(
+            request.query, request.filters, wanted, threshold, is_typed=request.prefix
+        )
 
     async def _seeds(self, request: SearchRequest, threshold: float) -> Sequence[str]:
         """Where a graph search starts."""
@@ -279,6 +283,7 @@ class Search:
         node, message = _parse(request.query)
         if node is None:
             return _Ranked((), (), message=message)
+        node = begin_last(node) or node if request.prefix else node
         try:
             found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
         except IndexFailed as failure:

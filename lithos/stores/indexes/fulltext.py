@@ -148,7 +148,9 @@ class FulltextIndex:
         )
 
     def _lead_text(self, entry: FulltextEntry) -> LeadText:
-        return LeadText.of([self._translator.tokens(passage) for passage in entry.passages])
+        names = [" ".join(entry.aliases)] if entry.aliases else []
+        passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
+        return LeadText.of(passages if entry.has_text else [[], *passages])
 
     def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
         documents = {entry.serial: make_document(entry) for entry in upserts}
@@ -247,6 +249,10 @@ class FulltextIndex:
     def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
         """Return what `search` does, without a limit."""
         return self.search(node, max(1, self.document_count()), filters)
+
+    def terms(self, text: str) -> frozenset[str]:
+        """Analyse a text to index terms: folded, stemmed, unsegmented scripts in pieces."""
+        return frozenset(self._translator.tokens(text))
 
     def close(self) -> None:
         """Wait for merges, release the writer and the files; searches are refused from now on."""

@@ -33,7 +33,7 @@ from tantivy import Occur as TantivyOccur
 from lithos.core.notes.matching import wished_tags
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
 from lithos.core.text.pieces import PIECE, cut_at_spaces
-from lithos.core.text.query import Boolean, Node, Occur, Phrase, Word
+from lithos.core.text.query import Beginning, Boolean, Node, Occur, Phrase, Word
 from lithos.stores import PRIVATE_FOLDER
 
 #: Share of its BM25 score among the titles that a match there adds to its score in the whole text, and the
@@ -113,6 +113,11 @@ class QueryTranslator:
     def _node(self, node: Node, occur: Occur) -> Query | None:
         if isinstance(node, Boolean):
             return self._boolean(node)
+        if isinstance(node, Beginning):
+            # The same score for each note that has it, twice that for one that has it in its title.
+            return _join(
+                [(TantivyOccur.Should, self._beginning(name, node.text)) for name in ("text", "title")]
+            )
         if isinstance(node, Phrase) or occur is not Occur.SHOULD:
             return self._sequence(node.field, self.tokens(node.text))
         return _join(self._alternatives(node))
@@ -179,7 +184,7 @@ def _unscored(query: Query) -> Query:
 
 
 #: Name of the index format; another one means: rebuild.
-FORMAT: Final = "L2"
+FORMAT: Final = "L3"
 ANALYZER_NAME: Final = "lithos"
 TEXT_FIELDS: Final = ("text", "title", "headings", "body", "entities")
 EXACT_FIELDS: Final = ("id", "tag", "entity", "author", "path", "namespace")
@@ -195,7 +200,7 @@ class FulltextEntry:
 
     `serial` is its small number in the catalogue, `stamp` an unsigned 63-bit hash of everything else here;
     `headings` holds the headings of the body, one a line, `passages` title and body in chunks, `dates` the
-    ISO dates of both in words.
+    ISO dates of both in words, `aliases` the other names of the note, which count as its title does.
     """
 
     serial: int
@@ -212,6 +217,9 @@ class FulltextEntry:
     updated_at: datetime
     passages: tuple[str, ...] = ()
     dates: str = ""
+    aliases: tuple[str, ...] = ()
+    #: Whether the body says anything of its own (`core.text.own_text`).
+    has_text: bool = True
 
 
 def make_schema() -> Schema:
@@ -284,6 +292,10 @@ def make_document(entry: FulltextEntry) -> Document:
         document.add_text(name, prepared)
         if name != "headings":  # the body has them too
             document.add_text("text", prepared)
+    for alias in entry.aliases:
+        prepared = prepare_text(alias)
+        document.add_text("title", prepared)
+        document.add_text("text", prepared)
     if entry.dates:
         document.add_text("text", prepare_text(entry.dates))
     for entity in entry.entities:

@@ -63,6 +63,15 @@ def test_notes_without_stems_do_not_shift_the_others() -> None:
     ]  # fmt: skip
 
 
+def test_an_empty_passage_before_all_others_tells_a_note_without_text_of_its_own() -> None:
+    """Alone as among many notes; all else is as without it."""
+    plain, bare = LeadText.of([["trio", "x"]]), LeadText.of([[], ["trio", "x"]])
+    for count in (1, 5):
+        one, other = lead_coverage([plain, bare] * count, IDF)[:2]
+        assert (one.bare, other.bare) == (0, 1)
+        assert one[:-1] == pytest.approx(other[:-1])
+
+
 passages = st.lists(st.lists(st.sampled_from(["trio", "actor", "x"]), max_size=40), max_size=5)
 
 
@@ -94,6 +103,7 @@ def _covered(passages: list[list[str]], idf: dict[str, float]) -> Covered:
         passage=best,
         share=sum(idf[stem] for stem in had) / total,
         words=len(had) / len(idf),
+        bare=float(bool(stems) and not passages[0]),
     )
 
 
@@ -127,7 +137,9 @@ def test_a_long_note_is_kept_up_to_a_bound() -> None:
 def test_the_60_best_are_ordered_by_score_and_lead_and_the_rest_follows() -> None:
     """behaviour 263: 0.6 + 0.5 x 1 is above 0.9 + 0.5 x 0.2; scores are divided by 1.5."""
     fused = [(1, 0.9), (2, 0.6), *((n, 0.5 - n / 1000) for n in range(3, LED + 3))]
-    led = list(add_lead(iter(fused), lambda keys: {1: 0.2, 2: 1.0, 3: 0.0}, 0.5))
+    best, rest = add_lead(iter(fused), lambda keys: {1: 0.2, 2: 1.0, 3: 0.0}, 0.5)
+    assert len(best) == LED
+    led = [*best, *rest]
     assert led[:2] == [(2, pytest.approx(1.1 / 1.5)), (1, pytest.approx(1.0 / 1.5))]
     assert [key for key, _ in led[2:]] == [key for key, _ in fused[2:]]
     assert len(led) == len(fused)
@@ -141,4 +153,5 @@ def test_without_weight_nobody_is_asked_for_leads() -> None:
     def refuse(keys: list[int]) -> dict[int, float]:
         raise AssertionError(keys)
 
-    assert list(add_lead(iter(fused), refuse, 0.0)) == fused
+    best, rest = add_lead(iter(fused), refuse, 0.0)
+    assert [*best, *rest] == fused

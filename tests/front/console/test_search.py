@@ -108,10 +108,27 @@ async def test_matched_words_are_marked_and_nothing_else(tmp_path: Path) -> None
             page = await person.look(address(**query))
             assert [one.text for one in page.all("mark")] == marked
         # A fragment is the results alone.
-        whole, part = await person.page(address(q="zebra")), await person.page(address(q="zebra", partial=1))
+        asked = {"q": '"zebra"', "mode": "fulltext"}
+        whole, part = await person.page(address(**asked)), await person.page(address(**asked, partial=1))
         assert ("<html" in part, "<form" in part, part.strip() in whole) == (False, False, True)
         (found,) = parse(part).has("data-said")
-        assert found.attributes["data-said"] == "1 result in mode hybrid"
+        assert found.attributes["data-said"] == "1 result in mode fulltext"
+
+
+async def test_what_is_typed_finds_by_the_beginning_of_its_last_word_and_a_sent_search_does_not(
+    tmp_path: Path,
+) -> None:
+    """behaviour 265: "curs" is no word of the note; its explanation is that of the same search."""
+    async with visiting(tmp_path, settled=True) as person:
+        await person.lithos.create("Inserter", "Puts text where the cursor stands.")
+        for mode in ("hybrid", "fulltext"):
+            asked = {"q": "curs", "mode": mode}
+            typed = parse(await person.page(address(**asked, partial=1)))
+            (found,) = typed.has("data-said")
+            assert found.attributes["data-said"] == f"1 result in mode {mode}"
+            assert len(typed.all(class_="why")) == 1
+        sent = await person.look(address(q="curs", mode="fulltext"))
+        assert "Inserter" not in [one.text for one in sent.all("h2")]
 
 
 async def test_filters_are_those_of_the_tool(tmp_path: Path) -> None:

@@ -205,11 +205,12 @@ class SearchPage:
             return Column(mode=mode, hint=hint)
         try:
             tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"
-            answer = await self._console.call(tool, agent_id=self._console.agent, **asked.arguments(mode))
+            told = asked.arguments(mode) | ({"prefix": True} if is_live else {})
+            answer = await self._console.call(tool, agent_id=self._console.agent, **told)
         except Refused as refused:
             return Column(mode=mode, refusal=refused.message, status=refused.status)
         results = answer.get("results", [])
-        explained = await self._explain(asked, mode, [row["id"] for row in results])
+        explained = await self._explain(asked, mode, [row["id"] for row in results], is_live=is_live)
         return Column(
             mode=mode,
             rows=_rows(results, explained, mode, asked.offset),
@@ -222,7 +223,7 @@ class SearchPage:
             next_offset=asked.offset + len(results) if len(results) >= asked.limit else None,
         )
 
-    async def _explain(self, asked: Asked, mode: str, note_ids: Sequence[str]) -> Explained:
+    async def _explain(self, asked: Asked, mode: str, note_ids: Sequence[str], *, is_live: bool) -> Explained:
         """Why; nothing where the search is not answered as it was a moment ago."""
         is_search, told = mode != RETRIEVE, asked.arguments(mode)
         wanted = SearchRequest(
@@ -239,6 +240,7 @@ class SearchPage:
             ),
             seed_ids=tuple(told.get("seed_ids") or ()),
             graph_depth=asked.depth,
+            prefix=is_live,
         )
         try:
             return await self._console.parts.search.explain(wanted, note_ids)

@@ -1,0 +1,34 @@
+"""The names that may stand in a question: its runs of words, as titles and aliases are compared."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Final
+
+from lithos.core.text.analysis import normalise
+
+#: Words of a question that are looked at, and of one name.
+MOST_WORDS: Final = 24
+LONGEST_NAME: Final = 5
+_AROUND: Final = ".,;:!?\"'()[]{}“”‘’«»…"
+_LONGEST_TEXT: Final = 1_000
+
+
+def name_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """A question in lower case with single spaces, and where runs of at most five words begin and end in it.
+
+    Longer runs first; none in a text of more than 24 words, which is no question for a name.
+    """
+    given = normalise("NFC", text[:_LONGEST_TEXT]).casefold().split()
+    words = [word for each in given if (word := each.strip(_AROUND))]
+    if len(words) > MOST_WORDS:
+        return "", []
+    ends = list(accumulate(map(len, words)))
+    ends = [end + place for place, end in enumerate(ends)]  # with a space before each but the first
+    starts = [0, *[end + 1 for end in ends]]
+    spans = [
+        (starts[first], ends[last])
+        for length in range(min(LONGEST_NAME, len(words)), 0, -1)
+        for first, last in enumerate(range(length - 1, len(words)))
+    ]
+    return " ".join(words), spans

@@ -1,0 +1,85 @@
+"""Notes asked for by name, and notes that say nothing of their own (docs/spec/search.md §5, §6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lithos.services.notes.knowledge import CacheRequest
+from lithos.services.search.search import SearchRequest
+from tests.servers import Lithos, put_note, serving
+
+TEMPLATES = "Template files, a template for each day, more templates: the template folder has templates."
+
+
+async def rows(lithos: Lithos, query: str, mode: str = "hybrid") -> list[tuple[str, str | None]]:
+    """The file names and strengths of the rows."""
+    answer = await lithos.server.search.search(SearchRequest(query=query, mode=mode))
+    return [(Path(hit.entry.path).stem, hit.match) for hit in answer.hits]
+
+
+async def test_a_name_is_found_by_its_exact_word_though_others_share_its_stem(tmp_path: Path) -> None:
+    """`templater` and `template` are one stem; the alias is the word itself, and stands in no text."""
+    for number in range(6):
+        put_note(tmp_path, f"templates-{number}.md", f"# Template {number}\n\n{TEMPLATES}\n")
+    put_note(
+        tmp_path,
+        "silentvoid.md",
+        "---\naliases: [Templater, obsidian-fill]\n---\n\n# Silent void\n\nRuns scripts at a cursor.\n",
+    )
+    async with serving(tmp_path) as lithos:
+        assert (await rows(lithos, "templater"))[0][0] == "silentvoid"
+        assert (await rows(lithos, "obsidian fill"))[0][0] == "silentvoid"
+        assert (await rows(lithos, "template"))[0][0] != "silentvoid"
+        assert "silentvoid" in [name for name, _ in await rows(lithos, "fill", mode="fulltext")]
+
+
+async def test_a_note_without_text_of_its_own_is_weak_no_answer_and_behind_those_with_text(
+    tmp_path: Path,
+) -> None:
+    """behaviour 265: links and a query under a heading say nothing."""
+    put_note(
+        tmp_path,
+        "maps.md",
+        "# Maps of content\n\n- [[Garden]]\n\n```dataview\nLIST FROM #maps\n```\n",
+    )
+    put_note(
+        tmp_path,
+        "why.md",
+        "# Notes on structure\n\nLong before folders there were lists. A note that does nothing but lead to "
+        "others is called one of the maps of content; it grows with the subject.\n",
+    )
+    put_note(tmp_path, "garden.md", "# Garden\n\nTomatoes want sun.\n")
+    async with serving(tmp_path) as lithos:
+        for query in ("maps of content", "Maps of Content"):
+            found = await rows(lithos, query)
+            assert [name for name, _ in found][:2] == ["why", "maps"]
+            for mode in ("hybrid", "fulltext", "semantic"):
+                assert dict(await rows(lithos, query, mode)).get("maps", "weak") == "weak"
+            looked_up = await lithos.server.knowledge.look_up(CacheRequest(query=query))
+            assert looked_up.entry is None or Path(looked_up.entry.path).stem != "maps"
+
+
+async def test_the_beginning_of_a_word_finds_while_it_is_typed_and_otherwise_not(tmp_path: Path) -> None:
+    put_note(tmp_path, "templater.md", "# Templater\n\nRuns scripts where the cursor stands.\n")
+    put_note(tmp_path, "garden.md", "# Garden\n\nTomatoes want sun, temporary shade too.\n")
+    async with serving(tmp_path) as lithos:
+        search = lithos.server.search
+        for mode in ("hybrid", "fulltext"):
+            typed = await search.search(SearchRequest(query="run temp", mode=mode, prefix=True))
+            assert [hit.entry.note.title for hit in typed.hits] == ["Templater", "Garden"]
+            negated = await search.search(SearchRequest(query="scripts -temp", mode="fulltext", prefix=True))
+            assert [hit.entry.note.title for hit in negated.hits] == ["Templater"]
+        asked = await search.search(SearchRequest(query="temp", mode="fulltext"))
+        assert asked.hits == ()
+
+
+async def test_a_name_that_many_notes_share_names_none(tmp_path: Path) -> None:
+    for number in range(12):
+        put_note(
+            tmp_path, f"{number}.md", f"---\naliases: [Daily]\n---\n\n# Day {number}\n\nRain and wind.\n"
+        )
+    put_note(tmp_path, "rota.md", "# Rota\n\nDaily, daily, daily: who waters the daily plants daily.\n")
+    async with serving(tmp_path) as lithos:
+        catalogue = lithos.server.state.catalogue
+        assert catalogue.named_in("daily") == {}
+        assert set(catalogue.named_in("what is in day 3?").values()) == {"day 3"}
