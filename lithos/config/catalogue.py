@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import attrs
 from attrs import field, frozen
@@ -87,7 +87,7 @@ def variable_of(key: str) -> str:
 def without_none(kind: Any) -> Any:
     """The type of a setting that may be null."""
     kinds = [each for each in get_args(kind) if each is not NoneType]
-    return kinds[0] if get_origin(kind) is UnionType and len(kinds) == 1 else kind
+    return kinds[0] if get_origin(kind) in (UnionType, Union) and len(kinds) == 1 else kind
 
 
 def _describe_kind(kind: Any) -> str:

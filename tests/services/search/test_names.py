@@ -80,6 +80,6 @@ async def test_a_name_that_many_notes_share_names_none(tmp_path: Path) -> None:
         )
     put_note(tmp_path, "rota.md", "# Rota\n\nDaily, daily, daily: who waters the daily plants daily.\n")
     async with serving(tmp_path) as lithos:
-        catalogue = lithos.server.state.catalogue
+        catalogue = lithos.server.catalogue
         assert catalogue.named_in("daily") == {}
         assert set(catalogue.named_in("what is in day 3?").values()) == {"day 3"}
