@@ -207,6 +207,8 @@ services.keyring.TokenRing: _by_digest _by_principal | `stores.tokens.MOST_TOKEN
 services.notes.moving.Moving: _receive _send | `.CAPACITY` | a request each
 services.notes.resources.Changes: _followers | sessions, `front.mcp.resources.MOST_LISTENERS` | theirs
 services.notes.resources.Follower: _due _followed _told | `.MOST_URIS` | `.LONGEST_URI` each
+services.notes.frames.Frames: _known _shared | `.KEPT` | a folder's path,
+    `core.text.hidden.COUNTED` numbers at either end
 services.notes.texts._KeptContents: _contents | what fits | `.KEPT_BYTES` and `.KEPT_VISIBLE_BYTES`
 services.notes.undo.UndoRun: _began _settled _tried | a call
 services.retrieve.evidence._Looked: scores | a call

@@ -322,6 +322,19 @@ class Facets:
 
         return self._titles.find(block, wanted, serials, title_of)
 
+    def size_of(self, folder: str) -> int:
+        """How many notes lie in a folder itself."""
+        return len(self._folders.places.get(folder, ()))
+
+    def in_folder(self, folder: str) -> list[int]:
+        """The serial numbers of the notes in a folder itself, in the order of the listing."""
+        return self._serials(list(self._folders.places.get(folder, ())))
+
+    def below(self, folder: str) -> list[int]:
+        """The serial numbers of the notes in a folder and below it, in the order of the listing."""
+        within = self._below(f"{folder}/", None) if folder else _view(self._places)
+        return self._serials(within.tolist())
+
     def place_of(self, serial: int) -> int:
         """Where a note stands in the listing: the order of these numbers."""
         return self._late.get(serial, serial << _SHIFT) if self._late else serial << _SHIFT

@@ -245,10 +245,12 @@ def affordable(content: str, most: int) -> tuple[str, int]:
     return content, len(content) + cost
 
 
-def split_note(title: str, content: str, size: int, maximum: int) -> SplitNote:
-    """The passages of a note, without its comments; linear in the length of its content."""
+def split_note(
+    title: str, content: str, size: int, maximum: int, shared: frozenset[int] = frozenset()
+) -> SplitNote:
+    """The passages of a note, without comments and the blocks that others share; linear in its length."""
     names, starts = _own_sections(content)
-    shown = hide(content)
+    shown = hide(content, shared)
     passages: list[Passage] = []
     edge = former = 0
     for number, (begin, end) in enumerate(chunk_spans(title, content, size, maximum)):

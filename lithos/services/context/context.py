@@ -236,6 +236,7 @@ class Context:
             warnings += [AboutNote(note.id, note.title, warning, reason is not None) for warning in about]
         entries = [each.entry for each in trusted]
         contents = await self._texts.versioned(entries)
+        await self._texts.frames.learn(entries)
         nearness, is_degraded = await self._nearness(request.query, entries)
         read = list(zip(trusted, contents, strict=True))
         sources = await self._working.run(lambda: self._split(read, nearness))
@@ -270,7 +271,7 @@ class Context:
                     path=entry.path,
                     version=version,
                     score=candidate.score,
-                    split=self._splits.split(entry.serial, note.title, content),
+                    split=self._splits.split(entry.serial, note.title, content, self._texts.frames.of(entry)),
                     nearness=nearness.get(entry.serial, ()),
                     reasons=candidate.reasons,
                 )

@@ -33,6 +33,7 @@ LONGEST_COUNTED: Final = 1_000
 class _Split:
     title: str
     content: str
+    shared: frozenset[int]
     split: SplitNote
     size: int
 
@@ -54,15 +55,15 @@ class Splits:
         """The passages of a note with this content, without the blocks that others share."""
         with self._lock:
             known = self._kept.get(serial)
-            if known is not None and (known.title, known.content) == (title, content):
+            if known is not None and (known.title, known.content, known.shared) == (title, content, shared):
                 self._kept.move_to_end(serial)
                 return known.split
-        split = split_note(title, content, *self._sizes)
+        split = split_note(title, content, *self._sizes, shared)
         if len(content) <= LONGEST_SPLIT:
             with self._lock:
                 size = _size(content, split.sections, len(split.passages))
                 size += 0 if split.content is content else len(content) * _CHARACTER
-                self._put(serial, _Split(title, content, split, size))
+                self._put(serial, _Split(title, content, shared, split, size))
         return split
 
     def _put(self, serial: int, made: _Split) -> None:

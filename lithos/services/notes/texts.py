@@ -28,6 +28,7 @@ from lithos.core.text.hidden import hide, without_hidden
 from lithos.core.text.markdown import visible_text
 from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
 from lithos.core.times import from_nanoseconds
+from lithos.services.notes.frames import Frames
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
 from lithos.stores.notes.recall import Recall
@@ -147,6 +148,8 @@ class NoteTexts:
         self._kept = _KeptContents(KEPT_BYTES)
         self._visible = _KeptContents(KEPT_VISIBLE_BYTES)
         self._recall = Recall(files.fingerprint)
+        #: What the notes of a folder share, which is not shown of any.
+        self.frames = Frames(catalogue, self._read_texts, self._limiter)
 
     async def recall(self, entry: Entry) -> tuple[Document, tuple[WikiLink, ...]] | None:
         """The note and the links in its content, if it was read before and its file is the same."""
@@ -278,12 +281,16 @@ class NoteTexts:
     ) -> list[T | None]:
         """As `map_contents`; `work` is also given the visible text, which is made once for each state."""
         visible = [self._visible.get(entry) for entry in entries]
+        if None in visible:
+            unseen = [entry for entry, text in zip(entries, visible, strict=True) if text is None]
+            await self.frames.learn(unseen)
         made: list[tuple[Entry, str, str]] = []
 
         def run(position: int, content: str) -> T:
             text = visible[position]
             if text is None:
-                text = visible_text(content)
+                shared = self.frames.of(entries[position])
+                text = visible_text(without_hidden(hide(content, shared)) if shared else content)
                 made.append((entries[position], content, text))
             return work(position, content, text)
 
@@ -324,6 +331,9 @@ class NoteTexts:
             return self._files.read(path).data
         except (OSError, OutsideKnowledge):
             return None
+
+    def _read_texts(self, entries: Sequence[Entry]) -> list[str | None]:
+        return [None if content is None else content.text for content in self._read_contents(entries)]
 
     def _read_contents(self, entries: Sequence[Entry]) -> list[_Content | None]:
         return [self._read_content(entry) for entry in entries]
@@ -407,7 +417,7 @@ class Snippets:
         it says nothing but headings.
         """
         spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
-        shown = hide(content)
+        shown = hide(content, self._texts.frames.of(entry))
         for place in (number, number + 1, number - 1):
             if 0 <= place < len(spans):
                 start, end = max(0, spans[place][0]), spans[place][1]

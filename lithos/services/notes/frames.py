@@ -1,0 +1,84 @@
+"""What most notes of a folder share at their beginning or end, found by counting in some of them.
+
+A footer of thousands of notes answers nothing: excerpts and snippets leave it out (`core.text.hidden`). A
+folder is looked at when a text of it is first cut, and again when it has twice or half as many notes. Where
+it has few notes, those below the next folder above that has enough count instead.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.notes.paths import folder_of
+from lithos.core.text.hidden import LEAST_NOTES, shared_blocks
+
+#: Notes of a folder that are read, evenly spread over it, and characters of each that count.
+SAMPLE: Final = 16
+LONGEST_READ: Final = 64 * 1024
+#: Folders of which it is remembered what their notes share.
+KEPT: Final = 1_024
+
+_NOTHING: Final[frozenset[int]] = frozenset()
+
+
+class Frames:
+    """By folder the hashes of what its notes share. `learn` on the event loop; `of` in any thread."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        read: Callable[[Sequence[Entry]], Sequence[str | None]],
+        limiter: trio.CapacityLimiter,
+    ) -> None:
+        """`read` gives the contents of notes, in a worker thread within `limiter`."""
+        self._catalogue = catalogue
+        self._read = read
+        self._limiter = limiter
+        #: By folder how many notes counted, in powers of two.
+        self._known: OrderedDict[str, int] = OrderedDict()
+        #: What the notes of those folders share that share anything.
+        self._shared: dict[str, frozenset[int]] = {}
+
+    def of(self, entry: Entry) -> frozenset[int]:
+        """What the notes of the folder share, as far as that was learnt."""
+        return self._shared.get(folder_of(entry.path), _NOTHING) if self._shared else _NOTHING
+
+    async def learn(self, entries: Iterable[Entry]) -> None:
+        """Look at the folders of these notes that are not known, or have grown or shrunk since."""
+        facets = self._catalogue.facets
+        samples: dict[str, tuple[int, list[Entry]]] = {}
+        for folder in {folder_of(entry.path) for entry in entries}:
+            notes, known = facets.size_of(folder), self._known.get(folder)
+            size = (notes if notes >= LEAST_NOTES else -len(facets)).bit_length()
+            if known != size:
+                samples[folder] = size, self._catalogue.at_serials(self._sample(folder))
+        if not samples:
+            return
+        found = await trio.to_thread.run_sync(self._count, samples, limiter=self._limiter)
+        for folder, (size, _) in samples.items():
+            self._known[folder] = size
+            self._known.move_to_end(folder)
+        self._shared = {folder: shared for folder, shared in (self._shared | found).items() if shared}
+        while len(self._known) > KEPT:
+            self._shared.pop(self._known.popitem(last=False)[0], None)
+
+    def _sample(self, folder: str) -> list[int]:
+        """Serial numbers of notes of the folder, or of the next above that has enough below it."""
+        facets = self._catalogue.facets
+        serials = facets.in_folder(folder)
+        while len(serials) < LEAST_NOTES and folder:
+            folder = folder_of(folder)
+            serials = facets.below(folder)
+        return [serials[number * len(serials) // SAMPLE] for number in range(min(SAMPLE, len(serials)))]
+
+    def _count(self, samples: Mapping[str, tuple[int, list[Entry]]]) -> dict[str, frozenset[int]]:
+        found: dict[str, frozenset[int]] = {}
+        for folder, (_, entries) in samples.items():
+            contents = (content for content in self._read(entries) if content is not None)
+            found[folder] = shared_blocks([content[:LONGEST_READ] for content in contents])
+        return found
