@@ -25,6 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "server.auth_token": None,
     "server.allowed_hosts": (),
     "server.allowed_origins": (),
+    "server.public_url": None,
     "server.console": True,
     "server.console_agent": "person",
     "storage.data_dir": Path("./data"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from quart import Blueprint
 from quart_trio import QuartTrio
 
 from lithos.app import Server
@@ -27,7 +30,7 @@ from lithos.front.console.sessions import Sessions
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 
-PAGES: Final = tuple(
+PAGES: Final[tuple[Callable[[Console, Blueprint], None], ...]] = tuple(
     module.add_routes
     for module in (
         login,
@@ -50,5 +53,10 @@ PAGES: Final = tuple(
 def add_console(
     server: Server, settings: FrontSettings, sessions: Sessions, wrong_tokens: WrongTokens, app: QuartTrio
 ) -> None:
-    """Serve the console of a server."""
-    Console(server, server.tools, settings, sessions, wrong_tokens).add_routes(app, PAGES)
+    """Serve the console of a server, with the page of consent where clients elsewhere are let in."""
+    pages = PAGES
+    if settings.public_url is not None and server.authorization is not None:
+        from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without
+
+        pages = (*PAGES, partial(consent.add_routes, server=server.authorization))
+    Console(server, server.tools, settings, sessions, wrong_tokens).add_routes(app, pages)

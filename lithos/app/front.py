@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ async def serve_front(
             wrong_tokens=wrong_tokens,
             library=server.library,
             apps=apps,
+            oauth=_make_oauth(server, settings, wrong_tokens, rejected),
             routes=routes,
             rejected=rejected,
             wanted=server.actors.front_wanted,
@@ -66,6 +68,18 @@ async def serve_front(
             task_status=task_status,
         )
         nursery.cancel_scope.cancel()
+
+
+def _make_oauth(
+    server: Server, settings: FrontSettings, wrong_tokens: WrongTokens, rejected: Callable[[str], None]
+) -> dict[str, AsgiApp]:
+    """The addresses for clients elsewhere; none without `server.public_url`."""
+    if settings.public_url is None or server.authorization is None:
+        return {}
+    from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps  # noqa: PLC0415 - most do without
+
+    own = OAuthEndpoints(server.authorization, wrong_tokens, rejected)
+    return {**resource_apps(settings.public_url, settings.public_url), **own.apps}
 
 
 def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:

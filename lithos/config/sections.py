@@ -23,6 +23,7 @@ from lithos.config.rules import (
     NAMES,
     NOT_BLANK,
     POSITIVE,
+    PUBLIC_ADDRESS,
     TOKEN,
     WEB_ADDRESS,
     Disagreement,
@@ -31,6 +32,7 @@ from lithos.config.rules import (
     number,
     setting,
     whole,
+    without_slash,
 )
 
 #: Weight of each scout in the rerank; they sum to 1.
@@ -210,7 +212,9 @@ class ServerConfig:
     host: str = setting("127.0.0.1", "Address that the HTTP port is bound to.", HOST)
     port: int = setting(8765, "Port of the HTTP server; 0 takes a free one.", whole(0, 65535))
     watch_files: bool = setting(True, "Notice notes that other programs change.")
-    tools: Literal["core", "standard", "full"] = setting("standard", "Which tools are listed to clients.")
+    tools: Literal["core", "standard", "full", "connector"] = setting(
+        "standard", "Which tools are listed to clients; `connector`: `search` and `fetch` alone."
+    )
     legacy_tools: bool = setting(False, "Also offer the tools of earlier versions.")
     write_outcomes: Literal["envelope", "status"] = setting(
         "envelope", "Whether a refused write has status `error` or its own code as status."
@@ -228,6 +232,14 @@ class ServerConfig:
         (), "Further web origins whose pages may call the server; `*` is any.", NAMES
     )
 
+    public_url: str | None = setting(
+        None,
+        "Address at which clients elsewhere see this server; they are let in by OAuth then, and everybody "
+        "needs a token.",
+        PUBLIC_ADDRESS,
+        convert=without_slash,
+    )
+
     console: bool = setting(True, "Serve the web console at `/console/` (HTTP transports only).")
     console_agent: str = setting(
         "person",
@@ -235,6 +247,15 @@ class ServerConfig:
         "bound to an agent.",
         AGENT_NAME,
     )
+
+    def __attrs_post_init__(self) -> None:
+        if self.public_url is not None and not self.console:
+            raise Disagreement(
+                "server.public_url is set but server.console is false; people allow clients there, so switch "
+                "it on, or take the address out",
+                "server.public_url",
+                "server.console",
+            )
 
     @property
     def answer_limit(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lithos.actors.actors import Actors, settings_of
 from lithos.actors.blocking import Threads
 from lithos.core.history.versions import VersionLimits
@@ -49,6 +51,9 @@ from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.reconcile import LiveCheck
 from lithos.services.upkeep.samples import Samples
 
+if TYPE_CHECKING:
+    from lithos.services.oauth.authorization import AuthorizationServer
+
 
 class Services:
     """The services, and of the actors what is asked without one."""
@@ -71,7 +76,14 @@ class Services:
         #: For clients that know no more, deletions answer `success` alone, reads all links.
         self.is_plain = config.server.write_outcomes == "status"
         #: The tokens that are accepted; the front has it follow their file.
-        self.keyring = TokenRing(config.storage.data_dir / ".lithos", clock, config.server.auth_token)
+        self.keyring = TokenRing(
+            config.storage.data_dir / ".lithos",
+            clock,
+            config.server.auth_token,
+            asks_always=config.server.public_url is not None,
+        )
+        #: Lets clients elsewhere in; None without `server.public_url`.
+        self.authorization = self._make_authorization()
         texts = NoteTexts(stores.files, actors.catalogue, actors.opening)
         self.search = Search(actors, texts)
         remembered = QuestionMemory(actors, self.learning, texts)
@@ -142,6 +154,16 @@ class Services:
             subscribers=lambda: int(
                 sum(self.gauges.watched(f"{kind}_active_clients") for kind in ("sse", "ws"))
             ),
+        )
+
+    def _make_authorization(self) -> AuthorizationServer | None:
+        config = self.config
+        if config.server.public_url is None:
+            return None
+        from lithos.services.oauth.authorization import AuthorizationServer  # noqa: PLC0415 - most do without
+
+        return AuthorizationServer(
+            config.server.public_url, config.storage.data_dir / ".lithos", self.keyring, self.clock
         )
 
     def _make_retrieve(self, texts: NoteTexts, remembered: QuestionMemory) -> Retrieve:

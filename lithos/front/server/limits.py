@@ -47,5 +47,8 @@ FORM_BYTES: Final = 512 * 1024
 FORM_FIELDS: Final = 200
 """Largest form of the console: its longest text has 20,000 characters, of 12 bytes each at most."""
 
+OAUTH_BYTES: Final = 64 * 1024
+"""Largest request of a client that asks to be let in."""
+
 IMPORT_VALUES: Final = 200_000
 """Most JSON values of a step of an import: of a record and those before it in its batch."""
