@@ -15,6 +15,7 @@ from attrs import frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.evaluation.check import check_knowledge, find_tests
+from lithos.app.reaching import check_public_url
 from lithos.app.stores import utc_now
 from lithos.app.vault import survey_of
 from lithos.config.catalogue import Config
@@ -212,6 +213,8 @@ class Doctor:
         yield "tokens", _aside(lambda: check_tokens(private, self._clock()))
         yield "owner", self._look_at_owner
         yield "port", self._look_at_port
+        if self._config.server.public_url is not None:
+            yield "public address", self._look_at_public_url
         yield (
             "databases",
             _aside(lambda: checks_storage.check_databases(private, is_live=self._ownership.is_live)),
@@ -240,6 +243,10 @@ class Doctor:
 
     async def _look_at_port(self) -> Iterable[Finding]:
         return await check_port(self._ownership, self._config)
+
+    async def _look_at_public_url(self) -> Iterable[Finding]:
+        address, is_live = self._config.server.public_url, self._ownership.is_live
+        return [] if address is None else await check_public_url(address, self._clock, is_live=is_live)
 
     def _look_at_upstream(self) -> Iterable[Finding]:
         config, is_live = self._config, self._ownership.is_live

@@ -29,6 +29,8 @@ CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
     "openclaw", "agent-zero",
 )  # fmt: skip
+#: Those that live elsewhere, of which it tells what to enter where.
+HOSTED = ("chatgpt", "claude-ai")
 #: `core.principals.RIGHTS`, and days that a token may live.
 RIGHTS = ("read", "write", "admin")
 LONGEST_LIFE = 36_500
@@ -374,7 +376,8 @@ _COMMANDS: Final = (
     Command("connect", "connect a client: print what it needs, or write it into its own configuration",
         "connecting.command:run_connect", (
         # A default that is left out would count as a wrong choice.
-        _take("client CLIENT", f"one of {', '.join(CLIENTS)}", nargs="?", choices=CLIENTS, default=None),
+        _take("client CLIENT", f"one of {', '.join((*CLIENTS, *HOSTED))}", nargs="?",
+            choices=(*CLIENTS, *HOSTED), default=None),
         _flag("--write", "put the entry into the client's configuration", alone=True),
         _flag("--remove", "take the entry out again", alone=True),
         _flag("--list", "tell which clients are here, and what is connected", alone=True),
