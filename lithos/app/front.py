@@ -74,12 +74,15 @@ def _make_oauth(
     server: Server, settings: FrontSettings, wrong_tokens: WrongTokens, rejected: Callable[[str], None]
 ) -> dict[str, AsgiApp]:
     """The addresses for clients elsewhere; none without `server.public_url`."""
-    if settings.public_url is None or server.authorization is None:
+    if settings.public_url is None:
         return {}
     from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps  # noqa: PLC0415 - most do without
 
-    own = OAuthEndpoints(server.authorization, wrong_tokens, rejected)
-    return {**resource_apps(settings.public_url, settings.public_url), **own.apps}
+    issuer = server.config.server.oauth.issuer or settings.public_url
+    resource = resource_apps(settings.public_url, issuer)
+    if server.authorization is None:  # somebody else's
+        return resource
+    return {**resource, **OAuthEndpoints(server.authorization, wrong_tokens, rejected).apps}
 
 
 def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:

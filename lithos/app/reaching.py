@@ -94,7 +94,8 @@ def _troubles(
             f"{address}{RESOURCE}/mcp answers {metadata.status_code}, and no metadata of this server.",
             f"Something else answers there, or the server was started without this address. {_GUIDE}",
         )
-    if resource != f"{address}/mcp" or _member(issuer, "issuer") != address:
+    is_own = _member(metadata, "authorization_servers") == [address]
+    if resource != f"{address}/mcp" or (is_own and _member(issuer, "issuer") != address):
         yield fail(
             f"What answers at {address} says that it is at another address.",
             "Start the server with the server.public_url that is configured here.",

@@ -62,6 +62,10 @@ WEB_ADDRESS = Rule(
     "an address that starts with http:// or https://",
     lambda text: bool(re.fullmatch(r"https?://[^\s/]\S*", text)),
 )
+RIGHTS_MAP = Rule(
+    "a map of at most 100 values to read, write or admin",
+    lambda given: len(given) <= 100 and set(given.values()) <= {"read", "write", "admin"},
+)
 #: The address at which others see the server: no path, so that what it tells of itself is at its root.
 PUBLIC_ADDRESS = Rule(
     "an address as https://notes.example.org, without a path (http only for 127.0.0.1, [::1] and localhost)",

@@ -24,6 +24,7 @@ from lithos.config.rules import (
     NOT_BLANK,
     POSITIVE,
     PUBLIC_ADDRESS,
+    RIGHTS_MAP,
     TOKEN,
     WEB_ADDRESS,
     Disagreement,
@@ -202,6 +203,26 @@ class LcmaConfig:
     llm: LlmConfig = field(factory=LlmConfig)
 
 
+#: What values of the claim allow, unless it is said otherwise.
+OAUTH_RIGHTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"read": "read", "write": "write", "admin": "admin"}
+)
+
+
+@frozen(kw_only=True)
+class OauthConfig:
+    """Somebody else's authorization server; the server's own without `issuer`."""
+
+    issuer: str | None = setting(
+        None, "Issuer whose access tokens (JWT) let clients elsewhere in.", WEB_ADDRESS
+    )
+    audience: str | None = setting(
+        None, "What its tokens must be for; null: the address of this server.", NOT_BLANK
+    )
+    rights_claim: str = setting("scope", "Claim that says what a token allows.", NOT_BLANK)
+    rights: Mapping[str, str] = setting(OAUTH_RIGHTS, "Rights by the values of that claim.", RIGHTS_MAP)
+
+
 @frozen(kw_only=True)
 class ServerConfig:
     """How the server is reached and what it offers."""
@@ -239,6 +260,7 @@ class ServerConfig:
         PUBLIC_ADDRESS,
         convert=without_slash,
     )
+    oauth: OauthConfig = field(factory=OauthConfig)
 
     console: bool = setting(True, "Serve the web console at `/console/` (HTTP transports only).")
     console_agent: str = setting(
@@ -249,7 +271,14 @@ class ServerConfig:
     )
 
     def __attrs_post_init__(self) -> None:
-        if self.public_url is not None and not self.console:
+        if self.oauth.issuer is not None and self.public_url is None:
+            raise Disagreement(
+                "server.oauth.issuer is set but server.public_url is not; give the address that its tokens "
+                "are for, or take the issuer out",
+                "server.oauth.issuer",
+                "server.public_url",
+            )
+        if self.public_url is not None and self.oauth.issuer is None and not self.console:
             raise Disagreement(
                 "server.public_url is set but server.console is false; people allow clients there, so switch "
                 "it on, or take the address out",

@@ -214,6 +214,8 @@ services.oauth.authorization.AuthorizationServer: _answers | `.MOST_ANSWERS`, a 
 services.oauth.authorization.AuthorizationServer: _registered | `.MOST_ADDRESSES` of `.MOST_REGISTRATIONS`
     times | an address and a number each
 services.oauth.documents.Documents: _kept | `.MOST_KEPT` | what `core.oauth.redirects` takes of one
+services.oauth.foreign.ForeignTokens: _keys | `.MOST_KEYS` | what an issuer publishes in `.LARGEST`
+services.oauth.foreign.ForeignTokens: _known | `.MOST_KNOWN` | a name and a hash each
 services.retrieve.evidence._Looked: scores | a call
 services.retrieve.scouts.Report: failed fired found | a call
 services.search.graph_search.Centrality: _places _scores | a note id

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import field, frozen
@@ -23,6 +23,9 @@ from lithos.core.oauth.grants import Access
 from lithos.core.principals import ANYONE, OWNER, Principal
 from lithos.stores.tokens import LOCK, TOKENS, Token, TokensUnreadable, is_released, read_tokens
 from lithos.telemetry import get_logger
+
+if TYPE_CHECKING:
+    from lithos.services.oauth.foreign import ForeignTokens
 
 log = get_logger("lithos.tokens")
 
@@ -78,6 +81,8 @@ class TokenRing:
         `asks_always`: nobody gets in without a token, though none was ever defined.
         """
         self._private = private
+        #: Tokens of somebody else's authorization server, where there is one.
+        self.foreign: ForeignTokens | None = None
         self._clock = clock
         self._looking = looking or Threads()
         #: Admits commands and hooks of the user who may read the lock file; new in every process.
@@ -139,7 +144,7 @@ class TokenRing:
         digest = hashlib.sha256(secret).digest()
         key = self._by_digest.get(digest)
         if not secret or key is None or not hmac.compare_digest(key.digest, digest):
-            return None
+            return None if self.foreign is None else self.foreign.find(secret)
         return key.principal if key.is_valid(self._clock()) else None
 
     def is_valid(self, principal: Principal) -> bool:
@@ -147,7 +152,9 @@ class TokenRing:
         if principal == ANYONE:
             return self.is_open
         now = self._clock()
-        return any(key.is_valid(now) for key in self._by_principal.get(principal, ()))
+        if any(key.is_valid(now) for key in self._by_principal.get(principal, ())):
+            return True
+        return self.foreign is not None and self.foreign.is_valid(principal)
 
     async def wait_changed(self) -> None:
         """Wait until a principal may have become invalid: a token was revoked, changed, or has expired."""
@@ -174,6 +181,9 @@ class TokenRing:
                 if await self._read():
                     due = self._next_expiry()
                     self._tell()
+            if self.foreign is not None:
+                ends = [end for end in (due, self.foreign.next_end(at)) if end is not None]
+                due = min(ends, default=None)
             before, at = at, self._clock()
             if at < before:
                 due = self._next_expiry()  # tokens that have expired may be valid again
@@ -269,6 +279,8 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 class OneToken:
     """The token `server.auth_token` alone, or nothing, as a `TokenRing`."""
+
+    foreign: Final = None
 
     def __init__(self, auth_token: str | None) -> None:
         self._key = None if auth_token is None else _key(AUTH_TOKEN, auth_token)

@@ -9,6 +9,7 @@ from lithos.actors.blocking import Threads
 from lithos.core.history.versions import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.core.learning.salience import UsageSettings
+from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.services.context.context import Context
 from lithos.services.enrich.chat_client import ChatClient
 from lithos.services.enrich.drain import Drain
@@ -82,7 +83,7 @@ class Services:
             config.server.auth_token,
             asks_always=config.server.public_url is not None,
         )
-        #: Lets clients elsewhere in; None without `server.public_url`.
+        #: Lets clients elsewhere in; None without `server.public_url`, and with somebody else's issuer.
         self.authorization = self._make_authorization()
         texts = NoteTexts(stores.files, actors.catalogue, actors.opening)
         self.search = Search(actors, texts)
@@ -158,13 +159,21 @@ class Services:
 
     def _make_authorization(self) -> AuthorizationServer | None:
         config = self.config
-        if config.server.public_url is None:
+        address, oauth = config.server.public_url, config.server.oauth
+        if address is None:
+            return None
+        if oauth.issuer is not None:
+            from lithos.services.oauth.foreign import ForeignTokens  # noqa: PLC0415 - most do without
+
+            own = tuple(f"{address}{path}" for path in RESOURCE_PATHS)
+            audience = own if oauth.audience is None else (oauth.audience,)
+            self.keyring.foreign = ForeignTokens(
+                oauth.issuer, audience, oauth.rights_claim, oauth.rights, self.clock
+            )
             return None
         from lithos.services.oauth.authorization import AuthorizationServer  # noqa: PLC0415 - most do without
 
-        return AuthorizationServer(
-            config.server.public_url, config.storage.data_dir / ".lithos", self.keyring, self.clock
-        )
+        return AuthorizationServer(address, config.storage.data_dir / ".lithos", self.keyring, self.clock)
 
     def _make_retrieve(self, texts: NoteTexts, remembered: QuestionMemory) -> Retrieve:
         actors, catalogue, learning = self.actors, self.catalogue, self.learning

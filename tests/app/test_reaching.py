@@ -21,7 +21,11 @@ ADDRESS = "https://notes.example.org"
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 #: What is well, by path.
 WELL: dict[str, tuple[int, object, dict[str, str]]] = {
-    "/.well-known/oauth-protected-resource/mcp": (200, {"resource": f"{ADDRESS}/mcp"}, {}),
+    "/.well-known/oauth-protected-resource/mcp": (
+        200,
+        {"resource": f"{ADDRESS}/mcp", "authorization_servers": [ADDRESS]},
+        {},
+    ),
     "/.well-known/oauth-authorization-server": (200, {"issuer": ADDRESS}, {}),
     "/mcp": (
         401,

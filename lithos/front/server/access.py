@@ -204,7 +204,7 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
     cors = _cors_headers(head) if head.origins and origin_known else ()
     if cors and head.method == "OPTIONS" and head.asks_method is not None:
         return Refusal(204, "preflight", None, cors + _preflight_headers(head))
-    given = _presented_tokens(head, in_query=address.takes_query_token)
+    given = presented_tokens(head, in_query=address.takes_query_token)
     principal = _principal_of(policy, given)
     if address.needs is None:
         return Passage(address, cors, principal)
@@ -327,7 +327,8 @@ def _is_token_parameter(part: bytes) -> bool:
     )
 
 
-def _presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
+def presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
+    """The tokens of a request; in its query where browsers may give one there."""
     given: list[bytes] = []
     if len(head.authorizations) == 1:
         scheme, _, token = head.authorizations[0].strip().partition(" ")
