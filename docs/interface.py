@@ -16,7 +16,7 @@ from lithos.core.errors import LithosError
 from lithos.core.offers import PROMPTS
 from lithos.tools.contract.arguments import note_paths
 from lithos.tools.contract.bounds import PATH, Bound
-from lithos.tools.contract.declaring import PROFILES, Tool, all_tools
+from lithos.tools.contract.declaring import CONNECTOR, PROFILES, Tool, all_tools
 
 _TOOLS_INTRODUCTION: Final = """\
 # Tools
@@ -205,7 +205,7 @@ def render_tools() -> str:
     parts = [
         _TOOLS_INTRODUCTION,
     ]
-    for profile in PROFILES:
+    for profile in (*PROFILES, CONNECTOR):
         listed = [tool for tool in tools if tool.profile == profile and not tool.is_legacy]
         parts.append(f"## {profile.capitalize()} ({len(listed)})\n")
         parts += [_describe_tool(tool, examples.get(tool.name)) for tool in listed]

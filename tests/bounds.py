@@ -211,6 +211,12 @@ services.notes.frames.Frames: _known _shared | `.KEPT` | a folder's path,
     `core.text.hidden.COUNTED` numbers at either end
 services.notes.texts._KeptContents: _contents | what fits | `.KEPT_BYTES` and `.KEPT_VISIBLE_BYTES`
 services.notes.undo.UndoRun: _began _settled _tried | a call
+services.oauth.authorization.AuthorizationServer: _answers | `.MOST_ANSWERS`, a minute | two tokens each
+services.oauth.authorization.AuthorizationServer: _registered | `.MOST_ADDRESSES` of `.MOST_REGISTRATIONS`
+    times | an address and a number each
+services.oauth.documents.Documents: _kept | `.MOST_KEPT` | what `core.oauth.redirects` takes of one
+services.oauth.foreign.ForeignTokens: _keys | `.MOST_KEYS` | what an issuer publishes in `.LARGEST`
+services.oauth.foreign.ForeignTokens: _known | `.MOST_KNOWN` | a name and a hash each
 services.retrieve.evidence._Looked: scores | a call
 services.retrieve.scouts.Report: failed fired found | a call
 services.search.graph_search.Centrality: _places _scores | a note id

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.evaluation.check import check_knowledge, find_tests
+from lithos.app.reaching import check_public_url
 from lithos.app.stores import utc_now
 from lithos.app.vault import survey_of
 from lithos.config.catalogue import Config
@@ -206,6 +207,8 @@ class Doctor:
         yield "tokens", _aside(lambda: check_tokens(private, utc_now()))
         yield "owner", self._look_at_owner
         yield "port", lambda: check_port(self._ownership, config)
+        if config.server.public_url is not None:
+            yield "public address", self._look_at_public_url
         is_live, record = self._ownership.is_live, self._ownership.record
         yield "databases", _aside(lambda: checks_storage.check_databases(private, is_live=is_live))
         if find_upstream(data):
@@ -230,6 +233,10 @@ class Doctor:
     async def _look_at_owner(self) -> Iterable[Finding]:
         self._ownership = await look_at_owner(self._config)
         return await check_owner(self._ownership, self._config)
+
+    async def _look_at_public_url(self) -> Iterable[Finding]:
+        address, is_live = self._config.server.public_url, self._ownership.is_live
+        return [] if address is None else await check_public_url(address, utc_now, is_live=is_live)
 
     async def _look_at_notes(self) -> Iterable[Finding]:
         storage = self._config.storage

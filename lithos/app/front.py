@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,10 @@ from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
 
 if TYPE_CHECKING:
+    from quart import Blueprint
     from quart_trio import QuartTrio
 
+    from lithos.front.console.console import Console
     from lithos.front.server.ports import AsgiApp
 
 
@@ -59,6 +62,7 @@ async def serve_front(
             wrong_tokens=wrong_tokens,
             library=server.library,
             apps=apps,
+            oauth=_make_oauth(server, settings, wrong_tokens, rejected),
             routes=routes,
             rejected=rejected,
             wanted=server.actors.front_wanted,
@@ -66,6 +70,21 @@ async def serve_front(
             task_status=task_status,
         )
         nursery.cancel_scope.cancel()
+
+
+def _make_oauth(
+    server: Server, settings: FrontSettings, wrong_tokens: WrongTokens, rejected: Callable[[str], None]
+) -> dict[str, AsgiApp]:
+    """The addresses for clients elsewhere; none without `server.public_url`."""
+    if settings.public_url is None:
+        return {}
+    from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps  # noqa: PLC0415 - most do without
+
+    issuer = server.config.server.oauth.issuer or settings.public_url
+    resource = resource_apps(settings.public_url, issuer)
+    if server.authorization is None:  # somebody else's
+        return resource
+    return {**resource, **OAuthEndpoints(server.authorization, wrong_tokens, rejected).apps}
 
 
 def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:
@@ -107,8 +126,12 @@ def _add_console(
 
     read = login, overview, search, switcher, notes, note, files, graph
     modules = *read, tasks, agents, undo, receipts, system
-    pages = tuple(module.add_routes for module in modules)
-    Console(server, server.tools, settings, sessions, wrong_tokens).add_routes(app, pages)
+    pages: list[Callable[[Console, Blueprint], None]] = [module.add_routes for module in modules]
+    if settings.public_url is not None and server.authorization is not None:
+        from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without
+
+        pages.append(partial(consent.add_routes, server=server.authorization))
+    Console(server, server.tools, settings, sessions, wrong_tokens).add_routes(app, tuple(pages))
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

@@ -29,6 +29,8 @@ CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
     "openclaw", "agent-zero",
 )  # fmt: skip
+#: Those that live elsewhere, of which it tells what to enter where.
+HOSTED = ("chatgpt", "claude-ai")
 #: `core.principals.RIGHTS`, and days that a token may live.
 RIGHTS = ("read", "write", "admin")
 LONGEST_LIFE = 36_500
@@ -164,7 +166,8 @@ _COMMANDS: Final = (
         _take("--host", "address to listen on (default: 127.0.0.1)"),
         _take("-p --port", "port to listen on (default: 8765; 0: any)", int),
         _flag("--watch", "notice edits by other programs", action=argparse.BooleanOptionalAction),
-        _take("--tools", "which tools to list", choices=("core", "standard", "full")),
+        _take("--tools", "which tools to list", choices=("core", "standard", "full", "connector")),
+        _take("--public-url URL", "address at which clients elsewhere reach this server; they come by OAuth"),
     )),
     Command("search", "search the notes", "commands.queries:run_search", (
         _take("query QUERY", "what to look for"),
@@ -355,12 +358,26 @@ _COMMANDS: Final = (
                 _take("name NAME", "its name"),
             )),
             Command("off", "ask for no named token any more, once all are revoked"),
+            Command("client", "clients elsewhere that are known without registering", chosen="client_action",
+                parts=(
+                    Command("add", "make one known, and print its client id", takes=(
+                        _take("name NAME", "what to call it"),
+                        _take("--redirect URI", "where it is answered; may be repeated", action="append",
+                            required=True),
+                    )),
+                    Command("list", "all that are known, those that registered too"),
+                    Command("remove", "forget one", takes=(_take("client ID", "its client id"),)),
+                ),
+            ),
         ),
     ),
+    Command("login", "print a link that logs you in to the console of a server at a public address, once",
+        "commands.tokens:run_login"),
     Command("connect", "connect a client: print what it needs, or write it into its own configuration",
         "connecting.command:run_connect", (
         # A default that is left out would count as a wrong choice.
-        _take("client CLIENT", f"one of {', '.join(CLIENTS)}", nargs="?", choices=CLIENTS, default=None),
+        _take("client CLIENT", f"one of {', '.join((*CLIENTS, *HOSTED))}", nargs="?",
+            choices=(*CLIENTS, *HOSTED), default=None),
         _flag("--write", "put the entry into the client's configuration", alone=True),
         _flag("--remove", "take the entry out again", alone=True),
         _flag("--list", "tell which clients are here, and what is connected", alone=True),

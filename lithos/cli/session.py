@@ -27,6 +27,7 @@ _SETTINGS = {
     "port": "server.port",
     "watch": "server.watch_files",
     "tools": "server.tools",
+    "public_url": "server.public_url",
     "vault": "storage.vault",
     "telemetry_console": "telemetry.console_fallback",
 }

@@ -62,6 +62,20 @@ WEB_ADDRESS = Rule(
     "an address that starts with http:// or https://",
     lambda text: bool(re.fullmatch(r"https?://[^\s/]\S*", text)),
 )
+RIGHTS_MAP = Rule(
+    "a map of at most 100 values to read, write or admin",
+    lambda given: len(given) <= 100 and set(given.values()) <= {"read", "write", "admin"},
+)
+#: The address at which others see the server: no path, so that what it tells of itself is at its root.
+PUBLIC_ADDRESS = Rule(
+    "an address as https://notes.example.org, without a path (http only for 127.0.0.1, [::1] and localhost)",
+    lambda text: bool(
+        re.fullmatch(
+            r"(?:https://[a-z0-9-]+(?:\.[a-z0-9-]+)*|http://(?:127\.0\.0\.1|\[::1\]|localhost))(?::[0-9]{1,5})?",
+            text,
+        )
+    ),
+)
 DIRECTORY = Rule("the path of a directory", lambda path: "\0" not in str(path))
 
 
@@ -104,3 +118,8 @@ def setting(
 def filled_from(defaults: Mapping[str, float]) -> Callable[[Mapping[str, float]], Mapping[str, float]]:
     """A converter that adds the missing names of `defaults`."""
     return lambda given: MappingProxyType({**defaults, **given})
+
+
+def without_slash(address: str | None) -> str | None:
+    """A converter: an address as it stands in front of a path, its host in small letters."""
+    return None if address is None else address.strip().removesuffix("/").lower()

@@ -23,6 +23,8 @@ from lithos.config.rules import (
     NAMES,
     NOT_BLANK,
     POSITIVE,
+    PUBLIC_ADDRESS,
+    RIGHTS_MAP,
     TOKEN,
     WEB_ADDRESS,
     Disagreement,
@@ -31,6 +33,7 @@ from lithos.config.rules import (
     number,
     setting,
     whole,
+    without_slash,
 )
 
 #: Weight of each scout in the rerank; they sum to 1.
@@ -199,6 +202,26 @@ class LcmaConfig:
     llm: LlmConfig = field(factory=LlmConfig)
 
 
+#: What values of the claim allow, unless it is said otherwise.
+OAUTH_RIGHTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"read": "read", "write": "write", "admin": "admin"}
+)
+
+
+@frozen(kw_only=True)
+class OauthConfig:
+    """Somebody else's authorization server; the server's own without `issuer`."""
+
+    issuer: str | None = setting(
+        None, "Issuer whose access tokens (JWT) let clients elsewhere in.", WEB_ADDRESS
+    )
+    audience: str | None = setting(
+        None, "What its tokens must be for; null: the address of this server.", NOT_BLANK
+    )
+    rights_claim: str = setting("scope", "Claim that says what a token allows.", NOT_BLANK)
+    rights: Mapping[str, str] = setting(OAUTH_RIGHTS, "Rights by the values of that claim.", RIGHTS_MAP)
+
+
 @frozen(kw_only=True)
 class ServerConfig:
     """How the server is reached and what it offers."""
@@ -209,7 +232,9 @@ class ServerConfig:
     host: str = setting("127.0.0.1", "Address that the HTTP port is bound to.", HOST)
     port: int = setting(8765, "Port of the HTTP server; 0 takes a free one.", whole(0, 65535))
     watch_files: bool = setting(True, "Notice notes that other programs change.")
-    tools: Literal["core", "standard", "full"] = setting("standard", "Which tools are listed to clients.")
+    tools: Literal["core", "standard", "full", "connector"] = setting(
+        "standard", "Which tools are listed to clients; `connector`: `search` and `fetch` alone."
+    )
     legacy_tools: bool = setting(False, "Also offer the tools of earlier versions.")
     write_outcomes: Literal["envelope", "status"] = setting(
         "envelope", "Whether a refused write has status `error` or its own code as status."
@@ -227,6 +252,15 @@ class ServerConfig:
         (), "Further web origins whose pages may call the server; `*` is any.", NAMES
     )
 
+    public_url: str | None = setting(
+        None,
+        "Address at which clients elsewhere see this server; they are let in by OAuth then, and everybody "
+        "needs a token.",
+        PUBLIC_ADDRESS,
+        convert=without_slash,
+    )
+    oauth: OauthConfig = field(factory=OauthConfig)
+
     console: bool = setting(True, "Serve the web console at `/console/` (HTTP transports only).")
     console_agent: str = setting(
         "person",
@@ -234,6 +268,22 @@ class ServerConfig:
         "bound to an agent.",
         AGENT_NAME,
     )
+
+    def __attrs_post_init__(self) -> None:
+        if self.oauth.issuer is not None and self.public_url is None:
+            raise Disagreement(
+                "server.oauth.issuer is set but server.public_url is not; give the address that its tokens "
+                "are for, or take the issuer out",
+                "server.oauth.issuer",
+                "server.public_url",
+            )
+        if self.public_url is not None and self.oauth.issuer is None and not self.console:
+            raise Disagreement(
+                "server.public_url is set but server.console is false; people allow clients there, so switch "
+                "it on, or take the address out",
+                "server.public_url",
+                "server.console",
+            )
 
     @property
     def answer_limit(self) -> int:

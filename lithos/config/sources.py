@@ -70,7 +70,8 @@ def _structure(value: Any, kind: Any) -> Any:
         return tuple(value) if fits else _refuse()
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ValueError
-    return {name: _structure(number, float) for name, number in value.items()}
+    inner = get_args(kind)[1]
+    return {name: _structure(each, inner) for name, each in value.items()}
 
 
 def _refuse() -> Any:

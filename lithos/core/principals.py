@@ -61,6 +61,8 @@ class Principal:
     is_own: bool = field(default=False, eq=False)
     #: Tells a token from a later one of the same name, rights and agent; no secret.
     mark: str = field(default="", repr=False)
+    #: Came by OAuth, so that it may know `search` and `fetch` only (docs/spec/connectors.md §5).
+    is_connector: bool = field(default=False, eq=False)
 
     def may(self, needed: Rights) -> bool:
         """Whether these rights include `needed`."""

@@ -10,18 +10,22 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import field, frozen
 
 from lithos.actors.blocking import Blocking, Threads
+from lithos.core.oauth.grants import Access
 from lithos.core.principals import ANYONE, OWNER, Principal
 from lithos.stores.tokens import LOCK, TOKENS, Token, TokensUnreadable, is_released, read_tokens
 from lithos.telemetry import get_logger
+
+if TYPE_CHECKING:
+    from lithos.services.oauth.foreign import ForeignTokens
 
 log = get_logger("lithos.tokens")
 
@@ -42,9 +46,19 @@ class _Key:
     principal: Principal
     digest: bytes = field(repr=False)
     expires_at: datetime | None = None
+    access: Access | None = None
 
     def is_valid(self, now: datetime) -> bool:
+        if self.access is not None and not self.access.is_valid(now):
+            return False
         return self.expires_at is None or now < self.expires_at
+
+    def end(self, now: datetime) -> datetime | None:
+        """When it will have ended; None for one that lasts, and for one that has ended."""
+        if not self.is_valid(now):
+            return None
+        ends = (self.expires_at, None if self.access is None else self.access.expires_at)
+        return min((end for end in ends if end is not None), default=None)
 
 
 class TokenRing:
@@ -59,24 +73,31 @@ class TokenRing:
         clock: Callable[[], datetime],
         auth_token: str | None = None,
         *,
+        asks_always: bool = False,
         looking: Blocking | None = None,
     ) -> None:
-        """`private` is the folder `.lithos` of the data directory."""
+        """`private` is the folder `.lithos` of the data directory.
+
+        `asks_always`: nobody gets in without a token, though none was ever defined.
+        """
         self._private = private
+        #: Tokens of somebody else's authorization server, where there is one.
+        self.foreign: ForeignTokens | None = None
         self._clock = clock
         self._looking = looking or Threads()
         #: Admits commands and hooks of the user who may read the lock file; new in every process.
         self.own_token = secrets.token_urlsafe(32)
         self._fixed = [_key(OWNER, self.own_token)]
-        self._is_fixed_open = auth_token is None
+        self._is_fixed_open = auth_token is None and not asks_always
         if auth_token is not None:
             self._fixed.append(_key(AUTH_TOKEN, auth_token))
         self._tokens: tuple[Token, ...] | None = None
         self._is_known = False
         self._trouble: str | None = None
         self._by_digest: Mapping[bytes, _Key] = {}
-        self._by_principal: Mapping[Principal, _Key] = {}
+        self._by_principal: Mapping[Principal, Sequence[_Key]] = {}
         self._changed = trio.Event()
+        self._reading = trio.Lock()
         self._arrange()
 
     @property
@@ -123,19 +144,26 @@ class TokenRing:
         digest = hashlib.sha256(secret).digest()
         key = self._by_digest.get(digest)
         if not secret or key is None or not hmac.compare_digest(key.digest, digest):
-            return None
+            return None if self.foreign is None else self.foreign.find(secret)
         return key.principal if key.is_valid(self._clock()) else None
 
     def is_valid(self, principal: Principal) -> bool:
         """Whether the token of this principal is still there, unexpired, with the same rights and agent."""
         if principal == ANYONE:
             return self.is_open
-        key = self._by_principal.get(principal)
-        return key is not None and key.is_valid(self._clock())
+        now = self._clock()
+        if any(key.is_valid(now) for key in self._by_principal.get(principal, ())):
+            return True
+        return self.foreign is not None and self.foreign.is_valid(principal)
 
     async def wait_changed(self) -> None:
         """Wait until a principal may have become invalid: a token was revoked, changed, or has expired."""
         await self._changed.wait()
+
+    async def follow(self) -> None:
+        """Take in at once what this process changed in the file."""
+        if await self._read():
+            self._tell()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Follow the file until cancelled; `started` once it was read."""
@@ -153,6 +181,9 @@ class TokenRing:
                 if await self._read():
                     due = self._next_expiry()
                     self._tell()
+            if self.foreign is not None:
+                ends = [end for end in (due, self.foreign.next_end(at)) if end is not None]
+                due = min(ends, default=None)
             before, at = at, self._clock()
             if at < before:
                 due = self._next_expiry()  # tokens that have expired may be valid again
@@ -162,18 +193,19 @@ class TokenRing:
 
     async def _read(self) -> bool:
         """Read the file; whether anything changed."""
-        before = (self._tokens, self._trouble, self._is_known)
-        try:
-            tokens, trouble = await self._looking.run(self._load), None
-        except TokensUnreadable as failure:
-            # Never open again: what was defined is refused, and nobody else gets in.
-            tokens, trouble = (), str(failure)
-        self._tokens, self._trouble, self._is_known = tokens, trouble, True
-        if before == (self._tokens, self._trouble, True):
-            return False
-        self._arrange()
-        self._report()
-        return True
+        async with self._reading:
+            before = (self._tokens, self._trouble, self._is_known)
+            try:
+                tokens, trouble = await self._looking.run(self._load), None
+            except TokensUnreadable as failure:
+                # Never open again: what was defined is refused, and nobody else gets in.
+                tokens, trouble = (), str(failure)
+            self._tokens, self._trouble, self._is_known = tokens, trouble, True
+            if before == (self._tokens, self._trouble, True):
+                return False
+            self._arrange()
+            self._report()
+            return True
 
     def _load(self) -> tuple[Token, ...] | None:
         tokens = read_tokens(self._private)
@@ -190,10 +222,12 @@ class TokenRing:
             log.info("named tokens", defined=len(self._tokens), expired=expired)
 
     def _arrange(self) -> None:
-        named = [_Key(token.principal, bytes.fromhex(token.digest), token.expires_at) for token in self.named]
-        keys: Iterable[_Key] = (*named, *self._fixed)
+        keys = [*(key for token in self.named for key in _keys_of(token)), *self._fixed]
         self._by_digest = {key.digest: key for key in keys}
-        self._by_principal = {key.principal: key for key in keys}
+        by_principal: dict[Principal, list[_Key]] = {}
+        for key in keys:
+            by_principal.setdefault(key.principal, []).append(key)
+        self._by_principal = by_principal
 
     def _tell(self) -> None:
         self._changed.set()
@@ -201,7 +235,7 @@ class TokenRing:
 
     def _next_expiry(self) -> datetime | None:
         now = self._clock()
-        ends = (token.expires_at for token in self.named if not token.has_expired(now))
+        ends = (key.end(now) for key in self._by_digest.values())
         return min((end for end in ends if end is not None), default=None)
 
     def _look(self) -> _Look:
@@ -210,6 +244,15 @@ class TokenRing:
     def _is_old(self, look: _Look) -> bool:
         now = self._clock().timestamp()
         return all(stamp is None or abs(now - stamp[-1] / 1e9) > UNSETTLED for stamp in look)
+
+
+def _keys_of(token: Token) -> Iterator[_Key]:
+    """What lets its principal in: the secret of a token, the access tokens of a grant."""
+    if token.grant is None:
+        yield _Key(token.principal, bytes.fromhex(token.digest), token.expires_at)
+        return
+    for access in token.grant.access:
+        yield _Key(token.principal, bytes.fromhex(access.digest), token.expires_at, access)
 
 
 def _key(principal: Principal, secret: str) -> _Key:
@@ -236,6 +279,8 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 class OneToken:
     """The token `server.auth_token` alone, or nothing, as a `TokenRing`."""
+
+    foreign: Final = None
 
     def __init__(self, auth_token: str | None) -> None:
         self._key = None if auth_token is None else _key(AUTH_TOKEN, auth_token)

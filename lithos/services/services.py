@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lithos.actors.actors import Actors, settings_of
 from lithos.actors.blocking import Threads
 from lithos.core.history.versions import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.core.learning.salience import UsageSettings
+from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.services.context.context import Context
 from lithos.services.enrich.chat_client import ChatClient
 from lithos.services.enrich.drain import Drain
@@ -49,6 +52,9 @@ from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.reconcile import LiveCheck
 from lithos.services.upkeep.samples import Samples
 
+if TYPE_CHECKING:
+    from lithos.services.oauth.authorization import AuthorizationServer
+
 
 class Services:
     """The services, and of the actors what is asked without one."""
@@ -71,7 +77,14 @@ class Services:
         #: For clients that know no more, deletions answer `success` alone, reads all links.
         self.is_plain = config.server.write_outcomes == "status"
         #: The tokens that are accepted; the front has it follow their file.
-        self.keyring = TokenRing(config.storage.data_dir / ".lithos", clock, config.server.auth_token)
+        self.keyring = TokenRing(
+            config.storage.data_dir / ".lithos",
+            clock,
+            config.server.auth_token,
+            asks_always=config.server.public_url is not None,
+        )
+        #: Lets clients elsewhere in; None without `server.public_url`, and with somebody else's issuer.
+        self.authorization = self._make_authorization()
         texts = NoteTexts(stores.files, actors.catalogue, actors.opening)
         self.search = Search(actors, texts)
         remembered = QuestionMemory(actors, self.learning, texts)
@@ -143,6 +156,24 @@ class Services:
                 sum(self.gauges.watched(f"{kind}_active_clients") for kind in ("sse", "ws"))
             ),
         )
+
+    def _make_authorization(self) -> AuthorizationServer | None:
+        config = self.config
+        address, oauth = config.server.public_url, config.server.oauth
+        if address is None:
+            return None
+        if oauth.issuer is not None:
+            from lithos.services.oauth.foreign import ForeignTokens  # noqa: PLC0415 - most do without
+
+            own = tuple(f"{address}{path}" for path in RESOURCE_PATHS)
+            audience = own if oauth.audience is None else (oauth.audience,)
+            self.keyring.foreign = ForeignTokens(
+                oauth.issuer, audience, oauth.rights_claim, oauth.rights, self.clock
+            )
+            return None
+        from lithos.services.oauth.authorization import AuthorizationServer  # noqa: PLC0415 - most do without
+
+        return AuthorizationServer(address, config.storage.data_dir / ".lithos", self.keyring, self.clock)
 
     def _make_retrieve(self, texts: NoteTexts, remembered: QuestionMemory) -> Retrieve:
         actors, catalogue, learning = self.actors, self.catalogue, self.learning

@@ -8,27 +8,27 @@ never opens a server.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import re
 import secrets
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from attrs import field, frozen
 
 from lithos.core import principals
 from lithos.core.errors import InvalidInput
+from lithos.core.oauth.grants import Grant
 from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.core.times import format_optional, format_time, parse_time
-from lithos.stores import PRIVATE_FOLDER, overwrite, replace_file, sync_folder
-from lithos.stores.owner_record import NO_LOCKS
+from lithos.stores import PRIVATE_FOLDER, overwrite, sync_folder
+from lithos.stores.oauth.grant_rows import grant_of_row, row_of_grant
+from lithos.stores.oauth.private_file import FileBusy, locked, replace_private
 
 TOKENS: Final = "tokens.json"
 LOCK: Final = "tokens.lock"
@@ -40,7 +40,7 @@ MOST_TOKENS: Final = 1_000
 LONGEST_NAME: Final = 64
 LONGEST_AGENT: Final = 200
 #: Bytes of the file: every token at its longest.
-LARGEST: Final = 4 * 1024 * 1024
+LARGEST: Final = 8 * 1024 * 1024
 #: Names of principals that are no named token.
 RESERVED: Final = frozenset({"anyone", "auth_token", "owner"})
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?")
@@ -48,9 +48,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _VERSION: Final = 1
 #: What the lock file holds while tokens are asked for.
 _REQUIRED: Final = b"required\n"
-#: Seconds to wait for another command, and between two looks.
-_PATIENCE: Final = 10.0
-_PAUSE: Final = 0.02
+T = TypeVar("T")
 
 
 class TokensUnreadable(Exception):
@@ -70,7 +68,11 @@ class TokenRefused(Exception):
 
 @frozen
 class Token:
-    """One named token; `digest` is the SHA-256 of its secret in hexadecimal."""
+    """One named token; `digest` is the SHA-256 of its secret in hexadecimal.
+
+    What a person allowed a client has a `grant`, which knows the secrets; `digest` is then of one that nobody
+    has, and tells the grant from others.
+    """
 
     name: str
     digest: str = field(repr=False)
@@ -78,15 +80,24 @@ class Token:
     agent: str | None
     created_at: datetime
     expires_at: datetime | None
+    grant: Grant | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is a grant whose client has not fetched its tokens yet; else it goes by itself."""
+        return self.grant is not None and not self.grant.code.is_used
 
     def has_expired(self, now: datetime) -> bool:
         """Whether it is of no use any more."""
+        if self.grant is not None and self.grant.has_ended(now):
+            return True
         return self.expires_at is not None and now >= self.expires_at
 
     @property
     def principal(self) -> Principal:
         """Whoever presents it."""
-        return Principal(self.name, self.rights, self.agent, mark=self.digest[:16])
+        is_connector = self.grant is not None
+        return Principal(self.name, self.rights, self.agent, mark=self.digest[:16], is_connector=is_connector)
 
 
 def digest_of(secret: bytes) -> str:
@@ -154,6 +165,7 @@ def _token_of(row: dict[str, Any]) -> Token:
         agent=None if row["agent"] is None else check_agent(row["agent"]),
         created_at=parse_time(row["created_at"]),
         expires_at=None if row["expires_at"] is None else parse_time(row["expires_at"]),
+        grant=grant_of_row(row["grant"]) if "grant" in row else None,
     )
     if token.rights not in RIGHTS or not _DIGEST.fullmatch(token.digest):
         raise ValueError("no such rights, or no hash")
@@ -241,6 +253,21 @@ class TokenStore:
             self._write(left)
         return found, len(left)
 
+    def change(self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]]) -> T:
+        """Replace the tokens as `decide` says, in one step; what it says beside them.
+
+        Raises `TokenRefused` where they would be too many, `TokensUnreadable` and `OSError`.
+        """
+        with self._locked() as lock:
+            known = self._known() or ()
+            left, said = decide(known)
+            if len(left) > MOST_TOKENS:
+                raise TokenRefused(f"There are {MOST_TOKENS:,} tokens, the most there may be.")
+            if tuple(left) != known:
+                _require(lock)
+                self._write(left)
+        return said
+
     def stop_asking(self) -> None:
         """Have the server open again to whoever reaches it, as before the first token.
 
@@ -265,61 +292,24 @@ class TokenStore:
 
     def _write(self, tokens: Sequence[Token]) -> None:
         """Replace the file, durably."""
-        rows = [
-            {
-                "name": token.name,
-                "hash": token.digest,
-                "agent": token.agent,
-                "rights": token.rights,
-                "created_at": format_time(token.created_at),
-                "expires_at": format_optional(token.expires_at),
-            }
-            for token in tokens
-        ]
-        document = {"version": _VERSION, "tokens": rows}
-        data = json.dumps(document, indent=1).encode() + b"\n"
-        fresh = self.path.with_name(f"{TOKENS}.new")
-        fresh.unlink(missing_ok=True)  # left by a crash; the lock is held
-        try:
-            replace_file(self.path, data, fresh, 0o600)
-        except OSError:
-            with suppress(OSError):
-                fresh.unlink()
-            raise
-        sync_folder(self._private)
+        rows = [_row_of(token) for token in tokens]
+        replace_private(self.path, {"version": _VERSION, "tokens": rows})
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The lock file, open and locked: of two commands, one waits."""
-        until = time.monotonic() + _PATIENCE
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            descriptor = os.open(self._private / LOCK, flags, 0o600)
+            with locked(self._private / LOCK) as lock:
+                yield lock
+        except FileBusy:
+            raise TokenRefused("Another command is changing the tokens. Try again in a moment.") from None
         except FileNotFoundError:
+            if self._private.is_dir():
+                raise
             data = self._private.parent
             raise TokenRefused(
                 f"There are no tokens: {data} is no data directory. Name it with --data-dir."
             ) from None
-        try:
-            while not _try_lock(descriptor):
-                if time.monotonic() > until:
-                    raise TokenRefused("Another command is changing the tokens. Try again in a moment.")
-                time.sleep(_PAUSE)
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as failure:
-        # Where there are no locks (some network shares), commands of two people may cross.
-        if failure.errno not in NO_LOCKS:
-            raise
-    return True
 
 
 def _require(lock: int) -> None:
@@ -327,3 +317,16 @@ def _require(lock: int) -> None:
     if os.fstat(lock).st_size != len(_REQUIRED):
         overwrite(lock, _REQUIRED)
         os.fsync(lock)
+
+
+def _row_of(token: Token) -> dict[str, Any]:
+    grant = {} if token.grant is None else {"grant": row_of_grant(token.grant)}
+    return {
+        "name": token.name,
+        "hash": token.digest,
+        "agent": token.agent,
+        "rights": token.rights,
+        "created_at": format_time(token.created_at),
+        "expires_at": format_optional(token.expires_at),
+        **grant,
+    }

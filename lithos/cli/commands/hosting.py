@@ -135,6 +135,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         return
     async with trio.open_nursery() as nursery:
         told: dict[str, Any] = {"sources": session.sources, "warnings": session.warnings}
+        told["public_url"] = config.server.public_url
         listens = config.server
         settings = front_settings(config, listens.host, listens.port, listens.auth_token, **told)
         front = partial(serve_front, settings, server, shutdown)
@@ -145,6 +146,8 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         if bound != urlsplit(url).netloc:
             text += f", bound to {bound} (every interface)"
         announce(session, text, url=url, bound=bound)
+        if (public := config.server.public_url) is not None:
+            announce(session, f"Clients elsewhere are let in by OAuth at {public}/mcp", public_url=public)
         if (tokens := server.keyring.announcement) is not None:
             announce(session, tokens)
 

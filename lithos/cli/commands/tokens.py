@@ -9,13 +9,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from secrets import token_urlsafe
 from typing import Any, Final
 
 from lithos.cli.output import tell
-from lithos.cli.session import CommandFailed, Session
+from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.cli.streams import make_printable
+from lithos.core.oauth.clients import OWN_PREFIX, Client, read_name
+from lithos.core.oauth.redirects import check_redirects
 from lithos.core.principals import Rights
 from lithos.core.times import format_time
+from lithos.stores.oauth.clients import MOST_CLIENTS, ClientsFull, ClientStore
+from lithos.stores.oauth.login_links import LoginLinks
+from lithos.stores.oauth.private_file import FileBusy
 from lithos.stores.tokens import Token, TokenRefused, TokenStore, TokensUnreadable, read_tokens
 
 
@@ -53,8 +59,9 @@ def _create(session: Session) -> int:
 def _list(session: Session) -> int:
     now = datetime.now(UTC)
     tokens = read_tokens(session.private)
-    rows = [_row(token, now) for token in tokens or ()]
-    lines = [_describe(token, now) for token in tokens or ()]
+    shown = [token for token in tokens or () if not token.is_pending]
+    rows = [_row(token, now) for token in shown]
+    lines = [_describe(token, now) for token in shown]
     none = "No named tokens are defined." if tokens is None else _NONE_LEFT
     tell(session, {"tokens": rows, "required": tokens is not None}, lines or none)
     return 0
@@ -66,7 +73,10 @@ def _describe(token: Token, now: datetime) -> str:
     if token.expires_at is not None:
         word = "expired" if token.has_expired(now) else "expires"
         end = f"{word} {token.expires_at:%Y-%m-%d %H:%M} UTC"
-    return f"{token.name:<24}  {token.rights:<5}  {agent:<24}  since {token.created_at:%Y-%m-%d}  {end}"
+    client = "" if token.grant is None else f"  for {token.grant.client_name}"
+    return (
+        f"{token.name:<24}  {token.rights:<5}  {agent:<24}  since {token.created_at:%Y-%m-%d}  {end}{client}"
+    )
 
 
 def _revoke(session: Session) -> int:
@@ -86,6 +96,73 @@ def _off(session: Session) -> int:
     return 0
 
 
+def run_login(session: Session) -> int:
+    """Print a link by which the console lets who runs the server in, once. Raises `CommandFailed`."""
+    address = session.config.server.public_url
+    if address is None:
+        raise CommandFailed(
+            "This server has no address for clients elsewhere, so that the console takes tokens alone "
+            "(lithos token create). Set server.public_url, or give serve --public-url."
+        )
+    with refusing(OSError, FileBusy):
+        secret = LoginLinks(session.private).make(datetime.now(UTC))
+    link = f"{address}/console/link?key={secret}"
+    tell(session, {"link": link}, link)
+    _hint(session, "Open it in your browser within ten minutes. It is good once, and gives every right.")
+    return 0
+
+
+def _change_clients(session: Session) -> int:
+    """`lithos token client add|list|remove`."""
+    typed, store = session.typed, ClientStore(session.private)
+    with refusing(FileBusy):
+        if typed["client_action"] == "add":
+            return _add_client(session, store)
+        if typed["client_action"] == "remove":
+            if not store.remove(typed["client"]):
+                raise CommandFailed("There is no client with this id: lithos token client list shows all.")
+            tell(
+                session,
+                {"removed": typed["client"]},
+                "The client is forgotten.",
+            )
+            return 0
+        clients = store.read()
+    rows = [
+        {
+            "client_id": each.id,
+            "name": each.name,
+            "redirect_uris": list(each.redirect_uris),
+            "added": each.is_added,
+        }
+        for each in clients
+    ]
+    lines = [f"{each.id}  {make_printable(each.name)}  {' '.join(each.redirect_uris)}" for each in clients]
+    tell(session, {"clients": rows}, lines or "No client is registered.")
+    return 0
+
+
+def _add_client(session: Session, store: ClientStore) -> int:
+    now = datetime.now(UTC)
+    try:
+        uris = check_redirects(list(session.typed["redirect"]))
+    except ValueError as problem:
+        raise CommandFailed(f"This cannot be: {problem}.", exit_code=2) from problem
+    client = Client(
+        f"{OWN_PREFIX}{token_urlsafe(16)}", read_name(session.typed["name"]), uris, now, is_added=True
+    )
+    in_use = {
+        token.grant.client_id for token in read_tokens(session.private) or () if token.grant is not None
+    }
+    try:
+        store.add(client, in_use, now)
+    except ClientsFull:
+        raise CommandFailed(f"There are {MOST_CLIENTS} clients, the most there may be. Remove one.") from None
+    tell(session, {"client_id": client.id, "redirect_uris": list(uris)}, client.id)
+    _hint(session, "Enter it in the client as its client id; it has no secret.")
+    return 0
+
+
 _NONE_LEFT: Final = (
     "No named token is left, and the server stays closed to all but this user's own commands. Create another "
     "one, or open it to everyone who can reach it: lithos token off"
@@ -100,10 +177,13 @@ _ACTIONS: Final[Mapping[str, Callable[[Session], int]]] = {
     "list": _list,
     "revoke": _revoke,
     "off": _off,
+    "client": _change_clients,
 }
 
 
 def _row(token: Token, now: datetime) -> dict[str, Any]:
+    grant = token.grant
+    client = {} if grant is None else {"client": grant.client_name, "used_at": format_time(grant.used_at)}
     return {
         "name": token.name,
         "rights": token.rights,
@@ -111,6 +191,7 @@ def _row(token: Token, now: datetime) -> dict[str, Any]:
         "created_at": format_time(token.created_at),
         "expires_at": None if token.expires_at is None else format_time(token.expires_at),
         "expired": token.has_expired(now),
+        **client,
     }
 
 

@@ -259,6 +259,28 @@ def _zed_folder(around: Surroundings) -> Path:
     return around.home / ".config" / "zed" if around.system == "darwin" else around.config / "zed"
 
 
+_CONSENT: Final = (
+    "It opens your console: log in by the link of `lithos login`, choose what it may do, say yes."
+)
+_THROW_OUT: Final = "To throw it out: console, Agents, Let in from elsewhere, Revoke; or lithos token revoke."
+#: What to do in a client that lives elsewhere, by its name.
+HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
+    "chatgpt": (
+        "Settings > Apps & Connectors > Advanced settings: switch the developer mode on.",
+        "Settings > Apps & Connectors > Create: a name, the address {url}, authentication OAuth.",
+        _CONSENT,
+        "In a chat: +, and choose it.",
+        _THROW_OUT,
+    ),
+    "claude-ai": (
+        "Settings > Connectors > Add custom connector: a name, and the address {url} alone.",
+        "Press Connect beside it.",
+        _CONSENT,
+        "In a chat: the menu of tools shows it, on the web and on a phone.",
+        _THROW_OUT,
+    ),
+}
+
 _MCP_SERVERS: Final = ("mcpServers",)
 _DOLLAR: Final = f"${{{TOKEN_VARIABLE}}}"
 _DOLLAR_ENV: Final = f"${{env:{TOKEN_VARIABLE}}}"

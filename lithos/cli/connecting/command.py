@@ -9,7 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lithos.cli.connecting.clients import CLIENTS, Client, Recipe, Scope, Surroundings, make_recipes
+from lithos.cli.connecting.clients import (
+    CLIENTS,
+    HOSTED_STEPS,
+    Client,
+    Recipe,
+    Scope,
+    Surroundings,
+    make_recipes,
+)
 from lithos.cli.connecting.files import CannotUse, read_config
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
@@ -114,6 +122,8 @@ def run_connect(session: Session) -> int:
         return 0
     if typed.get("client") is None:
         raise CommandFailed(f"Name a client ({', '.join(CLIENTS)}), or ask for all with --list.", 2)
+    if typed["client"] in HOSTED_STEPS:
+        return _print_hosted(session, typed["client"])
     client = CLIENTS[typed["client"]]
     with refusing(Refused):
         if typed.get("write"):
@@ -125,6 +135,23 @@ def run_connect(session: Session) -> int:
     if unused:
         raise CommandFailed(f"{', '.join(unused)} is for --write and --remove.", 2)
     return _print(session, client, target, around)
+
+
+def _print_hosted(session: Session, name: str) -> int:
+    """What to enter in a client that lives elsewhere. Raises `CommandFailed`."""
+    options = ("write", "remove", "scope", "file", "name", "agent", "transport")
+    if unused := [f"--{each}" for each in options if each in session.typed]:
+        raise CommandFailed(f"{', '.join(unused)} is for clients on this machine.", 2)
+    address = session.config.server.public_url
+    if address is None:
+        raise CommandFailed(
+            f"{name} lives elsewhere, and needs a public address: put a tunnel or proxy in front of this "
+            "server, and set server.public_url (or serve --public-url). docs/let-in.md shows how."
+        )
+    steps = [step.format(url=f"{address}/mcp") for step in HOSTED_STEPS[name]]
+    document = {"client": name, "url": f"{address}/mcp", "steps": steps}
+    tell(session, document, [f"{number}. {step}" for number, step in enumerate(steps, 1)])
+    return 0
 
 
 def _print(session: Session, client: Client, target: Target, around: Surroundings) -> int:

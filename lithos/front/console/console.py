@@ -57,7 +57,9 @@ _STATUSES: Final[Mapping[str, int]] = {
     "history_disabled": 409,
 }  # fmt: skip
 #: Reached without a session.
-_OPEN_ENDPOINTS: Final = frozenset({"console.static_file", "console.login", "console.log_in"})
+_OPEN_ENDPOINTS: Final = frozenset({
+    "console.static_file", "console.login", "console.log_in", "console.link", "console.link_in",
+})  # fmt: skip
 
 Form = MultiDict[str, str]
 #: Answers a request with what Quart takes for a response.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -21,8 +21,9 @@ from urllib.parse import parse_qsl, unquote
 from attrs import Factory, field, frozen
 
 from lithos.core.limits import JSON_VALUES
+from lithos.core.oauth.requests import SCOPES
 from lithos.core.principals import ANYONE, Principal, Rights
-from lithos.front.server.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES
+from lithos.front.server.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OAUTH_BYTES
 from lithos.front.server.ports import Header
 from lithos.services.keyring import Keyring, OneToken
 
@@ -47,6 +48,8 @@ class Address:
     most_bytes: int | None = None
     #: Values of JSON, of the console's forms fields, that a body may hold.
     most_values: int = JSON_VALUES
+    #: What clients elsewhere ask before they have a token, from pages of any origin.
+    is_oauth: bool = False
 
 
 _ADMIN: Final = Address("admin")
@@ -74,12 +77,23 @@ ADDRESSES: Final[Mapping[str, Address]] = MappingProxyType(
 )
 
 
-def find_address(path: str, *, console: bool) -> Address | None:
+_OAUTH: Final = Address(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
+RESOURCE: Final = "/.well-known/oauth-protected-resource"
+ISSUER: Final = "/.well-known/oauth-authorization-server"
+#: With `server.public_url` alone: of the server as a resource, and as its own authorization server.
+RESOURCE_ADDRESSES: Final = (RESOURCE, f"{RESOURCE}/mcp", f"{RESOURCE}/sse")
+OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke")
+
+
+def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> Address | None:
     """The address that a path is, as it was sent; None for what is no address, or no spelling of one.
 
-    Which pages there are below `/console/` the console knows; without it there is none.
+    Which pages there are below `/console/` the console knows; without it there is none. `oauth` are those of
+    OAuth that there are.
     """
     found = ADDRESSES.get(path)
+    if found is None and path in oauth:
+        return _OAUTH
     if found is None and console and _PAGE.fullmatch(path) and _is_utf8(path):
         return _CONSOLE
     return found if found is None or console or not found.is_console else None
@@ -118,6 +132,9 @@ class AccessPolicy:
     keyring: Keyring = Factory(lambda self: OneToken(self.auth_token), takes_self=True)
     #: Nobody gets in without a token, though none is defined: a port for commands of the same user.
     private: bool = False
+    #: `server.public_url`, and the addresses of OAuth that are served.
+    public_url: str | None = None
+    oauth: frozenset[str] = frozenset()
 
     @property
     def is_open(self) -> bool:
@@ -173,34 +190,51 @@ class _Authority:
 
 def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
     """Admit or refuse one request; `/health` skips Host, Origin and Token, the console the token."""
-    address = find_address(head.path, console=policy.console)
+    address = find_address(head.path, console=policy.console, oauth=policy.oauth)
     if address is None:
         return Refusal(404, "not_found", {"error": "not_found"})
     console = address.is_console
-    open_to_all = address.needs is None and not console
+    open_to_all = address.needs is None and not console and not address.is_oauth
     if not open_to_all and not host_admitted(policy, head.hosts):
         return _forbidden_host(head)
-    origin_known = all(origin_admitted(policy, origin) for origin in head.origins)
-    own_page = console and is_own_page(head)
+    origin_known = address.is_oauth or all(origin_admitted(policy, origin) for origin in head.origins)
+    own_page = console and is_own_page(head, policy.public_url)
     if not open_to_all and not origin_known and not own_page:
         return _forbidden_origin(head)
     cors = _cors_headers(head) if head.origins and origin_known else ()
     if cors and head.method == "OPTIONS" and head.asks_method is not None:
         return Refusal(204, "preflight", None, cors + _preflight_headers(head))
-    given = _presented_tokens(head, in_query=address.takes_query_token)
+    given = presented_tokens(head, in_query=address.takes_query_token)
     principal = _principal_of(policy, given)
     if address.needs is None:
         return Passage(address, cors, principal)
     if principal is None:
-        lines = (*cors, (b"www-authenticate", b"Bearer"))
+        lines = (*cors, (b"www-authenticate", _challenge(policy, head.path, is_wrong=any(given))))
         return Refusal(401, "unauthorized", {"error": "unauthorized"}, lines, guessed=any(given))
     if not principal.may(address.needs):
+        if policy.public_url is not None:
+            lacking = f'Bearer error="insufficient_scope", scope="{address.needs}"'
+            cors = (*cors, (b"www-authenticate", lacking.encode()))
         return _forbidden(principal, address.needs, head.path, cors)
     return Passage(address, cors, principal)
 
 
-def is_own_page(head: RequestHead) -> bool:
+def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
+    """What is asked of who gave no valid token: with a public address, where to get one (RFC 9728 §5.1)."""
+    if policy.public_url is None:
+        return b"Bearer"
+    metadata = f"{RESOURCE}{path}"
+    if metadata not in RESOURCE_ADDRESSES:
+        metadata = RESOURCE
+    error = 'error="invalid_token", ' if is_wrong else ""
+    scope = " ".join(SCOPES)
+    return f'Bearer {error}resource_metadata="{policy.public_url}{metadata}", scope="{scope}"'.encode()
+
+
+def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
     """Whether a request comes from a page of the console, of an admitted Host. No CORS is given for it.
+
+    A page of `server.public_url` is one, whatever Host a proxy in front of it asks for.
 
     A form of a page that sends no referrer has the origin `null`, as a page of nobody has. The browser's
     `Sec-Fetch-Site` tells them apart where it is sent (TLS, this machine); else the form's token does.
@@ -209,7 +243,7 @@ def is_own_page(head: RequestHead) -> bool:
         if origin.strip() == "null":
             if head.fetch_site not in (None, "same-origin"):
                 return False
-        elif not is_same_origin(origin, head.hosts):
+        elif origin != public_url and not is_same_origin(origin, head.hosts):
             return False
     return True
 
@@ -237,7 +271,10 @@ def host_admitted(policy: AccessPolicy, hosts: Iterable[str]) -> bool:
         return False
     if _is_loopback(asked.name) or asked.name == _bound_name(policy.bound_host):
         return True
-    allowed = (_parse_authority(entry) or _parse_authority(f"[{entry}]") for entry in policy.allowed_hosts)
+    entries = policy.allowed_hosts
+    if policy.public_url is not None:
+        entries = (*entries, policy.public_url.partition("://")[2].partition(":")[0])
+    allowed = (_parse_authority(entry) or _parse_authority(f"[{entry}]") for entry in entries)
     return any(a is not None and a.name == asked.name and a.port in {None, asked.port} for a in allowed)
 
 
@@ -290,7 +327,8 @@ def _is_token_parameter(part: bytes) -> bool:
     )
 
 
-def _presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
+def presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
+    """The tokens of a request; in its query where browsers may give one there."""
     given: list[bytes] = []
     if len(head.authorizations) == 1:
         scheme, _, token = head.authorizations[0].strip().partition(" ")

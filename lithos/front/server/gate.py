@@ -22,6 +22,7 @@ from lithos.front.server.access import (
     RequestHead,
     decide,
     is_host,
+    presented_tokens,
     without_query_token,
 )
 from lithos.front.server.admissions import Admissions, WrongTokens
@@ -145,7 +146,11 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or WebSocket."""
-        decision = decide(self._policy, read_head(scope))
+        head = read_head(scope)
+        if (foreign := self._policy.keyring.foreign) is not None:
+            for token in presented_tokens(head, in_query=False):
+                await foreign.prepare(token)
+        decision = decide(self._policy, head)
         if isinstance(decision, Refusal):
             decision = self._slow_down(decision, scope) if decision.guessed else decision
             if decision.reason not in ("preflight", "not_found"):

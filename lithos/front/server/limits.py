@@ -33,5 +33,7 @@ HEAD_BYTES: Final = 32 * 1024
 #: Largest form of the console: its longest text has 20,000 characters, of 12 bytes each at most.
 FORM_BYTES: Final = 512 * 1024
 FORM_FIELDS: Final = 200
+#: Largest request of a client that asks to be let in.
+OAUTH_BYTES: Final = 64 * 1024
 #: Most JSON values of a step of an import: of a record and those before it in its batch.
 IMPORT_VALUES: Final = 200_000

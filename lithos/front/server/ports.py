@@ -69,7 +69,8 @@ class FrontSettings:
     `port` 0 takes any free port. `max_body_bytes` bounds each request body; `version` is the package
     version told to clients. `auth_token` is left out of every representation. `console` serves the console,
     which tells the `sources` of settings by their keys, and the `warnings` about those that were ignored.
-    `private`: nobody gets in without a token, though none is defined.
+    `private`: nobody gets in without a token, though none is defined. `public_url`: where clients elsewhere
+    see the server, who come by OAuth; None for a port that has nothing of it.
     """
 
     host: str
@@ -81,6 +82,7 @@ class FrontSettings:
     allowed_origins: tuple[str, ...] = ()
     console: bool = False
     private: bool = False
+    public_url: str | None = None
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
 

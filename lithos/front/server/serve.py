@@ -58,6 +58,7 @@ async def serve_http(
     library: Library | None = None,
     routes: Iterable[RouteModule] = (),
     apps: Mapping[str, AsgiApp] = NO_APPS,
+    oauth: Mapping[str, AsgiApp] = NO_APPS,
     rejected: Callable[[str], None] = ignore_rejection,
     wanted: trio.Event | None = None,
     on_loaded: Callable[[], None] = lambda: None,
@@ -71,8 +72,8 @@ async def serve_http(
     at the first request for a page, the MCP SDK once `wanted` is set, as the first client that needs it
     does, and otherwise after `UNDISTURBED`; `on_loaded` is told then. Raises `PortInUse` or `CannotListen`
     before it starts. `rejected` is told the reason of every refusal. `apps` serve single paths over HTTP,
-    past Quart. `keyring` has the tokens that are valid; without one it is `settings.auth_token` alone.
-    `wrong_tokens` counts the others.
+    past Quart, those of `oauth` to whoever has no token yet. `keyring` has the tokens that are valid;
+    without one it is `settings.auth_token` alone. `wrong_tokens` counts the others.
     """
     config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
@@ -84,13 +85,15 @@ async def serve_http(
         settings.console,
         keyring or OneToken(settings.auth_token),
         settings.private,
+        settings.public_url,
+        frozenset(oauth),
     )
     if wanted is None:
         wanted = trio.Event()
     page_wanted, ended = trio.Event(), trio.Event()
     mcp = McpEndpoints(toolbox, library, settings.version, settings.max_body_bytes, shutdown, wanted)
     pages = Late(lambda: _create_pages(routes), page_wanted)
-    dispatch = _by_path({**mcp.routes, **apps, HEALTH_PATH: _tell_health(health)}, pages)
+    dispatch = _by_path({**mcp.routes, **apps, **oauth, HEALTH_PATH: _tell_health(health)}, pages)
     gate = Gate(dispatch, policy, settings.max_body_bytes, rejected, wrong_tokens)
     exchanges = Exchanges(gate, {SSE_PATH, MCP_PATH})
     plain = PlainPath({MCP_PATH: mcp.answer_plain}, gate.admit_plain, exchanges)

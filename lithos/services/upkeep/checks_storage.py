@@ -142,7 +142,7 @@ def check_tokens(private: Path, now: datetime) -> Iterator[Finding]:
                 f"{private / name} has mode {mode:04o}: others may read or change who gets in.",
                 f"Close it: chmod 600 {private / name}",
             )
-    expired = [token.name for token in tokens if token.has_expired(now)]
+    expired = [token.name for token in tokens if token.has_expired(now) and not token.is_pending]
     if expired:
         more = f" and {len(expired) - 5} more" if len(expired) > 5 else ""
         yield warn(

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 else:
     Services = Any  # loads slowly, and a description of tools does without
 
-Profile = Literal["core", "standard", "full"]
+Profile = Literal["core", "standard", "full", "connector"]
+#: Each lists the tools of those before it, too; beside them `CONNECTOR` lists its own alone.
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
+CONNECTOR: Final = "connector"
 Answer = Mapping[str, Any] | None
 C = TypeVar("C", bound=type[Any])
 

@@ -19,7 +19,7 @@ from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agen
 from lithos.metrics import Metrics
 from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
-from lithos.tools.contract.declaring import PROFILES, Answer, Answering, Services, Tool, all_tools
+from lithos.tools.contract.declaring import CONNECTOR, PROFILES, Answer, Answering, Services, Tool, all_tools
 from lithos.tools.contract.fitting import UNPAGED, fit
 
 #: Every tool takes the calling agent under this name, unless the tool means something else by it.
@@ -181,9 +181,16 @@ class Tools:
         self._locate = using.knowledge.locate
         self._opening = using.opening
         self._using = using
-        self._by_name = {tool.name: tool for tool in all_tools() if server.legacy_tools or not tool.is_legacy}
-        shown = PROFILES[: PROFILES.index(server.tools) + 1]
-        self._listed = tuple((tool, tool.spec()) for tool in self._by_name.values() if tool.profile in shown)
+        has_connectors = server.tools == CONNECTOR or server.public_url is not None
+        self._by_name = {
+            tool.name: tool
+            for tool in all_tools()
+            if (server.legacy_tools or not tool.is_legacy) and (has_connectors or tool.profile != CONNECTOR)
+        }
+        shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]
+        self._listed = self._specs(shown)
+        #: What is listed besides to clients that came by OAuth.
+        self._for_connectors = () if server.tools == CONNECTOR else self._specs((CONNECTOR,))
         self._outcome_status = using.is_plain
         #: Characters of JSON of an answer, 0 for no limit.
         self._max_answer_chars = server.answer_limit
@@ -195,9 +202,13 @@ class Tools:
         """The tools as this caller has them: with its rights, under its identity."""
         return ActingTools(self, principal)
 
+    def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
+        return tuple((tool, tool.spec()) for tool in self._by_name.values() if tool.profile in profiles)
+
     def listed(self, principal: Principal = OWNER) -> Sequence[ToolSpec]:
         """What `tools/list` shows to a caller."""
-        shown = (spec_for(principal, tool, spec) for tool, spec in self._listed)
+        offered = (*self._listed, *self._for_connectors) if principal.is_connector else self._listed
+        shown = (spec_for(principal, tool, spec) for tool, spec in offered)
         return tuple(spec for spec in shown if spec is not None)
 
     async def call(self, name: str, arguments: Mapping[str, Any], principal: Principal = COMMAND) -> Answer:

@@ -15,9 +15,12 @@ from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.front.console.formats import as_json, query_with, told_ids
 from lithos.services.tasks.timeline import KINDS, TASKS, WRITES, TimelineEntry
+from lithos.stores.tokens import Token
 
 #: Agents of a page, and entries of a timeline.
 ROWS: Final = 100
+#: Clients elsewhere that are shown, those let in last first.
+MOST_GRANTS: Final = 100
 #: Characters of an agent's metadata that are shown.
 LONGEST_METADATA: Final = 4_000
 #: Types of agents that the list may be reduced to.
@@ -70,8 +73,14 @@ class AgentPages:
             limit=ROWS,
             offset=offset,
             kind=kind,
+            grants=self._grants(),
             kinds=sorted({one.type for one in parts.agents.list_agents(None, None) if one.type})[:MOST_TYPES],
         )
+
+    def _grants(self) -> list[Token] | None:
+        """What clients elsewhere were allowed, for who may end it; None where there are none of them."""
+        server = self._console.parts.authorization
+        return None if server is None or self._console.lacks("admin") else server.grants[::-1][:MOST_GRANTS]
 
     async def agent(self, agent: str) -> Any:
         """One agent with its timeline."""

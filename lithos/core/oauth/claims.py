@@ -1,0 +1,55 @@
+"""Access tokens of somebody else's authorization server: what of a verified one makes a principal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from lithos.core.principals import RIGHTS, Principal, Rights, is_reserved
+
+#: Signatures that are taken: never `none`, never one by a shared key.
+ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
+LEEWAY: Final = timedelta(seconds=60)
+#: Characters of a name, and values of a claim of rights that are looked at.
+_LONGEST: Final = 200
+_MOST_VALUES: Final = 100
+
+
+class NoPrincipal(Exception):
+    """A token is verified, and yet lets nobody in; the message says why, not quoting it."""
+
+
+def principal_of(claims: Mapping[str, Any], rights_claim: str, rights: Mapping[str, str]) -> Principal:
+    """Who has these claims. Raises `NoPrincipal`.
+
+    `rights` maps values of `rights_claim` (a text of words, or a list) to rights; the most of them counts.
+    """
+    agent = next((claims[name] for name in ("email", "sub") if _is_name(claims.get(name))), None)
+    if agent is None:
+        raise NoPrincipal("it names nobody that can be an agent")
+    given = claims.get(rights_claim)
+    values = given.split() if isinstance(given, str) else given
+    values = values[:_MOST_VALUES] if isinstance(values, list) else []
+    found: list[Rights] = [right for right in RIGHTS if any(_right(rights, each) == right for each in values)]
+    if not found:
+        raise NoPrincipal(f"its claim {rights_claim} holds no right of this server")
+    return Principal(f"{agent} (OAuth)", found[-1], agent, is_connector=True)
+
+
+def end_of(claims: Mapping[str, Any]) -> datetime:
+    """When a token ends, the leeway added. Raises `NoPrincipal`."""
+    try:
+        return datetime.fromtimestamp(int(claims["exp"]), UTC) + LEEWAY
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+        raise NoPrincipal("its exp is no time") from None
+
+
+def _right(rights: Mapping[str, str], value: object) -> str | None:
+    return rights.get(value) if isinstance(value, str) else None
+
+
+def _is_name(value: object) -> bool:
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
+        return False
+    return value.isprintable() and value.strip() == value and not is_reserved(value)

@@ -1,0 +1,83 @@
+"""Clients: what is known of one, and the documents by which they tell of themselves.
+
+A client is known by its metadata document (its id is the address of that), by registration, or by a command.
+All are public: none has a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from lithos.core.oauth.redirects import check_redirects
+from lithos.core.oauth.requests import OAuthRefused
+
+#: Characters of an id, and of a name as it is kept.
+LONGEST_ID: Final = 500
+LONGEST_NAME: Final = 80
+#: How the ids begin that this server gives.
+OWN_PREFIX: Final = "lithos-client-"
+_DOCUMENT: Final = re.compile(
+    r"https://[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+(?::[0-9]{1,5})?"
+    r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+/?"
+)
+
+
+@frozen
+class Client:
+    """A client; `is_added`: by the command of who runs the server, so that it is kept."""
+
+    id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    created_at: datetime
+    is_added: bool = False
+
+    @property
+    def host(self) -> str:
+        """The host of its id; empty for one that registered, of which nobody knows where it is from."""
+        return urlsplit(self.id).netloc if is_document(self.id) else ""
+
+
+def is_document(client_id: str) -> bool:
+    """Whether an id is the address of a metadata document, in its one spelling."""
+    if len(client_id) > LONGEST_ID or not _DOCUMENT.fullmatch(client_id):
+        return False
+    return not re.search(r"%(?:2e|2f|5c)", client_id, re.IGNORECASE)
+
+
+def read_document(document: Any, client_id: str, now: datetime) -> Client:
+    """The client that a metadata document describes. Raises `OAuthRefused`."""
+    if not isinstance(document, Mapping) or document.get("client_id") != client_id:
+        raise OAuthRefused("invalid_client", "The metadata document does not have this client_id.")
+    method = document.get("token_endpoint_auth_method", "none")
+    if method != "none" or "client_secret" in document:
+        raise OAuthRefused("invalid_client", "The metadata document is not of a public client.")
+    return _read(document, client_id, now, "invalid_client")
+
+
+def read_registration(document: Any, client_id: str, now: datetime) -> Client:
+    """The client that a request for registration describes (RFC 7591). Raises `OAuthRefused`."""
+    if not isinstance(document, Mapping):
+        raise OAuthRefused("invalid_client_metadata", "Send one JSON object with redirect_uris.")
+    return _read(document, client_id, now, "invalid_redirect_uri")
+
+
+def _read(document: Mapping[str, Any], client_id: str, now: datetime, error: str) -> Client:
+    try:
+        uris = check_redirects(document.get("redirect_uris"))
+    except ValueError as problem:
+        raise OAuthRefused(error, f"{problem}.") from None
+    return Client(client_id, read_name(document.get("client_name")), uris, now)
+
+
+def read_name(given: object) -> str:
+    """A client's name, for a person: printable, in one line, cut."""
+    text = given if isinstance(given, str) else ""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[:1_000]).split())
+    return line[:LONGEST_NAME] or "a client without a name"

@@ -1,0 +1,122 @@
+"""Grants: what a person allowed a client, with the code, access tokens and refresh token that stand for it.
+
+Only hashes of them. A code is good once; an access token for an hour; a refresh token until it is used, when
+another takes its place. All refresh tokens of a grant begin with the same secret word, its family: so that
+one that was replaced is known as one of the grant's, of which nothing else is kept.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from attrs import evolve, field, frozen
+
+from lithos.core.oauth.requests import OAuthRefused, is_verified
+
+CODE_LIFE: Final = timedelta(seconds=60)
+ACCESS_LIFE: Final = timedelta(hours=1)
+#: A grant that was not used for so long has ended.
+UNUSED: Final = timedelta(days=90)
+#: For so long a refresh token may be used again, for an answer that was lost.
+GRACE: Final = timedelta(seconds=30)
+#: Access tokens of a grant that are valid at a time: a client has one, and the one before.
+MOST_ACCESS: Final = 4
+
+
+@frozen
+class Code:
+    """An authorization code, and to what it is bound."""
+
+    digest: str = field(repr=False)
+    expires_at: datetime
+    redirect_uri: str
+    challenge: str = field(repr=False)
+    is_used: bool = False
+
+
+@frozen
+class Access:
+    """One access token."""
+
+    digest: str = field(repr=False)
+    expires_at: datetime
+
+    def is_valid(self, now: datetime) -> bool:
+        """Whether it counts; one that ends later than a new one would is from before the clock went back."""
+        return timedelta(0) < self.expires_at - now <= ACCESS_LIFE + timedelta(minutes=1)
+
+
+@frozen
+class Issued:
+    """The hashes of a new access and refresh token; `family` is that of the refresh token's first word."""
+
+    access: str = field(repr=False)
+    refresh: str = field(repr=False)
+    family: str = field(repr=False)
+
+
+@frozen
+class Grant:
+    """What a client was allowed; name, agent, rights and end are its token's."""
+
+    client_id: str
+    client_name: str
+    resource: str
+    code: Code
+    used_at: datetime
+    access: tuple[Access, ...] = ()
+    family: str = field(default="", repr=False)
+    refresh: str = field(default="", repr=False)
+    #: The refresh token before, and when it was replaced.
+    former: str = field(default="", repr=False)
+    replaced_at: datetime | None = None
+
+    def has_ended(self, now: datetime) -> bool:
+        """Whether it is of no use any more: its code was never used, or it was not for long."""
+        if not self.code.is_used:
+            return not self._is_fresh(now)
+        return now - self.used_at >= UNUSED
+
+    def _is_fresh(self, now: datetime) -> bool:
+        return timedelta(0) < self.code.expires_at - now <= CODE_LIFE + timedelta(seconds=1)
+
+    def redeem(
+        self, client_id: str, redirect_uri: str, verifier: str, resource: str | None, now: datetime
+    ) -> None:
+        """Check that a code that was not used may be exchanged. Raises `OAuthRefused`."""
+        if not self._is_fresh(now):
+            raise OAuthRefused("invalid_grant", "The code has expired. Begin anew.")
+        if client_id != self.client_id:
+            raise OAuthRefused("invalid_grant", "The code was given to another client.")
+        if redirect_uri != self.code.redirect_uri:
+            raise OAuthRefused("invalid_grant", "The redirect_uri is not that of the authorization.")
+        if not is_verified(self.code.challenge, verifier):
+            raise OAuthRefused("invalid_grant", "The code_verifier does not fit the challenge.")
+        self.check_resource(resource)
+
+    def check_resource(self, resource: str | None) -> None:
+        """That a token is asked for what was allowed. Raises `OAuthRefused`."""
+        if resource is not None and resource != self.resource:
+            raise OAuthRefused("invalid_target", "The resource is not that of the authorization.")
+
+    def may_repeat(self, digest: str, now: datetime) -> bool:
+        """Whether this refresh token was replaced just now, so that its answer may have been lost."""
+        if digest != self.former or self.replaced_at is None:
+            return False
+        return timedelta(0) <= now - self.replaced_at <= GRACE
+
+    def issuing(self, issued: Issued, now: datetime) -> Grant:
+        """The grant with another access and refresh token; the refresh token before counts no more."""
+        valid = [each for each in self.access if each.is_valid(now)]
+        access = (*valid[-(MOST_ACCESS - 1) :], Access(issued.access, now + ACCESS_LIFE))
+        return evolve(
+            self,
+            code=evolve(self.code, is_used=True),
+            used_at=now,
+            access=access,
+            family=issued.family,
+            refresh=issued.refresh,
+            former=self.refresh,
+            replaced_at=now,
+        )

@@ -1,0 +1,136 @@
+"""Requests at the addresses of OAuth, as they are read: each parameter once, with the errors of the RFCs."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from attrs import field, frozen
+
+from lithos.core.principals import Rights
+
+#: Parameters of one request, and characters of one of them.
+MOST_PARAMETERS: Final = 40
+LONGEST_VALUE: Final = 2_000
+#: What a token may allow, by the word that clients ask for it with.
+SCOPES: Final[tuple[Rights, ...]] = ("read", "write")
+#: Below the address of the server: what a token may be for. They are one resource, the server.
+RESOURCE_PATHS: Final = ("", "/mcp", "/sse")
+_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+
+
+class OAuthRefused(Exception):
+    """A request is refused: `error` is the RFC's word, `description` says why and never quotes a secret."""
+
+    def __init__(self, error: str, description: str, status: int = 400) -> None:
+        super().__init__(description)
+        self.error = error
+        self.description = description
+        self.status = status
+
+
+@frozen
+class AuthorizationRequest:
+    """What a client asks a person for; `scopes` are in the order of `SCOPES`."""
+
+    client_id: str
+    redirect_uri: str
+    challenge: str
+    scopes: tuple[Rights, ...]
+    resource: str
+    state: str | None = field(default=None, repr=False)
+
+
+def read_parameters(text: str) -> dict[str, str]:
+    """The parameters of a query or form; empty ones count as left out (RFC 6749 §3.1).
+
+    Raises `OAuthRefused` where one is given twice, or is too long.
+    """
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="strict")
+    except ValueError:
+        raise OAuthRefused("invalid_request", "The parameters are too many, or no UTF-8.") from None
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise OAuthRefused("invalid_request", "A parameter is given twice.")
+        if len(value) > LONGEST_VALUE:
+            raise OAuthRefused("invalid_request", f"A parameter has more than {LONGEST_VALUE} characters.")
+        found[name] = value
+    return {name: value for name, value in found.items() if value}
+
+
+def take(given: Mapping[str, str], name: str) -> str:
+    """A parameter that must be there. Raises `OAuthRefused`."""
+    if name not in given:
+        raise OAuthRefused("invalid_request", f"The parameter {name} is missing.")
+    return given[name]
+
+
+def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRequest:
+    """What is asked for at `/oauth/authorize`, after client and redirect URI were found right.
+
+    `server` is the address of the server. Raises `OAuthRefused`; the client is told of it.
+    """
+    if take(given, "response_type") != "code":
+        raise OAuthRefused("unsupported_response_type", "The only response_type is code.")
+    if given.get("code_challenge_method", "plain") != "S256":
+        raise OAuthRefused("invalid_request", "PKCE is needed, with code_challenge_method S256.")
+    challenge = take(given, "code_challenge")
+    if not _CHALLENGE.fullmatch(challenge):
+        raise OAuthRefused("invalid_request", "The code_challenge is no S256 challenge: 43 characters.")
+    if "request" in given or "request_uri" in given:
+        raise OAuthRefused("request_not_supported", "Give the parameters themselves.")
+    return AuthorizationRequest(
+        given["client_id"],
+        given["redirect_uri"],
+        challenge,
+        read_scopes(given.get("scope")),
+        read_resource(given.get("resource"), server),
+        given.get("state"),
+    )
+
+
+def read_scopes(text: str | None) -> tuple[Rights, ...]:
+    """The scopes that are asked for; all where none is. Those that mean nothing here are left out.
+
+    Raises `OAuthRefused` where nothing is left.
+    """
+    asked = SCOPES if text is None else tuple(text.split())
+    found = tuple(scope for scope in SCOPES if scope in asked)
+    if not found:
+        raise OAuthRefused("invalid_scope", f"The scopes are {' and '.join(SCOPES)}.")
+    return found
+
+
+def read_resource(text: str | None, server: str) -> str:
+    """What the token is for (RFC 8707). Raises `OAuthRefused` for what is no part of this server."""
+    if text is None:
+        return server
+    if text.removesuffix("/") not in {f"{server}{path}" for path in RESOURCE_PATHS}:
+        raise OAuthRefused("invalid_target", f"This server is the resource {server}/mcp.")
+    return text.removesuffix("/")
+
+
+def is_verified(challenge: str, verifier: str) -> bool:
+    """Whether whoever sends a code began the flow (RFC 7636 §4.6, S256)."""
+    if not _VERIFIER.fullmatch(verifier):
+        return False
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return hmac.compare_digest(urlsafe_b64encode(digest).rstrip(b"=").decode(), challenge)
+
+
+def scope_text(rights: Rights) -> str:
+    """The scopes of a right, as a token's answer tells them: `write` may read."""
+    return " ".join(SCOPES[: SCOPES.index(rights) + 1]) if rights in SCOPES else ""
+
+
+def most_of(scopes: Iterable[Rights]) -> Rights:
+    """The right that holds all of these scopes."""
+    return max(scopes, key=SCOPES.index)

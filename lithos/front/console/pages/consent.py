@@ -1,0 +1,214 @@
+"""`/console/consent`: a client elsewhere asks to be let in, and a person says as whom, for what, how long.
+
+The request is in the address and is read anew when the form is sent; a seal in the form ties that to what the
+person was shown. `/console/grants` throws a client out; `/console/link` logs in by a link of `lithos login`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import trio
+from attrs import frozen
+from quart import Blueprint, Response, g, request
+
+from lithos.core.errors import InvalidInput
+from lithos.core.oauth.redirects import place_of
+from lithos.core.oauth.requests import OAuthRefused, read_parameters
+from lithos.core.principals import OWNER, Rights, check_agent
+from lithos.front.console.console import HEADERS, Console, Form, Refused
+from lithos.front.console.sessions import LONGEST_NAME
+from lithos.services.oauth.authorization import Allowed, Asked, AuthorizationServer, Unanswerable
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.oauth")
+
+#: How long a grant may last, in days and in words; the last is the one without an end.
+LIVES: Final = (("7", "a week"), ("30", "a month"), ("365", "a year"), ("", "until it is revoked"))
+DENIED: Final = OAuthRefused("access_denied", "The person refused.")
+
+
+def add_routes(console: Console, app: Blueprint, server: AuthorizationServer) -> None:
+    """Add the pages."""
+    pages = ConsentPages(console, server)
+    app.get("/consent")(pages.consent)
+    app.post("/consent")(pages.decide)
+    app.post("/grants/revoke")(console.change(pages.throw_out, "admin"))
+    app.get("/link")(pages.link)
+    app.post("/link", endpoint="link_in")(pages.log_in)
+
+
+@frozen
+class ConsentPages:
+    """The pages about who is let in."""
+
+    _console: Console
+    _server: AuthorizationServer
+
+    async def consent(self) -> Any:
+        """Who asks, for what, and the form to say yes or no with."""
+        self._console.demand("admin")
+        query = _query()
+        given = _read(query)
+        try:
+            asked = await self._server.examine(given)
+        except OAuthRefused as refusal:
+            return self._answer_with(self._server.refuse(given, refusal), refusal)
+        except Unanswerable as trouble:
+            raise self._unanswerable(trouble) from trouble
+        return await self._show(asked, query)
+
+    async def _show(self, asked: Asked, query: str, message: str = "", agent: str = "") -> Response:
+        place = place_of(asked.request.redirect_uri)
+        response = await self._console.show(
+            "consent.html",
+            400 if message else 200,
+            client=asked.client,
+            place=place,
+            asks_write="write" in asked.request.scopes,
+            query=query,
+            seal=_seal(asked, query),
+            lives=LIVES,
+            suggested=agent or _agent_of(asked.client.name),
+            message=message,
+        )
+        # Browsers hold the answer to a form, where it redirects, to the policy of its page.
+        policy = HEADERS["Content-Security-Policy"]
+        response.headers["Content-Security-Policy"] = policy.replace(
+            "form-action 'self'", f"form-action 'self' {place}"
+        )
+        return response
+
+    async def decide(self) -> Any:
+        """Carry out what the person said; the client gets its code, or that it was refused."""
+        self._console.demand("admin")
+        form: Form = await request.form
+        query = _query()
+        given = _read(query)
+        if not g.session.owns(form.get("csrf", "")) or not form.get("once"):
+            raise _not_yours()
+        try:
+            asked = await self._server.examine(given)
+        except OAuthRefused as refusal:
+            return self._answer_with(self._server.refuse(given, refusal), refusal)
+        except Unanswerable as trouble:
+            raise self._unanswerable(trouble) from trouble
+        if not hmac.compare_digest(form.get("seal", "").encode(), _seal(asked, query).encode()):
+            raise _not_yours()
+        if form.get("answer") != "allow":
+            return self._answer_with(self._server.refuse(given, DENIED), DENIED)
+        try:
+            allowed = self._read_allowed(form)
+        except InvalidInput as trouble:
+            return await self._show(asked, query, trouble.message, form.get("agent", "")[:LONGEST_NAME])
+        location = await g.session.once(form["once"], partial(self._allow, asked, allowed))
+        return _going_to(location)
+
+    async def _allow(self, asked: Asked, allowed: Allowed) -> str:
+        try:
+            return await self._server.allow(asked, allowed)
+        except OAuthRefused as refusal:
+            raise Refused(refusal.description, refusal.status) from refusal
+
+    def _read_allowed(self, form: Form) -> Allowed:
+        """What the person chose. Raises `InvalidInput`."""
+        agent = " ".join(form.get("agent", "").split())
+        if not agent or len(agent) > LONGEST_NAME or not agent.isprintable():
+            raise InvalidInput(f"Give the client an agent name of at most {LONGEST_NAME} characters.")
+        rights: Rights = "write" if form.get("rights") == "write" else "read"
+        days = form.get("days", "7")
+        if days not in dict(LIVES):
+            raise InvalidInput("Choose for how long from the list.")
+        until = self._console.parts.clock() + timedelta(days=int(days)) if days else None
+        return Allowed(check_agent(agent), rights, until)
+
+    def _answer_with(self, location: str, refusal: OAuthRefused) -> Response:
+        self._console.rejected("oauth")
+        log.warning("oauth refused", at="/oauth/authorize", error=refusal.error, reason=refusal.description)
+        return _going_to(location)
+
+    def _unanswerable(self, trouble: Unanswerable) -> Refused:
+        self._console.rejected("oauth")
+        log.warning("oauth refused", at="/oauth/authorize", error="not_answered", reason=trouble.message)
+        return Refused(f"{trouble.message} Nothing was allowed, and nobody was answered.", 400)
+
+    async def throw_out(self, form: Form) -> str:
+        """End a grant."""
+        name = form.get("name", "")
+        try:
+            was_there = await self._server.throw_out(name)
+        except OAuthRefused as refusal:
+            raise Refused(refusal.description, refusal.status) from refusal
+        if not was_there:
+            raise Refused("There is no such grant: it was revoked before, or has ended.", 404)
+        self._console.tell(f"{name} is thrown out: its calls are refused from now on, and its streams end.")
+        return "/console/agents#grants"
+
+    async def link(self) -> Any:
+        """A button: a link alone changes nothing, as programs look at links before people do."""
+        return await self._console.show("login_link.html", secret=request.args.get("key", "")[:100])
+
+    async def log_in(self) -> Any:
+        """Begin a session of who runs the server, once."""
+        form: Form = await request.form
+        try:
+            is_good = await self._server.take_link(form.get("key", ""))
+        except OAuthRefused as refusal:
+            raise Refused(refusal.description, refusal.status) from refusal
+        if not is_good:
+            address, *_ = request.scope.get("client") or ("",)
+            self._console.wrong_tokens.note(str(address), trio.current_time())
+            raise Refused(
+                "This link is not good: it was used, or is older than ten minutes. Run lithos login again.",
+                401,
+            )
+        self._console.begin_session(None, OWNER)
+        response = Response("", 303)
+        response.headers["Location"] = "/console/"
+        return response
+
+
+def _query() -> str:
+    scope: Any = request.scope
+    return str(scope["query_string"].decode("latin-1"))
+
+
+def _read(query: str) -> Mapping[str, str]:
+    try:
+        return read_parameters(query)
+    except OAuthRefused as refusal:
+        raise Refused(
+            f"{refusal.description} Nothing was allowed, and nobody was answered.", 400
+        ) from refusal
+
+
+def _seal(asked: Asked, query: str) -> str:
+    """What ties a form to this session, this request and what the page said of the client."""
+    shown = attrs.astuple(asked.client)[:2]
+    return hmac.new(g.session.csrf.encode(), repr((shown, query)).encode(), hashlib.sha256).hexdigest()
+
+
+def _not_yours() -> Refused:
+    return Refused(
+        "Nothing was allowed: this form is not from the page that you were shown. Begin anew in the client.",
+        403,
+    )
+
+
+def _agent_of(name: str) -> str:
+    """An agent name to begin with, as it would be typed."""
+    signs = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower())
+    return "-".join(filter(None, signs.split("-")))[:60] or "connector"
+
+
+def _going_to(location: str) -> Response:
+    response = Response("", 303)
+    response.headers["Location"] = location
+    response.headers["Cache-Control"] = "no-store"
+    return response

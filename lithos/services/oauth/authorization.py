@@ -1,0 +1,402 @@
+"""The server as its own authorization server: clients, codes, tokens and grants (docs/spec/connectors.md §3).
+
+What it answers is durable before. A grant is a named token of the store, so that whatever lists, revokes or
+follows those has it too. The client id of a request is looked up only for a person who may say yes: nothing
+is fetched for strangers.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import trio
+from attrs import evolve, frozen
+
+from lithos.actors.blocking import Blocking, Threads
+from lithos.core.oauth.clients import OWN_PREFIX, Client, is_document, read_registration
+from lithos.core.oauth.grants import CODE_LIFE, Code, Grant
+from lithos.core.oauth.redirects import is_known, with_answer
+from lithos.core.oauth.requests import (
+    SCOPES,
+    AuthorizationRequest,
+    OAuthRefused,
+    most_of,
+    read_authorization,
+    take,
+)
+from lithos.core.principals import Rights
+from lithos.services.keyring import TokenRing
+from lithos.services.oauth.documents import Documents
+from lithos.services.oauth.issuing import (
+    Pair,
+    digest_text,
+    family_of,
+    free_name,
+    make_code,
+    resource_of,
+    split_off,
+    tell_pair,
+    unknown_grant,
+    without_ended,
+)
+from lithos.stores.oauth.clients import ClientsFull, ClientStore
+from lithos.stores.oauth.login_links import LoginLinks
+from lithos.stores.oauth.private_file import FileBusy
+from lithos.stores.tokens import (
+    Token,
+    TokenRefused,
+    TokenStore,
+    TokensUnreadable,
+)
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.oauth")
+T = TypeVar("T")
+
+#: Registrations of one address in an hour, and addresses that are remembered.
+MOST_REGISTRATIONS: Final = 20
+HOUR: Final = 3600.0
+MOST_ADDRESSES: Final = 10_000
+#: Answers to refresh tokens that are kept for the moment in which they may be lost.
+MOST_ANSWERS: Final = 1_000
+
+
+@frozen
+class Asked:
+    """A request that a person may allow, and who asks."""
+
+    client: Client
+    request: AuthorizationRequest
+
+
+class Unanswerable(Exception):
+    """A request whose redirect URI is not known to be the client's: the person is told, and nobody else."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@frozen
+class Allowed:
+    """What a person allowed: the agent that the client acts as, what it may do, and until when."""
+
+    agent: str
+    rights: Rights
+    until: datetime | None
+
+
+class AuthorizationServer:
+    """Lets clients in by OAuth. `address` is `server.public_url`, the issuer.
+
+    Raises `OAuthRefused` for what a client did wrong, and where the disk does (`temporarily_unavailable`).
+    """
+
+    def __init__(
+        self,
+        address: str,
+        private: Path,
+        keyring: TokenRing,
+        clock: Callable[[], datetime],
+        *,
+        documents: Documents | None = None,
+        blocking: Blocking | None = None,
+    ) -> None:
+        """`private` is the folder `.lithos` of the data directory."""
+        self.address = address
+        self._keyring = keyring
+        self._clock = clock
+        self._documents = documents or Documents(clock)
+        self._blocking = blocking or Threads()
+        self._tokens = TokenStore(private)
+        self._clients = ClientStore(private)
+        self._links = LoginLinks(private)
+        #: When an address registered, within the last hour.
+        self._registered: OrderedDict[str, deque[float]] = OrderedDict()
+        #: The answer to a refresh token, by its hash, and when it was given.
+        self._answers: OrderedDict[str, tuple[datetime, dict[str, Any]]] = OrderedDict()
+        self._changing = trio.Lock()
+
+    @property
+    def grants(self) -> list[Token]:
+        """What was allowed, in the order of time; those that have ended too, but for codes nobody used."""
+        return [each for each in self._keyring.named if each.grant is not None and not each.is_pending]
+
+    # -- clients --------------------------------------------------------------------------------
+
+    async def register(self, document: Any, address: str) -> dict[str, Any]:
+        """Register a client (RFC 7591) that asks from this address."""
+        now = self._clock()
+        client = read_registration(document, f"{OWN_PREFIX}{secrets.token_urlsafe(16)}", now)
+        self._count_registration(address)
+        in_use = {each.grant.client_id for each in self._keyring.named if each.grant is not None}
+        try:
+            await self._aside(partial(self._clients.add, client, in_use, now))
+        except ClientsFull:
+            raise OAuthRefused(
+                "temporarily_unavailable", "Too many clients registered today. Try again tomorrow.", 503
+            ) from None
+        return {
+            "client_id": client.id,
+            "client_id_issued_at": int(now.timestamp()),
+            "client_name": client.name,
+            "redirect_uris": list(client.redirect_uris),
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+            "scope": " ".join(SCOPES),
+        }
+
+    def _count_registration(self, address: str) -> None:
+        now = trio.current_time()
+        times = self._registered.setdefault(address, deque())
+        self._registered.move_to_end(address)
+        while len(self._registered) > MOST_ADDRESSES:
+            self._registered.popitem(last=False)
+        while times and now - times[0] >= HOUR:
+            times.popleft()
+        if len(times) >= MOST_REGISTRATIONS:
+            raise OAuthRefused(
+                "temporarily_unavailable",
+                f"{MOST_REGISTRATIONS} clients registered from this address within an hour. Try again later.",
+                429,
+            )
+        times.append(now)
+
+    async def examine(self, given: Mapping[str, str]) -> Asked:
+        """Who asks for what. Raises `OAuthRefused` where the client is to be told, else `Unanswerable`."""
+        client_id, redirect_uri = given.get("client_id", ""), given.get("redirect_uri", "")
+        if not client_id or not redirect_uri:
+            raise Unanswerable("The client gave no client_id, or no redirect_uri.")
+        client = await self._find_client(client_id)
+        if not is_known(redirect_uri, client.redirect_uris):
+            raise Unanswerable("The answer would go to an address that the client did not name as its own.")
+        return Asked(client, read_authorization(given, self.address))
+
+    async def _find_client(self, client_id: str) -> Client:
+        try:
+            if is_document(client_id):
+                return await self._documents.find(client_id)
+            found = await self._aside(partial(self._clients.find, client_id))
+        except OAuthRefused as refusal:
+            raise Unanswerable(refusal.description) from None
+        if found is None:
+            raise Unanswerable(
+                "This client is not known here: it is not registered, or no more. Begin anew in the client."
+            )
+        return found
+
+    # -- what a person says ---------------------------------------------------------------------
+
+    def refuse(self, given: Mapping[str, str], refusal: OAuthRefused) -> str:
+        """Where the client gets a refusal; `examine` found its redirect URI right."""
+        answer = {"error": refusal.error, "error_description": refusal.description}
+        return self._answer(given["redirect_uri"], given.get("state"), answer)
+
+    async def allow(self, asked: Asked, allowed: Allowed) -> str:
+        """Where the client gets its code."""
+        request, now = asked.request, self._clock()
+        code = make_code()
+        rights = min(allowed.rights, most_of(request.scopes), key=SCOPES.index)
+        grant = Grant(
+            client_id=request.client_id,
+            client_name=asked.client.name,
+            resource=request.resource,
+            code=Code(digest_text(code), now + CODE_LIFE, request.redirect_uri, request.challenge),
+            used_at=now,
+        )
+        nobody = digest_text(secrets.token_urlsafe(32))
+
+        def add(tokens: Sequence[Token]) -> tuple[Sequence[Token], str]:
+            kept = without_ended(tokens, now)
+            name = free_name(asked.client.name, {each.name for each in kept})
+            return [*kept, Token(name, nobody, rights, allowed.agent, now, allowed.until, grant)], name
+
+        name = await self._change(add)
+        log.info("a client was allowed", grant=name, agent=allowed.agent, rights=rights)
+        return self._answer(request.redirect_uri, request.state, {"code": code})
+
+    def _answer(self, uri: str, state: str | None, answer: Mapping[str, str]) -> str:
+        more = {} if state is None else {"state": state}
+        return with_answer(uri, {**answer, **more, "iss": self.address})
+
+    # -- what a client sends --------------------------------------------------------------------
+
+    async def issue(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """The answer of `/oauth/token`."""
+        kind = take(given, "grant_type")
+        if kind == "authorization_code":
+            return await self._exchange(given)
+        if kind == "refresh_token":
+            return await self._refresh(given)
+        raise OAuthRefused("unsupported_grant_type", "It is authorization_code or refresh_token.")
+
+    async def _exchange(self, given: Mapping[str, str]) -> dict[str, Any]:
+        client_id, code = take(given, "client_id"), digest_text(take(given, "code"))
+        uri, verifier = take(given, "redirect_uri"), take(given, "code_verifier")
+        resource = resource_of(given)
+        pair, now = Pair.make(), self._clock()
+
+        def decide(token: Token, grant: Grant) -> Token | OAuthRefused | None:
+            if grant.code.is_used:
+                return None
+            try:
+                grant.redeem(client_id, uri, verifier, resource, now)
+            except OAuthRefused as refusal:
+                return refusal
+            return evolve(token, grant=grant.issuing(pair.issued, now))
+
+        again = "The code was used before, so that all it led to is revoked. Begin anew."
+        token = await self._decide(lambda grant: grant.code.digest == code, decide, again)
+        return tell_pair(pair, token)
+
+    async def _refresh(self, given: Mapping[str, str]) -> dict[str, Any]:
+        client_id, secret = take(given, "client_id"), take(given, "refresh_token")
+        digest, word = digest_text(secret), family_of(secret)
+        if word is None:
+            raise unknown_grant()
+        family, resource, now = digest_text(word), resource_of(given), self._clock()
+        pair = Pair.make(word)
+
+        def decide(token: Token, grant: Grant) -> Token | OAuthRefused | None:
+            if client_id != grant.client_id:
+                return OAuthRefused("invalid_grant", "The refresh token was given to another client.")
+            if token.has_expired(now):
+                return OAuthRefused("invalid_grant", "The grant has ended. Begin anew.")
+            try:
+                grant.check_resource(resource)
+            except OAuthRefused as refusal:
+                return refusal
+            if digest == grant.refresh:
+                return evolve(token, grant=grant.issuing(pair.issued, now))
+            if grant.may_repeat(digest, now):
+                # The answer went with the process that gave it: the token that it told is of no use.
+                repeated = evolve(
+                    grant.issuing(pair.issued, now), former=digest, replaced_at=grant.replaced_at
+                )
+                return evolve(token, grant=repeated)
+            return None
+
+        again = "The refresh token was replaced before, so that the grant is revoked. Begin anew."
+        async with self._changing:
+            if (kept := self._kept_answer(digest, client_id, now)) is not None:
+                return kept
+            token = await self._decide(lambda grant: grant.family == family, decide, again, is_held=True)
+            told = tell_pair(pair, token)
+            self._keep_answer(digest, now, told)
+        return told
+
+    def _kept_answer(self, digest: str, client_id: str, now: datetime) -> dict[str, Any] | None:
+        """What this refresh token was answered a moment ago, where its grant goes on from there."""
+        _, told = self._answers.get(digest, (now, None))
+        if told is None:
+            return None
+        latest = digest_text(told["refresh_token"])
+        for each in self._keyring.named:
+            grant = each.grant
+            if grant is not None and grant.refresh == latest and grant.client_id == client_id:
+                return told if grant.may_repeat(digest, now) else None
+        return None
+
+    def _keep_answer(self, digest: str, now: datetime, told: dict[str, Any]) -> None:
+        self._answers[digest] = now, told
+        oldest = now - timedelta(minutes=1)
+        for key in [key for key, (at, _) in self._answers.items() if not oldest <= at <= now]:
+            del self._answers[key]
+        while len(self._answers) > MOST_ANSWERS:
+            self._answers.popitem(last=False)
+
+    async def revoke(self, given: Mapping[str, str]) -> None:
+        """End the grant of a token (RFC 7009); one that is not known is nobody's."""
+        secret, client_id = take(given, "token"), take(given, "client_id")
+        digest, word = digest_text(secret), family_of(secret)
+        family = None if word is None else digest_text(word)
+
+        def is_its(grant: Grant) -> bool:
+            mine = grant.family == family or any(each.digest == digest for each in grant.access)
+            return mine and grant.client_id == client_id
+
+        if self._find(is_its) is None:
+            return
+        name = await self._change(lambda tokens: split_off(tokens, is_its))
+        if name is not None:
+            log.info("a client gave its grant back", grant=name)
+
+    async def throw_out(self, name: str) -> bool:
+        """End a grant, as a person says; whether there was one of that name."""
+
+        def remove(tokens: Sequence[Token]) -> tuple[Sequence[Token], bool]:
+            left = [each for each in tokens if each.name != name or each.grant is None]
+            return left, len(left) < len(tokens)
+
+        return await self._change(remove)
+
+    async def take_link(self, secret: str) -> bool:
+        """Whether a login link is good, which it is no more afterwards."""
+        return await self._aside(partial(self._links.take, secret, self._clock()))
+
+    # -- the file -------------------------------------------------------------------------------
+
+    def _find(self, is_it: Callable[[Grant], bool]) -> Token | None:
+        """The grant among those that are known without a look at the disk."""
+        return next(
+            (each for each in self._keyring.named if each.grant is not None and is_it(each.grant)), None
+        )
+
+    async def _decide(
+        self,
+        is_it: Callable[[Grant], bool],
+        decide: Callable[[Token, Grant], Token | OAuthRefused | None],
+        again: str,
+        *,
+        is_held: bool = False,
+    ) -> Token:
+        """The grant as `decide` changes it; None from that revokes it, with the reason `again`."""
+        if self._find(is_it) is None:
+            raise unknown_grant()  # strangers cost no look at the disk
+
+        def change(tokens: Sequence[Token]) -> tuple[Sequence[Token], Token | OAuthRefused]:
+            for place, token in enumerate(tokens):
+                if token.grant is None or not is_it(token.grant):
+                    continue
+                decided = decide(token, token.grant)
+                if isinstance(decided, OAuthRefused):
+                    return tokens, decided
+                rest = [*tokens[:place], *tokens[place + 1 :]]
+                if decided is None:
+                    log.warning("a grant is revoked", grant=token.name, reason=again)
+                    return rest, OAuthRefused("invalid_grant", again)
+                return [*tokens[:place], decided, *tokens[place + 1 :]], decided
+            return tokens, unknown_grant()
+
+        decided = await self._change(change, is_held=is_held)
+        if isinstance(decided, OAuthRefused):
+            raise decided
+        return decided
+
+    async def _change(
+        self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]], *, is_held: bool = False
+    ) -> T:
+        """Change the tokens durably, and have the running server know it before anybody is answered."""
+        if not is_held:
+            async with self._changing:
+                return await self._change(decide, is_held=True)
+        with trio.CancelScope(shield=True):  # a client that leaves does not part the file from what is known
+            said = await self._aside(partial(self._tokens.change, decide))
+            await self._keyring.follow()
+        return said
+
+    async def _aside(self, act: Callable[[], T]) -> T:
+        try:
+            return await self._blocking.run(act)
+        except (OSError, FileBusy, TokenRefused, TokensUnreadable) as failure:
+            log.error("oauth cannot answer", reason=str(failure) or type(failure).__name__)
+            raise OAuthRefused(
+                "temporarily_unavailable", "The server cannot keep it now. Try again in a moment.", 503
+            ) from failure

@@ -1,0 +1,94 @@
+"""The secrets of a grant as they are made and told, and how a grant becomes one among the named tokens."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from lithos.core.oauth.grants import ACCESS_LIFE, Grant, Issued
+from lithos.core.oauth.requests import OAuthRefused, scope_text
+from lithos.stores.tokens import LONGEST_NAME, MOST_TOKENS, Token, digest_of
+
+#: How the secrets begin, so that people and scanners know one that lies about.
+_CODE, _ACCESS, _REFRESH = "lithos_c_", "lithos_a_", "lithos_r_"
+#: Characters of the first word of a refresh token, which names its grant.
+_FAMILY: Final = 22
+
+
+@frozen
+class Pair:
+    """A new access and refresh token."""
+
+    access: str = field(repr=False)
+    refresh: str = field(repr=False)
+
+    @classmethod
+    def make(cls, family: str | None = None) -> Pair:
+        word = family or secrets.token_urlsafe(16)[:_FAMILY]
+        return cls(f"{_ACCESS}{secrets.token_urlsafe(32)}", f"{_REFRESH}{word}{secrets.token_urlsafe(32)}")
+
+    @property
+    def issued(self) -> Issued:
+        return Issued(
+            digest_text(self.access), digest_text(self.refresh), digest_text(family_of(self.refresh) or "")
+        )
+
+
+def make_code() -> str:
+    """A new authorization code."""
+    return f"{_CODE}{secrets.token_urlsafe(32)}"
+
+
+def digest_text(secret: str) -> str:
+    return digest_of(secret.encode("utf-8", "replace"))
+
+
+def family_of(refresh: str) -> str | None:
+    """The first word of a refresh token; None for what is none."""
+    word = refresh.removeprefix(_REFRESH)[:_FAMILY]
+    return word if refresh.startswith(_REFRESH) and len(word) == _FAMILY else None
+
+
+def unknown_grant() -> OAuthRefused:
+    return OAuthRefused("invalid_grant", "It is not known here: wrong, expired or revoked. Begin anew.")
+
+
+def resource_of(given: Mapping[str, str]) -> str | None:
+    return given["resource"].removesuffix("/") if "resource" in given else None
+
+
+def tell_pair(pair: Pair, token: Token) -> dict[str, Any]:
+    return {
+        "access_token": pair.access,
+        "token_type": "Bearer",
+        "expires_in": int(ACCESS_LIFE.total_seconds()),
+        "refresh_token": pair.refresh,
+        "scope": scope_text(token.rights),
+    }
+
+
+def split_off(tokens: Sequence[Token], is_it: Callable[[Grant], bool]) -> tuple[Sequence[Token], str | None]:
+    found = next((each for each in tokens if each.grant is not None and is_it(each.grant)), None)
+    return [each for each in tokens if each is not found], None if found is None else found.name
+
+
+def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
+    """The tokens without codes that nobody used in time; where there is no room, without ended grants."""
+    kept = [
+        each for each in tokens if each.grant is None or each.grant.code.is_used or not each.has_expired(now)
+    ]
+    if len(kept) < MOST_TOKENS:
+        return kept
+    return [each for each in kept if each.grant is None or not each.has_expired(now)]
+
+
+def free_name(wanted: str, taken: set[str]) -> str:
+    """A token's name that reads as the client's."""
+    signs = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in wanted.lower())
+    base = "-".join(filter(None, signs.split("-")))[: LONGEST_NAME - 8].strip("-") or "client"
+    names = (f"{base}-{number}" for number in range(1, MOST_TOKENS + 2))
+    return next(name for name in names if name not in taken)

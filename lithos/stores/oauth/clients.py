@@ -1,0 +1,100 @@
+"""`.lithos/oauth_clients.json`: clients that registered themselves, or were added by a command.
+
+Those that registered go after a day, unless a grant needs them. A damaged file counts as empty, and the next
+change replaces it: its clients register anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from lithos.core.oauth.clients import Client
+from lithos.core.oauth.redirects import check_redirects
+from lithos.core.times import format_time, parse_time
+from lithos.stores.oauth.private_file import locked, replace_private
+
+CLIENTS: Final = "oauth_clients.json"
+_LOCK: Final = "oauth_clients.lock"
+#: Clients of a server, and how long one that registered is kept without a grant.
+MOST_CLIENTS: Final = 500
+UNUSED: Final = timedelta(hours=24)
+#: Bytes of the file: every client at its longest.
+LARGEST: Final = 8 * 1024 * 1024
+
+
+class ClientsFull(Exception):
+    """There are `MOST_CLIENTS`, all of them in use or new."""
+
+
+class ClientStore:
+    """The clients of a data directory. Every method may block, and raises `OSError` and `FileBusy`."""
+
+    def __init__(self, private: Path) -> None:
+        """`private` is the folder `.lithos` of the data directory."""
+        self.path = private / CLIENTS
+        self._lock = private / _LOCK
+
+    def read(self) -> tuple[Client, ...]:
+        """All of them, those that are due to go too."""
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(LARGEST + 1)
+            return tuple(map(_client_of, json.loads(data)["clients"])) if len(data) <= LARGEST else ()
+        except FileNotFoundError:
+            return ()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return ()
+
+    def find(self, client_id: str) -> Client | None:
+        """The client with this id."""
+        return next((each for each in self.read() if each.id == client_id), None)
+
+    def add(self, client: Client, in_use: Collection[str], now: datetime) -> None:
+        """Keep a client; others that are unused go. `in_use` are ids of clients with grants.
+
+        Raises `ClientsFull`.
+        """
+        with locked(self._lock):
+            kept = [each for each in self.read() if _is_kept(each, in_use, now)]
+            if len(kept) >= MOST_CLIENTS:
+                raise ClientsFull
+            self._write([*kept, client])
+
+    def remove(self, client_id: str) -> bool:
+        """Forget a client; whether there was one."""
+        with locked(self._lock):
+            clients = self.read()
+            left = [each for each in clients if each.id != client_id]
+            if len(left) < len(clients):
+                self._write(left)
+        return len(left) < len(clients)
+
+    def _write(self, clients: list[Client]) -> None:
+        replace_private(self.path, {"version": 1, "clients": [_row_of(each) for each in clients]})
+
+
+def _is_kept(client: Client, in_use: Collection[str], now: datetime) -> bool:
+    # One of the future registered before the clock was put back.
+    is_new = timedelta(0) <= now - client.created_at < UNUSED
+    return client.is_added or client.id in in_use or is_new
+
+
+def _client_of(row: dict[str, Any]) -> Client:
+    uris = check_redirects(row["redirect_uris"])
+    return Client(
+        str(row["client_id"]), str(row["name"]), uris, parse_time(row["created_at"]), row["added"] is True
+    )
+
+
+def _row_of(client: Client) -> dict[str, Any]:
+    return {
+        "client_id": client.id,
+        "name": client.name,
+        "redirect_uris": list(client.redirect_uris),
+        "created_at": format_time(client.created_at),
+        "added": client.is_added,
+    }

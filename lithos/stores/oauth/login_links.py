@@ -1,0 +1,68 @@
+"""`.lithos/login_links.json`: links by which who runs the server logs in to the console, each good once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from lithos.core.times import format_time, parse_time
+from lithos.stores.oauth.private_file import locked, replace_private
+
+LINKS: Final = "login_links.json"
+_LOCK: Final = "login_links.lock"
+#: How long a link is good, and how many are at a time; the oldest goes first.
+LIFE: Final = timedelta(minutes=10)
+MOST_LINKS: Final = 20
+_LARGEST: Final = 64 * 1024
+
+
+class LoginLinks:
+    """The links of a data directory, by hash. Every method may block; raises `OSError` and `FileBusy`."""
+
+    def __init__(self, private: Path) -> None:
+        """`private` is the folder `.lithos` of the data directory."""
+        self._path = private / LINKS
+        self._lock = private / _LOCK
+
+    def make(self, now: datetime) -> str:
+        """The secret of a new link."""
+        secret = secrets.token_urlsafe(32)
+        with locked(self._lock):
+            self._write([*self._read(now), (_digest(secret), now + LIFE)][-MOST_LINKS:])
+        return secret
+
+    def take(self, secret: str, now: datetime) -> bool:
+        """Whether the link is good, which it is no more afterwards."""
+        digest = _digest(secret)
+        with locked(self._lock):
+            links = self._read(now)
+            left = [each for each in links if not hmac.compare_digest(each[0], digest)]
+            if len(left) == len(links):
+                return False
+            self._write(left)
+        return True
+
+    def _read(self, now: datetime) -> list[tuple[str, datetime]]:
+        """Those that are good now; of a damaged file none."""
+        try:
+            with self._path.open("rb") as file:
+                rows = json.loads(file.read(_LARGEST))["links"]
+            links = [(str(row["hash"]), parse_time(row["expires_at"])) for row in rows]
+        except FileNotFoundError:
+            return []
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return []
+        return [each for each in links if timedelta(0) < each[1] - now <= LIFE]
+
+    def _write(self, links: list[tuple[str, datetime]]) -> None:
+        rows = [{"hash": digest, "expires_at": format_time(end)} for digest, end in links]
+        replace_private(self._path, {"version": 1, "links": rows})
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,73 @@
+"""Small files that several processes change: replaced whole, durably, with mode 0600, under a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from lithos.stores import sync_folder
+from lithos.stores.owner_record import NO_LOCKS
+
+#: Seconds to wait for another command, and between two looks.
+PATIENCE: Final = 10.0
+_PAUSE: Final = 0.02
+
+
+class FileBusy(Exception):
+    """Another process held the lock for `PATIENCE`."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[int]:
+    """The lock file, open and locked: of two commands, one waits.
+
+    Raises `FileBusy`, `FileNotFoundError` where its folder is missing, and `OSError`.
+    """
+    until = time.monotonic() + PATIENCE
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        while not _try_lock(descriptor):
+            if time.monotonic() > until:
+                raise FileBusy
+            time.sleep(_PAUSE)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as failure:
+        # Where there are no locks (some network shares), commands of two people may cross.
+        if failure.errno not in NO_LOCKS:
+            raise
+    return True
+
+
+def replace_private(path: Path, document: Any) -> None:
+    """Replace a file by this JSON, durably; the lock is held. Raises `OSError`, and then it is as it was."""
+    data = json.dumps(document, indent=1).encode() + b"\n"
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.unlink(missing_ok=True)  # left by a crash
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    sync_folder(path.parent)

@@ -1,0 +1,76 @@
+"""The flow of a client that knows only the address, from the challenge to being thrown out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trio
+
+from tests.front.console.visiting import form_of
+from tests.front.oauth.flow import public_server, told
+
+
+async def test_a_client_gets_in_from_a_bare_address_and_is_thrown_out(tmp_path: Path) -> None:
+    """behaviours 272 and 275: it acts as the agent, with the rights, that a person chose."""
+    async with public_server(tmp_path) as public:
+        refused = await public.call(None)
+        assert refused.status_code == 401
+        challenge = refused.headers["www-authenticate"]
+        metadata = f"{public.url}/.well-known/oauth-protected-resource/mcp"
+        assert challenge == f'Bearer resource_metadata="{metadata}", scope="read write"'
+        resource = (await public.http.get(metadata)).json()
+        assert resource["resource"] == f"{public.url}/mcp"
+        (issuer,) = resource["authorization_servers"]
+        server = (await public.http.get(f"{issuer}/.well-known/oauth-authorization-server")).json()
+        assert server["issuer"] == issuer == public.url
+        assert server["code_challenge_methods_supported"] == ["S256"]
+
+        flow = await public.begin()
+        answer = told(await flow.allow(agent="chat", rights="write"))
+        assert (answer["iss"], answer["state"]) == (public.url, "a-state")
+        tokens = (await flow.exchange(answer["code"])).json()
+        assert (tokens["token_type"], tokens["expires_in"], tokens["scope"]) == ("Bearer", 3600, "read write")
+
+        written = await public.tool(tokens["access_token"], "lithos_write", title="T", content="C")
+        read = await public.tool(tokens["access_token"], "lithos_read", id=written["id"])
+        assert read["metadata"]["author"] == "chat"
+        assert "chat" in {event.get("agent", "chat") for _, event in public.lithos.events()}
+        assert {agent for agent, _, _ in await public.lithos.audit()} == {"chat"}
+
+        page = (await public.person.get("/console/agents")).text
+        assert "a-client-1" in page
+        assert (await flow.revoke(tokens["refresh_token"])).status_code == 200
+        gone = await public.call(tokens["access_token"])
+        assert gone.status_code == 401
+        assert 'error="invalid_token"' in gone.headers["www-authenticate"]
+
+
+async def test_the_page_that_leads_to_consent_shows_nothing_and_is_framed_by_nobody(tmp_path: Path) -> None:
+    async with public_server(tmp_path, is_logged_in=False) as public:
+        page = await public.http.get("/oauth/authorize?client_id=x&state=%22%3E%3Cscript%3E")
+        assert page.status_code == 200
+        assert 'url=/console/consent?client_id=x&amp;state=%22%3E%3Cscript%3E"' in page.text
+        assert page.headers["referrer-policy"] == "no-referrer"
+        assert page.headers["x-frame-options"] == "DENY"
+        login = await public.person.get("/console/consent?client_id=x")
+        assert login.status_code == 302
+        assert login.headers["location"].startswith("/console/login?next=/console/consent")
+
+
+async def test_revoking_in_the_console_ends_an_open_stream(tmp_path: Path) -> None:
+    """behaviour 275: within 2 s, streams included."""
+    async with public_server(tmp_path) as public:
+        flow = await public.begin()
+        tokens = await flow.tokens()
+        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+        async with public.http.stream("GET", "/events", headers=headers) as stream:
+            assert stream.status_code == 200
+            page = await public.person.get("/console/agents")
+            action, fields = form_of(page.text, "/console/grants/revoke")
+            done = await public.person.post(action, data=fields)
+            assert done.status_code == 303
+            with trio.fail_after(2):
+                async for _ in stream.aiter_bytes():
+                    pass
+        assert (await public.call(tokens["access_token"])).status_code == 401
+        assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"

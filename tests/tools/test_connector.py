@@ -1,0 +1,93 @@
+"""`search` and `fetch`, for clients that know only these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.core.principals import Principal
+from lithos.front.mcp.tool_calls import encode_result
+from lithos.front.server.ports import compact_json
+from lithos.tools.connector import in_words
+from tests.servers import Lithos, serving
+
+CONNECTOR = {"server": {"tools": "connector"}}
+
+
+async def answer_of(lithos: Lithos, tool: str, **arguments: Any) -> dict[str, Any]:
+    """What a client gets: one text, which is the structured content."""
+    result = await encode_result(await lithos.server.tools.call(tool, arguments))
+    (block,) = result["content"]
+    assert block == {"type": "text", "text": compact_json(result["structuredContent"])}
+    found: dict[str, Any] = result["structuredContent"]
+    return found
+
+
+async def test_the_profile_lists_these_two_alone(tmp_path: Path) -> None:
+    """behaviour 277"""
+    async with serving(tmp_path, **CONNECTOR) as lithos:
+        assert [spec.name for spec in lithos.server.tools.listed()] == ["search", "fetch"]
+
+
+async def test_they_are_listed_to_who_came_by_oauth_behind_the_others(tmp_path: Path) -> None:
+    """behaviour 277"""
+    server = {"public_url": "https://notes.example.org", "tools": "core"}
+    async with serving(tmp_path, server=server) as lithos:
+        tools = lithos.server.tools
+        by_token = [spec.name for spec in tools.acting_as(Principal("ci", "read")).listed()]
+        by_oauth = [
+            spec.name for spec in tools.acting_as(Principal("c", "read", "c", is_connector=True)).listed()
+        ]
+        assert by_oauth == [*by_token, "search", "fetch"]
+        note = await lithos.create("Beacon", "It shines.")
+        found = await answer_of(lithos, "fetch", id=note)
+        assert found["url"] == f"https://notes.example.org/console/notes/{note}"
+
+
+async def test_a_search_has_ten_rows_and_warnings_in_words(tmp_path: Path) -> None:
+    """behaviour 277"""
+    async with serving(tmp_path, **CONNECTOR) as lithos:
+        for number in range(12):
+            await lithos.create(f"Beacon {number}", "The beacon shines at night.")
+        found = await answer_of(lithos, "search", query="beacon")
+        assert list(found) == ["results"]
+        assert len(found["results"]) == 10
+        assert {tuple(row) for row in found["results"]} == {("id", "title", "url", "text")}
+        assert "shines" in found["results"][0]["text"]
+
+
+async def test_a_long_note_says_how_to_go_on(tmp_path: Path) -> None:
+    """behaviour 277: within the bound of answers."""
+    async with serving(tmp_path, server={"tools": "connector", "max_answer_chars": 6_000}) as lithos:
+        text = " ".join(f"word{number}" for number in range(3_000))
+        note = await lithos.create("Long", text)
+        seen, fetched = "", note
+        for _ in range(100):
+            found = await answer_of(lithos, "fetch", id=fetched)
+            assert len(compact_json(found)) <= 6_000
+            assert (found["id"], found["title"]) == (note, "Long")
+            assert {"path", "tags", "updated_at", "version"} <= found["metadata"].keys()
+            part, more, rest = found["text"].partition("\n\n[There is more: fetch ")
+            seen += f"{part.removesuffix('...')} "
+            if not more:
+                break
+            fetched = rest.rstrip("]")
+        assert seen.split() == text.split()
+
+
+async def test_what_is_no_number_behind_an_id_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path, **CONNECTOR) as lithos:
+        note = await lithos.create()
+        for wrong in ("x", "-1", "9" * 12):
+            assert (await answer_of(lithos, "fetch", id=f"{note}#{wrong}"))["code"] == "invalid_input"
+        assert (await answer_of(lithos, "fetch", id="nothing"))["code"] == "doc_not_found"
+
+
+@pytest.mark.parametrize("kind", ["contradicted", "superseded"])
+def test_warnings_are_told_in_words(kind: str) -> None:
+    """behaviour 277: warnings in words, in front of the text."""
+    told = in_words([{"kind": kind, "reason": "a newer note says otherwise"}])
+    assert told == f"[Warning: {kind}. a newer note says otherwise]\n"
+    assert in_words(()) == ""
