@@ -18,7 +18,7 @@ TYPED = {
     "lithos rest": ["restore-note", "restore"],
     "lithos undo --ag": ["--agent"],
     "lithos history --de": ["--deleted"],
-    "lithos connect cl": ["claude-code", "claude-desktop"],
+    "lithos connect cl": ["claude-code", "claude-desktop", "claude-ai"],
     "lithos connect cursor --scope p": ["project"],
     "lithos connect --wr": ["--write"],
     "lithos serve --transport h": ["http"],

@@ -38,6 +38,7 @@ from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
+from lithos.core.oauth import addresses, clients, redirects, requests
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
 from lithos.core.tasks import model as task_model
@@ -652,6 +653,15 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "markdown.visible_text": markdown.visible_text,
     "markdown.strip_markup": markdown.strip_markup,
     "markdown.comments": markdown.comments,
+    "addresses.is_public": addresses.is_public,
+    "clients.is_document": lambda t: clients.is_document(f"https://a{t}"),
+    "clients.read_registration": lambda t: clients.read_registration(
+        {"client_name": t, "redirect_uris": [f"https://a.example/{t}"]}, "c", _NOW
+    ),
+    "redirects.check_redirect": lambda t: redirects.check_redirect(f"https://a.example/{t}"),
+    "requests.read_parameters": requests.read_parameters,
+    "requests.read_scopes": requests.read_scopes,
+    "requests.is_verified": lambda t: requests.is_verified("c", t),
     "hidden.hide": lambda t: hidden.hide(t, frozenset({1})),
     "hidden.shared_blocks": lambda t: hidden.shared_blocks([t] * hidden.LEAST_NOTES),
     "hidden.without_hidden": lambda t: hidden.without_hidden(f"\x00{t}"),

@@ -72,6 +72,13 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "one search from the end": ("paths.folder_of", "outline.stop_before"),
     "looks at the end": ("paths.names_file",),
     "looks two paths up": ("link_edit.Relinking.path_after",),
+    "looks up a claim of a bounded token": ("claims.end_of", "claims.principal_of"),
+    "compares whole texts": (
+        "grants.Grant.check_resource", "grants.Grant.may_repeat", "grants.Grant.redeem", "requests.take",
+    ),
+    "redirects.check_redirect": ("redirects.is_known", "redirects.place_of", "redirects.with_answer"),
+    "clients.read_registration": ("clients.read_document",),
+    "requests.read_parameters": ("requests.read_authorization", "requests.read_resource"),
     "encodes bounded JSON twice": ("limits.check_merged",),
     "healing.normalise_note": ("healing.written_values",),
     "compares states by path": ("plan.plan_files",),
