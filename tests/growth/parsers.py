@@ -39,6 +39,7 @@ from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.oauth import addresses, clients, redirects, requests
+from lithos.core.oauth.requests import OAuthRefused
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
 from lithos.core.tasks import model as task_model
@@ -83,6 +84,7 @@ _REFUSALS: Final = (
     knowledge_tests.UnusableTests, baseline.UnusableBaseline,
     chats.NoConversation, observations.NoGraphLine,
     LithosError, inference.UnusableAnswer, document.UnreadableNote, query.QuerySyntaxError, ValueError,
+    OAuthRefused,
 )  # fmt: skip
 
 

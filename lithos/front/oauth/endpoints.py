@@ -14,7 +14,7 @@ from attrs import frozen
 from lithos.core.oauth.requests import SCOPES, OAuthRefused, read_parameters
 from lithos.front.server.access import ISSUER, RESOURCE
 from lithos.front.server.admissions import WrongTokens
-from lithos.front.server.ports import AsgiApp, Header, Receive, Scope, Send, answer
+from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer
 from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.telemetry import get_logger
 
@@ -114,9 +114,10 @@ class OAuthEndpoints:
 
         async def take(scope: Scope, receive: Receive, send: Send) -> None:
             address, *_ = scope.get("client") or ("",)
-            headers = _UNKEPT
+            headers, unread = _UNKEPT, receive
             try:
                 body = await _body_of(scope, receive, kind)
+                unread = _no_more
                 status, told = await act(body, str(address))
             except OAuthRefused as refusal:
                 status, more = self._weigh(refusal, str(address))
@@ -128,7 +129,7 @@ class OAuthEndpoints:
                 log.warning(
                     "oauth refused", at=scope["path"], error=refusal.error, reason=refusal.description
                 )
-            await answer(scope, receive, send, status, told, headers=headers)
+            await answer(scope, unread, send, status, told, headers=headers)
 
         return take
 
@@ -153,6 +154,11 @@ async def _body_of(scope: Scope, receive: Receive, kind: str) -> bytes:
         raise OAuthRefused("invalid_request", f"Send the body as {kind}.")
     body: bytes = (await receive()).get("body", b"")
     return body
+
+
+async def _no_more() -> Message:
+    """What comes of a request whose body was read: waiting for more would hold the answer up."""
+    return {"type": "http.request", "body": b"", "more_body": False}
 
 
 def _form_of(body: bytes) -> dict[str, str]:
