@@ -25,9 +25,7 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from lithos import stores
 from lithos.core.text.analysis import normalise
-from lithos.stores import opened
 from lithos.stores.notes.protection import Protection
 from lithos.stores.notes.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.stores.notes.values import (
@@ -485,15 +483,22 @@ _SIZE = 4_096
 def try_writing(folder: Path) -> None:
     """Write a temporary file durably and remove it again. Blocks; raises `OSError` where that fails."""
     target = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}")
-    with opened(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
         try:
             left = _SIZE
             while left:  # a nearly full disk takes a part
                 left -= os.write(descriptor, bytes(left))
             os.fsync(descriptor)
         finally:
-            os.unlink(target)
-    stores.sync_folder(folder)
+            os.close(descriptor)
+    finally:
+        os.unlink(target)
+    folder_descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder_descriptor)
+    finally:
+        os.close(folder_descriptor)
 
 
 def check_writable(folder: Path) -> None:
