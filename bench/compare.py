@@ -25,7 +25,7 @@ from bench.report import end_by_signal, print_report
 from bench.revisions import Place, compare_rounds, measure, render_changes, worktrees
 
 BENCHES: Final = (
-    "search", "write", "start", "claims", "events", "retrieve", "watch", "bridge", "graph", "loop_lag",
+    "search", "write", "start", "claims", "events", "watch", "bridge", "graph", "loop_lag",
     "calls", "starts", "edits", "costs",
 )  # fmt: skip
 
