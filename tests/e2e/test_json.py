@@ -41,6 +41,7 @@ TYPED = {
     "skill": ("skill", 0),
     "bundle": ("bundle forms", 0),
     "token": ("token create ci", 0),
+    "login": ("login", 0),
     "completion": ("completion bash", 0),
     "demo": ("demo", 0),
 }
@@ -69,7 +70,8 @@ def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path
 
 
 def expect_json(typed: str, folder: Path, code: int) -> None:
-    done = run_lithos("--json", *typed.split(), cwd=folder)
+    public = {"LITHOS_SERVER__PUBLIC_URL": "http://127.0.0.1:8765"} if typed == "login" else {}
+    done = run_lithos("--json", *typed.split(), cwd=folder, env=public)
     assert (done.returncode, done.stderr) == (code, ""), typed
     documents = [json.loads(line) for line in done.stdout.splitlines()]
     assert documents or typed.split(maxsplit=1)[0] in MAY_BE_EMPTY, typed

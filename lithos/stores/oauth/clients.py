@@ -15,6 +15,7 @@ from typing import Any, Final
 from lithos.core.oauth.clients import Client
 from lithos.core.oauth.redirects import check_redirects
 from lithos.core.times import format_time, parse_time
+from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.oauth.private_file import locked, replace_private
 
 CLIENTS: Final = "oauth_clients.json"
@@ -58,6 +59,7 @@ class ClientStore:
 
         Raises `ClientsFull`.
         """
+        self.path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with locked(self._lock):
             kept = [each for each in self.read() if _is_kept(each, in_use, now)]
             if len(kept) >= MOST_CLIENTS:

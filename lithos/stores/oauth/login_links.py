@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from lithos.core.times import format_time, parse_time
+from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.oauth.private_file import locked, replace_private
 
 LINKS: Final = "login_links.json"
@@ -32,6 +33,7 @@ class LoginLinks:
     def make(self, now: datetime) -> str:
         """The secret of a new link."""
         secret = secrets.token_urlsafe(32)
+        self._path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with locked(self._lock):
             self._write([*self._read(now), (_digest(secret), now + LIFE)][-MOST_LINKS:])
         return secret

@@ -39,7 +39,7 @@ def _fast(monkeypatch):
 @asynccontextmanager
 async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncIterator[Lithos]:
     """A server that watches, once it is known how."""
-    settings = IndexConfig(watch_debounce_ms=40, watch_mode=mode, **index)
+    settings = IndexConfig(**{"watch_debounce_ms": 40, "watch_mode": mode, **index})
     async with serving(data, server={"watch_files": True}, index=settings) as lithos:
         await until(lambda: component_status(lithos) != "warming")
         yield lithos
@@ -230,7 +230,8 @@ async def test_an_approval_for_exactly_the_listed_files_ends_the_guard(tmp_path)
     """behaviour 198"""
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n, "about zebras"))
-    async with watching(tmp_path) as lithos:
+    # A longer quiet: on a busy machine the first of twenty would be looked at before the last is gone.
+    async with watching(tmp_path, watch_debounce_ms=500) as lithos:
         for n in range(20):
             (lithos.knowledge / f"{n}.md").unlink()
         await until(lambda: lithos.server.actors.guard.vanished == 20)
