@@ -74,7 +74,8 @@ class Frames:
         while len(serials) < LEAST_NOTES and folder:
             folder = folder_of(folder)
             serials = facets.below(folder)
-        return [serials[number * len(serials) // SAMPLE] for number in range(min(SAMPLE, len(serials)))]
+        taken = min(SAMPLE, len(serials))
+        return [serials[number * len(serials) // taken] for number in range(taken)]
 
     def _count(self, samples: Mapping[str, tuple[int, list[Entry]]]) -> dict[str, frozenset[int]]:
         found: dict[str, frozenset[int]] = {}

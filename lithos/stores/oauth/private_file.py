@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.stores import sync_folder
+from lithos.stores import replace_file, sync_folder
 from lithos.stores.owner_record import NO_LOCKS
 
 #: Seconds to wait for another command, and between two looks.
@@ -59,13 +59,8 @@ def replace_private(path: Path, document: Any) -> None:
     data = json.dumps(document, indent=1).encode() + b"\n"
     fresh = path.with_name(f"{path.name}.new")
     fresh.unlink(missing_ok=True)  # left by a crash
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path)
+        replace_file(path, data, fresh, 0o600)
     except OSError:
         with suppress(OSError):
             fresh.unlink()

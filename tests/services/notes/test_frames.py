@@ -75,3 +75,15 @@ async def test_a_folder_is_looked_at_again_when_it_has_grown(tmp_path: Path) -> 
             await lithos.create(f"About {stone}", content, path="quarry")
             row, *_ = (await lithos.call("lithos_search", query=f"{stone} copy this note"))["results"]
             assert ("Copy this" in row["snippet"]) == (number < 7)
+
+
+async def test_of_a_folder_with_few_notes_each_is_counted_once(tmp_path: Path) -> None:
+    """Four of nine have the same end: not most of them, wherever they stand in the listing."""
+    for folder, ends in (("first", range(4)), ("last", range(5, 9))):
+        for number in range(9):
+            end = f"Call the {folder} watch by radio.\n" if number in ends else ""
+            put_note(tmp_path, f"{folder}/{number}.md", f"# {folder} {number}\n\nShift {number}.\n\n{end}")
+    async with serving(tmp_path) as lithos:
+        answer = await lithos.call("lithos_search", query="watch radio", mode="fulltext")
+        assert len(answer["results"]) == 8
+        assert all("watch by radio" in row["snippet"] for row in answer["results"])
