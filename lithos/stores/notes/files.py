@@ -161,6 +161,9 @@ class NoteFiles:
 
     @property
     def _has_leases(self) -> bool:
+        # Only a change probes anew: a read or a settling would make files beside those of a change.
+        if self._replacing is not None:
+            return self._replacing.protection.leases
         try:
             return self.protection.leases
         except OSError:  # not a folder that anything can be written to

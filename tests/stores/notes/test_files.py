@@ -213,6 +213,25 @@ def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
     assert steps == ["fsync", "name", "folder", "fsync"]
 
 
+def test_only_a_change_probes_a_file_system_anew(files, monkeypatch):
+    """A read meanwhile made files among the notes, that a person or a sync client could see."""
+    files.apply([Put("a.md", b"one", None)])
+    monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
+    monkeypatch.setattr(files._replacing, "is_outdated", True)
+    made: list[str] = []
+    real = KernelCalls.open
+    monkeypatch.setattr(
+        KernelCalls,
+        "open",
+        lambda calls, path, flags: (flags & os.O_CREAT and made.append(path), real(calls, path, flags))[1],
+    )
+    assert files.read_quiet("a.md", ONE).data == b"one"
+    assert made == []
+    files.apply([Put("b.md", b"two", None)])
+    assert made
+    assert not files._replacing.is_outdated
+
+
 def test_changes_in_one_folder_share_its_sync(files, syncs):
     files.apply([Put(f"{i}.md", b"x", None) for i in range(20)] + [Remove("3.md", digest_of(b"x"))])
     assert syncs == [str(files.root)]
