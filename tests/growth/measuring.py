@@ -19,8 +19,8 @@ Parse = Callable[[str], object]
 WORST_FACTOR: Final = 8.0
 #: Seconds below which a time is noise.
 NOISE: Final = 0.0003
-#: Texts grow fourfold until a suspicion is confirmed at more than this many seconds, or dispelled: work that has
-#: a budget grows by the square until it is spent, which takes a part of this.
+#: Texts grow fourfold until a suspicion is confirmed at more than this many seconds, or dispelled: work
+#: that has a budget grows by the square until it is spent, which takes a part of this.
 PROOF: Final = 2.0
 LARGEST: Final = 800_000
 RUNS: Final = 3
