@@ -33,6 +33,8 @@ async def test_without_a_public_address_there_is_nothing_of_it(tmp_path: Path) -
         names = {tool["name"] for tool in (await whole.result("2025-11-25", "tools/list"))["tools"]}
         assert not names & {"search", "fetch"}
         assert (await whole.result("2025-11-25", "tools/call", name="search", arguments={}))["isError"]
+        metrics = str(await whole.lithos.server.gauges.scrape())
+        assert not [word for word in ('tool="search"', 'tool="fetch"', 'reason="oauth"') if word in metrics]
 
 
 def test_without_a_public_address_the_challenge_is_as_before() -> None:
