@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import trio
-
-from tests.front.console.visiting import form_of
 from tests.front.oauth.flow import public_server, told
 
 
@@ -55,22 +52,3 @@ async def test_the_page_that_leads_to_consent_shows_nothing_and_is_framed_by_nob
         login = await public.person.get("/console/consent?client_id=x")
         assert login.status_code == 302
         assert login.headers["location"].startswith("/console/login?next=/console/consent")
-
-
-async def test_revoking_in_the_console_ends_an_open_stream(tmp_path: Path) -> None:
-    """behaviour 275: within 2 s, streams included."""
-    async with public_server(tmp_path) as public:
-        flow = await public.begin()
-        tokens = await flow.tokens()
-        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-        async with public.http.stream("GET", "/events", headers=headers) as stream:
-            assert stream.status_code == 200
-            page = await public.person.get("/console/agents")
-            action, fields = form_of(page.text, "/console/grants/revoke")
-            done = await public.person.post(action, data=fields)
-            assert done.status_code == 303
-            with trio.fail_after(2):
-                async for _ in stream.aiter_bytes():
-                    pass
-        assert (await public.call(tokens["access_token"])).status_code == 401
-        assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
