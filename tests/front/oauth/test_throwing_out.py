@@ -64,7 +64,8 @@ async def test_throwing_out_ends_every_stream_of_the_client_and_no_other(tmp_pat
             for path in ("/events", "/sse", "/mcp")
         ]
         url = f"{public.url.replace('http', 'ws')}/events/ws"
-        async with open_websocket_url(url, extra_headers=[*bearer(tokens).items()]) as socket:
+        headers = [(name.encode(), value.encode()) for name, value in bearer(tokens).items()]
+        async with open_websocket_url(url, extra_headers=headers) as socket:
             assert "hello" in await socket.get_message()
             action, fields = form_of(
                 (await public.person.get("/console/agents")).text, "/console/grants/revoke"
