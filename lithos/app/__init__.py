@@ -48,9 +48,9 @@ class Server(Services):
         `private`: the address is for those commands alone.
         """
         token = self.keyring.own_token
-        now = format_time(utc_now())
+        now, public_url = format_time(utc_now()), self.config.server.public_url
         self.actors.stores.lock.publish(
-            OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private)
+            OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private, public_url)
         )
 
     async def searchable(self) -> None:

@@ -207,7 +207,7 @@ class Doctor:
         yield "tokens", _aside(lambda: check_tokens(private, utc_now()))
         yield "owner", self._look_at_owner
         yield "port", lambda: check_port(self._ownership, config)
-        if config.server.public_url is not None:
+        if self._public_url is not None:
             yield "public address", self._look_at_public_url
         is_live, record = self._ownership.is_live, self._ownership.record
         yield "databases", _aside(lambda: checks_storage.check_databases(private, is_live=is_live))
@@ -235,8 +235,15 @@ class Doctor:
         return await check_owner(self._ownership, self._config)
 
     async def _look_at_public_url(self) -> Iterable[Finding]:
-        address, is_live = self._config.server.public_url, self._ownership.is_live
+        address, is_live = self._public_url, self._ownership.is_live
         return [] if address is None else await check_public_url(address, utc_now, is_live=is_live)
+
+    @property
+    def _public_url(self) -> str | None:
+        """The one that is configured, else that of the server that runs."""
+        is_live, record = self._ownership.is_live, self._ownership.record
+        running = record.public_url if is_live and record is not None else None
+        return self._config.server.public_url or running
 
     async def _look_at_notes(self) -> Iterable[Finding]:
         storage = self._config.storage

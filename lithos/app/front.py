@@ -84,6 +84,7 @@ def _make_oauth(
     resource = resource_apps(settings.public_url, issuer)
     if server.authorization is None:  # somebody else's
         return resource
+    server.metrics.begin("http_rejected", "oauth")
     return {**resource, **OAuthEndpoints(server.authorization, wrong_tokens, rejected).apps}
 
 

@@ -83,6 +83,17 @@ class Session:
         """The folder of what Lithos keeps beside the notes."""
         return self.config.storage.data_dir / ".lithos"
 
+    @property
+    def public_url(self) -> str | None:
+        """`server.public_url`, else that of the server that runs now. May block; raises `OSError`."""
+        from lithos.stores.lock import is_owned, read_owner
+
+        lock = self.private / "lock"
+        if self.config.server.public_url is not None or not is_owned(lock):
+            return self.config.server.public_url
+        owner = read_owner(lock)
+        return None if owner is None else owner.public_url
+
     def require_notes(self, way_out: str) -> None:
         """Raises `CommandFailed` unless the folder of the notes is there; `way_out` ends the message."""
         storage = self.config.storage

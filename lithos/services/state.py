@@ -269,7 +269,7 @@ _BEGUN: Final[Mapping[str, Sequence[str]]] = {
     "events": ("note.created", "note.updated", "note.deleted", "task.created", "task.completed"),
     "http_rejected": (
         "bad_request", "body_stalled", "body_too_large", "forbidden", "forbidden_host", "forbidden_origin",
-        "head_too_large", "oauth", "too_many_wrong_tokens", "unauthorized",
+        "head_too_large", "too_many_wrong_tokens", "unauthorized",
     ),
 }  # fmt: skip
 

@@ -30,6 +30,8 @@ class OwnerRecord:
     token: str | None = field(default=None, repr=False)
     #: The address is for those alone, as that of a server on stdio; clients are given another.
     private: bool = False
+    #: Where clients elsewhere see it.
+    public_url: str | None = None
 
 
 def encode_owner(record: OwnerRecord) -> bytes:
@@ -50,6 +52,7 @@ def read_owner(path: Path) -> OwnerRecord | None:
             token=content.get("token"),
             # Earlier servers had a token of their own only for such an address.
             private=bool(content.get("private", content.get("token") is not None)),
+            public_url=content.get("public_url"),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -11,6 +11,8 @@ import pytest
 
 from lithos.cli.connecting.clients import HOSTED_STEPS
 from lithos.cli.options import HOSTED
+from tests.e2e.process import running_lithos
+from tests.front.oauth.flow import free_port
 
 pytestmark = pytest.mark.slow
 ADDRESS = "https://notes.example.org"
@@ -58,3 +60,18 @@ def test_a_client_is_added_listed_and_removed(tmp_path: Path) -> None:
     assert (wrong.returncode, "https" in wrong.stderr) == (2, True)
     assert run(tmp_path, "token", "client", "remove", client).returncode == 0
     assert run(tmp_path, "token", "client", "remove", client).returncode == 1
+
+
+def test_what_a_server_was_started_with_is_known_to_commands_beside_it(tmp_path: Path) -> None:
+    """As docs/let-in.md has it typed: `serve --public-url`, and no file of settings."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    with running_lithos(tmp_path, "--port", str(port), "--public-url", address):
+        login = run(tmp_path, "login", address=None)
+        assert login.stdout.startswith(f"{address}/console/link?key="), login.stderr
+        told = json.loads(run(tmp_path, "connect", "chatgpt", "--json", address=None).stdout)
+        assert told["url"] == f"{address}/mcp"
+        doctor = json.loads(run(tmp_path, "doctor", "--json", address=None).stdout)
+        (found,) = [each for each in doctor["checks"] if each["name"] == "public address"]
+        assert found["status"] == "ok", found
+    assert run(tmp_path, "login", address=None).returncode == 1

@@ -98,13 +98,14 @@ def _off(session: Session) -> int:
 
 def run_login(session: Session) -> int:
     """Print a link by which the console lets who runs the server in, once. Raises `CommandFailed`."""
-    address = session.config.server.public_url
-    if address is None:
-        raise CommandFailed(
-            "This server has no address for clients elsewhere, so that the console takes tokens alone "
-            "(lithos token create). Set server.public_url, or give serve --public-url."
-        )
     with refusing(OSError, FileBusy):
+        address = session.public_url
+        if address is None:
+            raise CommandFailed(
+                "No server with an address for clients elsewhere runs on these notes, and without one the "
+                "console takes tokens alone (lithos token create). Start it with serve --public-url, or set "
+                "server.public_url."
+            )
         secret = LoginLinks(session.private).make(datetime.now(UTC))
     link = f"{address}/console/link?key={secret}"
     tell(session, {"link": link}, link)

@@ -260,7 +260,8 @@ def _zed_folder(around: Surroundings) -> Path:
 
 
 _CONSENT: Final = (
-    "It opens your console: log in by the link of `lithos login`, choose what it may do, say yes."
+    "It opens your console: log in by the link of `lithos login`, load the page again, choose what it may "
+    "do, say yes."
 )
 _THROW_OUT: Final = "To throw it out: console, Agents, Let in from elsewhere, Revoke; or lithos token revoke."
 #: What to do in a client that lives elsewhere, by its name.

@@ -142,11 +142,12 @@ def _print_hosted(session: Session, name: str) -> int:
     options = ("write", "remove", "scope", "file", "name", "agent", "transport")
     if unused := [f"--{each}" for each in options if each in session.typed]:
         raise CommandFailed(f"{', '.join(unused)} is for clients on this machine.", 2)
-    address = session.config.server.public_url
+    address = session.public_url
     if address is None:
         raise CommandFailed(
             f"{name} lives elsewhere, and needs a public address: put a tunnel or proxy in front of this "
-            "server, and set server.public_url (or serve --public-url). docs/let-in.md shows how."
+            "server, and start it with serve --public-url (or set server.public_url). docs/let-in.md shows "
+            "how."
         )
     steps = [step.format(url=f"{address}/mcp") for step in HOSTED_STEPS[name]]
     document = {"client": name, "url": f"{address}/mcp", "steps": steps}

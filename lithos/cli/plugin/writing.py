@@ -19,6 +19,8 @@ from lithos import __version__
 from lithos.cli.options import Invocation
 
 SKILL: Final = "lithos"
+#: How tools are named, but for those of clients that know other names.
+_PREFIX: Final = "lithos_"
 _TEMPLATE: Final = Path(__file__).with_name("skill.md")
 
 
@@ -26,7 +28,8 @@ def make_skill() -> str:
     """The text of `SKILL.md`. Raises `KeyError` for a tool that the registry does not have."""
     from lithos.tools.contract.declaring import all_tools
 
-    names = {each.name.removeprefix("lithos_"): each.name for each in all_tools()}
+    own = [each.name for each in all_tools() if each.name.startswith(_PREFIX)]
+    names = {name.removeprefix(_PREFIX): name for name in own}
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(names, version=__version__)
 
 

@@ -160,6 +160,7 @@ class Console:
             "me": session.principal if session else None,
             "lacks": {right: self.lacks(right) if session else "" for right in RIGHTS},
             "once": token_urlsafe(12),
+            "has_links": self.parts.authorization is not None,
             "has_login": session is not None and session.principal != ANYONE,
             "is_early": session is not None and not self.parts.opening.known.is_set(),
             "notices": session.take_notices() if session and "partial" not in request.args else (),

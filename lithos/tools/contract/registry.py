@@ -144,9 +144,11 @@ class ToolMeter:
             metrics.count("coordination_operations", name.removeprefix("lithos_"))
 
 
-def begin_tools(metrics: Metrics) -> None:
+def begin_tools(metrics: Metrics, *, has_connectors: bool) -> None:
     """Have the series of tool calls show zero before the first call."""
     for tool in all_tools():
+        if tool.profile == CONNECTOR and not has_connectors:
+            continue
         metrics.begin("tool_calls", tool.name)
         metrics.begin("tool_duration_seconds", tool.name, "ok")
         metrics.begin("tool_errors", tool.name, "internal_error")
@@ -195,7 +197,7 @@ class Tools:
         #: Characters of JSON of an answer, 0 for no limit.
         self._max_answer_chars = server.answer_limit
         self._meter = ToolMeter(using.metrics)
-        begin_tools(using.metrics)
+        begin_tools(using.metrics, has_connectors=has_connectors)
         self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:

@@ -57,6 +57,8 @@ def test_the_skill_names_only_tools_and_parameters_that_exist() -> None:
     text = make_skill()
     assert len(set(re.findall(r"lithos_\w+", text))) > 15
     assert len(re.findall(r"`([^`]+)`", text)) > 40
+    assert "`lithos_search`" in text
+    assert not {"`search`", "`fetch`"} & set(re.findall(r"`[^`]+`", text)), "names of other clients' tools"
     assert unknown_words(text) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.oauth.clients import is_document
+from lithos.core.oauth.clients import is_document, read_name
 from lithos.core.oauth.redirects import check_redirect, is_known, place_of, with_answer
 
 KNOWN = (
@@ -93,3 +93,16 @@ def test_a_metadata_document_has_one_spelling_of_its_address(client_id: str) -> 
 def test_addresses_of_documents() -> None:
     assert is_document("https://claude.ai/oauth/mcp-oauth-client-metadata")
     assert is_document("https://a.example:8443/c.json")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("Cla\u202eude", "Cla ude"), ("A\nB\r\n  C", "A B C"), ("x" * 5_000, "x" * 80),
+        ("\x1b[31mA", "[31mA"), ("", "a client without a name"), (7, "a client without a name"),
+        ("\u200b", "a client without a name"),
+    ],
+)  # fmt: skip
+def test_a_client_calls_itself_by_one_short_line_that_is_what_it_seems(given: object, shown: str) -> None:
+    """No turned or hidden letters, no second line, on the page where a person says yes."""
+    assert read_name(given) == shown

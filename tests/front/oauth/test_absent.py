@@ -21,18 +21,23 @@ from lithos.services.keyring import OneToken
 from tests.front.oauth.flow import public_server
 from tests.front.whole import whole_server
 
+#: Pages of the console that are of clients elsewhere alone, and addresses that other servers have.
+PAGES = ("/console/consent", "/console/link", "/console/grants/revoke")
+OTHERS = ("/.well-known/openid-configuration", "/authorize", "/token", "/register", "/revoke")
+
 
 async def test_without_a_public_address_there_is_nothing_of_it(tmp_path: Path) -> None:
     """behaviour 271"""
     async with whole_server(tmp_path) as whole, httpx2.AsyncClient(base_url=whole.url) as client:
         assert whole.lithos.server.authorization is None
-        for path in (*RESOURCE_ADDRESSES, *OAUTH_ADDRESSES):
+        for path in (*RESOURCE_ADDRESSES, *OAUTH_ADDRESSES, *PAGES, *OTHERS):
             for method in ("GET", "POST"):
                 assert (await client.request(method, path)).status_code == 404, path
-        assert (await client.get("/console/consent")).status_code == 404
         names = {tool["name"] for tool in (await whole.result("2025-11-25", "tools/list"))["tools"]}
         assert not names & {"search", "fetch"}
         assert (await whole.result("2025-11-25", "tools/call", name="search", arguments={}))["isError"]
+        metrics = str(await whole.lithos.server.gauges.scrape())
+        assert not [word for word in ('tool="search"', 'tool="fetch"', 'reason="oauth"') if word in metrics]
 
 
 def test_without_a_public_address_the_challenge_is_as_before() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import trio
-
 from tests.front.console.visiting import form_of
 from tests.front.oauth.flow import public_server, told
 
@@ -57,20 +55,27 @@ async def test_the_page_that_leads_to_consent_shows_nothing_and_is_framed_by_nob
         assert login.headers["location"].startswith("/console/login?next=/console/consent")
 
 
-async def test_revoking_in_the_console_ends_an_open_stream(tmp_path: Path) -> None:
-    """behaviour 275: within 2 s, streams included."""
-    async with public_server(tmp_path) as public:
+async def test_who_logs_in_by_a_link_gets_to_consent_where_the_client_waits(tmp_path: Path) -> None:
+    """The client's page asks for a login; the link is opened beside it, and then that page leads on."""
+    async with public_server(tmp_path, is_logged_in=False) as public:
         flow = await public.begin()
-        tokens = await flow.tokens()
-        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-        async with public.http.stream("GET", "/events", headers=headers) as stream:
-            assert stream.status_code == 200
-            page = await public.person.get("/console/agents")
-            action, fields = form_of(page.text, "/console/grants/revoke")
-            done = await public.person.post(action, data=fields)
-            assert done.status_code == 303
-            with trio.fail_after(2):
-                async for _ in stream.aiter_bytes():
-                    pass
-        assert (await public.call(tokens["access_token"])).status_code == 401
-        assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
+        asking = await flow.open()
+        login = await public.person.get(asking.headers["location"])
+        assert (login.status_code, "lithos login" in login.text) == (200, True)
+        await public.log_in()
+        again = await public.person.get(login.url)
+        assert again.status_code == 302
+        page = await public.person.get(again.headers["location"])
+        assert (page.status_code, "A client</bdi> in?" in page.text) == (200, True)
+        assert told(await flow.allow())["code"]
+
+
+async def test_who_logs_in_with_a_token_gets_to_consent(tmp_path: Path) -> None:
+    server = {"auth_token": "a-static-token"}
+    async with public_server(tmp_path, is_logged_in=False, server=server) as public:
+        flow = await public.begin()
+        login = await public.person.get((await flow.open()).headers["location"])
+        action, fields = form_of(login.text)
+        entered = await public.person.post(action, data={**fields, "token": "a-static-token"})
+        page = await public.person.get(entered.headers["location"])
+        assert (page.status_code, "A client</bdi> in?" in page.text) == (200, True)

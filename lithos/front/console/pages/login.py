@@ -42,11 +42,12 @@ class LoginPages:
     async def login(self) -> Any:
         """The form that asks for a token; after a session that ended, it says why."""
         sessions = self._console.sessions
+        target = _inside(request.args.get("next", ""))
         if g.session is not None or not sessions.needs_login:
-            return redirect(START)
+            return redirect(target)
         return await self._console.show(
             "login.html",
-            next=_inside(request.args.get("next", "")),
+            next=target,
             ended=sessions.why_ended(request.cookies.get(COOKIE)),
         )
 
