@@ -35,9 +35,9 @@ from bench.server import data_directory, launched, wait_searchable
 FILE: Final = Path(__file__).with_name("costs.json")
 NOTES: Final = 1_000
 WARM_UP, CALLS = 24, 80
-#: Writing calls at most, made until one is within its line: on a busy machine other work of the server falls
+#: Calls at most, made until the least is within its line: on a busy machine other work of the server falls
 #: beside nearly all of them, and the least of a few is 5 % above the least of many.
-MOST_WRITES: Final = 400
+MOST: Final = 400
 #: Times each reading call is made.
 REPEATS: Final = 8
 WRITING: Final = ("create", "update", "note_edit", "task_create")
@@ -92,7 +92,7 @@ def main() -> None:
 def measure(only: Sequence[str] = (), allowed: Mapping[str, Cost] | None = None) -> dict[str, Cost]:
     """Start a server on a new corpus and count what each kind of call costs.
 
-    Writing calls are made until one is as cheap as `allowed`, `MOST_WRITES` times at most.
+    Calls are made until the least is as cheap as `allowed`, `MOST` times at most.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs, data_directory(NOTES) as data, _counted(data, theirs) as (host, port):
@@ -143,8 +143,9 @@ async def _cost(
     """
     alike: dict[int, list[Counted]] = {}
     before = _ask(control)
-    for number in range(WARM_UP + (MOST_WRITES if kind in WRITING else CALLS)):
-        asked = number if kind in WRITING else number // REPEATS
+    for number in range(WARM_UP + MOST):
+        question = number if number < WARM_UP else WARM_UP + (number - WARM_UP) % CALLS
+        asked = number if kind in WRITING else question // REPEATS
         await client.call(*request(asked))
         now = _ask(control)
         if number >= WARM_UP:

@@ -30,8 +30,9 @@ from tests.servers import Lithos, serving
 State = Any
 #: Tools whose changes no event tells of.
 SILENT = {"lithos_task_renew"}
-#: How often a refused change is asked for, and seconds for its event to come.
-TRIES = 3
+#: How often a refused change is asked for, and seconds for its event to come. On a busy machine calls of the
+#: background come between, so that another one may fail in each of a few tries.
+TRIES = 12
 PATIENCE = 60.0
 #: How often a start is tried: it makes more calls than any change.
 STARTS = 10

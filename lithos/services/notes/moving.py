@@ -123,24 +123,14 @@ class Moving:
             await self._finish(intent, is_resumed=False)
 
     async def _resume(self, intent: MoveIntent) -> None:
-        """Finish a move that an earlier process began; one that cannot be is given up and logged."""
+        """Finish a move whose file an earlier process renamed; one that cannot be is given up and logged."""
         moved, entry = intent.relinking, self._catalogue.get(intent.id)
         try:
-            if entry is not None and entry.path == moved.old:
-                # Killed before the file was renamed: it is moved now, with links as they are now.
-                await self._carry_out(
-                    MoveNote(
-                        id=intent.id,
-                        agent=intent.agent,
-                        path=moved.new,
-                        update_links=intent.update_links,
-                        source=intent.source,
-                    )
-                )
-            elif entry is not None and entry.path == moved.new:
+            if entry is not None and entry.path == moved.new:
                 await self._finish(intent, is_resumed=True)
             else:
-                log.warning("move not finished: the note is elsewhere by now", path=moved.new)
+                # Nobody was told that it is moved, and who was refused was told that it is not.
+                log.warning("move given up: the note is not where it was to go", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))

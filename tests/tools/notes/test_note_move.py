@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +215,7 @@ async def test_a_move_that_was_cut_short_is_finished_at_the_next_start(
 
 
 @pytest.mark.parametrize("is_renamed", [False, True])
-async def test_a_journalled_intent_is_carried_out_whether_or_not_the_file_was_renamed(
+async def test_a_journalled_intent_is_carried_out_if_the_file_was_renamed_and_else_given_up(
     tmp_path: Path, is_renamed: bool
 ) -> None:
     """behaviour 255"""
@@ -239,8 +240,34 @@ async def test_a_journalled_intent_is_carried_out_whether_or_not_the_file_was_re
     async with serving(tmp_path, storage=FOREIGN) as lithos:
         await lithos.server.moving.resumed.wait()
         there = {path: (lithos.knowledge / path).read_bytes().decode() for path in lithos.files()}
-        assert there == MOVED
-        assert await id_of(lithos, "new place/foo") == note
+        assert there == (MOVED if is_renamed else VAULT)
+        assert await id_of(lithos, "new place/foo" if is_renamed else "a/foo") == note
+        assert not Moves(tmp_path / ".lithos").pending()
+
+
+async def test_a_refused_move_stays_refused_although_its_intent_could_not_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 255 (seed 653 of the simulation)"""
+
+    def refuse(changes: list[object]) -> list[OSError]:
+        return [OSError(errno.ENOSPC, "No space left on device")] * len(changes)
+
+    def refuse_removal(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("One")
+        with monkeypatch.context() as patch:
+            patch.setattr(lithos.server.actors.writer._files, "apply", refuse)
+            patch.setattr(Moves, "remove", refuse_removal)
+            answer = await lithos.call("lithos_note_move", id=note, path="there", agent="m")
+        assert answer["code"] == "internal_error"
+        assert Moves(tmp_path / ".lithos").pending()
+    async with serving(tmp_path) as lithos:
+        await lithos.server.moving.resumed.wait()
+        assert lithos.files() == ["one.md"]
+        assert not Moves(tmp_path / ".lithos").pending()
 
 
 async def test_an_unreadable_record_of_a_move_is_set_aside(tmp_path: Path) -> None:

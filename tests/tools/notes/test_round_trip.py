@@ -10,6 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.core.text.markdown import plain_title
 from tests.servers import Lithos, put_note, serving
 
 CONTENTS = [
@@ -99,7 +100,7 @@ async def test_random_notes_read_back(lithos: Lithos) -> None:
 
 
 async def write_one(lithos: Lithos, number: int, title: str, first: str, second: str) -> None:
-    wanted = one_line(f"{number} {title}")
+    wanted = plain_title(one_line(f"{number} {title}"))
     note = await lithos.create(
         f"{number} {title}", first, path=f"n{number}.md", metadata={"t": title, "f": first}
     )
