@@ -35,7 +35,7 @@ from lithos.core.history.outline import TOP, Outline, read_outline, scan_outline
 from lithos.core.text.analysis import fold
 from lithos.core.text.chunk import chunk_spans
 from lithos.core.text.edges import tidy_edge
-from lithos.core.text.hidden import HIDDEN, hide, without_hidden
+from lithos.core.text.hidden import HIDDEN, NO_FRAME, Frame, hide, without_hidden
 from lithos.core.text.pieces import PIECE, matches_in_lines
 from lithos.core.text.snippet import Terms, first_places, places_among
 
@@ -245,12 +245,10 @@ def affordable(content: str, most: int) -> tuple[str, int]:
     return content, len(content) + cost
 
 
-def split_note(
-    title: str, content: str, size: int, maximum: int, shared: frozenset[int] = frozenset()
-) -> SplitNote:
+def split_note(title: str, content: str, size: int, maximum: int, frame: Frame = NO_FRAME) -> SplitNote:
     """The passages of a note, without comments and the blocks that others share; linear in its length."""
     names, starts = _own_sections(content)
-    shown = hide(content, shared)
+    shown = hide(content, frame)
     passages: list[Passage] = []
     edge = former = 0
     for number, (begin, end) in enumerate(chunk_spans(title, content, size, maximum)):
