@@ -20,7 +20,7 @@ from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Multimap, Relations
-from lithos.catalogue.turns import Turns
+from lithos.catalogue.turns import LONGEST, Turns
 from lithos.core.errors import DocNotFound
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.links import FileNames
@@ -389,8 +389,13 @@ class Catalogue:
         self.tags.update(set(new.note.all_tags))
         self._mark(new.note)
         self.relations.replace(old.note, new.note)
-        self.turns.leave(old.serial)
-        self.turns.enter(new)
+        if (old.note.title, old.path, old.state.size > LONGEST) != (
+            new.note.title,
+            new.path,
+            new.state.size > LONGEST,
+        ):
+            self.turns.leave(old.serial)
+            self.turns.enter(new)
         self._release_name(old)
         self._claim_name(new)
 

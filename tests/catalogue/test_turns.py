@@ -67,6 +67,11 @@ def test_a_catalogue_has_its_turns_as_current_as_its_notes() -> None:
     assert beside(catalogue.turns, 3) == [2, 1]
     catalogue.remove(turn(3, "2024-03-05 14:03").note.id)
     assert beside(catalogue.turns, 2) == [1]
+    said = turn(1, "2024-03-05 14:09")
+    catalogue.put(attrs.evolve(said, state=attrs.evolve(said.state, size=LONGEST + 1)))
+    assert beside(catalogue.turns, 2) == []
+    catalogue.put(said)
+    assert beside(catalogue.turns, 2) == [1]
     catalogue.put(make_entry(2, "talk/2.md", title="No turn any more"))
     assert 2 not in catalogue.turns
     assert beside(catalogue.turns, 1) == []
