@@ -32,7 +32,7 @@ async def features_of(server: Server, query: str) -> Evidence:
     search = server.search
     ranking = await search.hybrid.rank(query, Filters(), CANDIDATES, search.threshold)
     for serial, features in ranking.features.items():
-        entry = server.state.catalogue.at_serial(serial)
+        entry = server.catalogue.at_serial(serial)
         assert entry is not None
         return Evidence(entry.note.id, attrs.asdict(features))
     return Evidence(None, dict.fromkeys(NAMES, 0.0))

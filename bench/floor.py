@@ -91,7 +91,7 @@ async def _measure_parts(data: Path) -> tuple[int, dict[str, float], float]:
             work["json"] = partial(_awaited, partial(to_json, answer))
             for part, call in {**work, "snippets": cut}.items():
                 parts.setdefault(part, []).append(await _time(call, TIMES))
-        notes = len(server.state.catalogue)
+        notes = len(server.catalogue)
     return notes, {part: middle(times, 0) for part, times in parts.items()}, middle(first, 0)
 
 
@@ -111,7 +111,7 @@ def _prepare(
     vector = notes.embedder.encode([query])[0]
     idf = fulltext.idf(fulltext.content_stems(query))
     serials = [serial for serial, _ in fulltext.search(node, LEG_NOTES, Filters())]
-    found = (server.state.catalogue.at_serial(serial) for serial in serials[:ROWS])
+    found = (server.catalogue.at_serial(serial) for serial in serials[:ROWS])
     entries = [entry for entry in found if entry is not None]
     work: dict[str, Callable[[], object]] = {
         "embedding": lambda: notes.embedder.encode([query]),

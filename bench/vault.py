@@ -4,7 +4,8 @@
 notes, with frontmatter of every kind and none, inline and nested tags, callouts, dataview blocks, embeds,
 aliases, badges, comments, attachments, templates and `.obsidian/`; beside them 15 notes whose frontmatter has
 a line that is no YAML, one note of 400,000 characters and one with 6,000 links. A JSON line tells what was
-made. The same arguments give the same bytes on every Python (`bench/corpus.py` says why).
+made. `--frames` puts around the notes what those of a shared vault have in common (`bench/vault_frames.py`).
+The same arguments give the same bytes on every Python (`bench/corpus.py` says why).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from attrs import asdict, frozen
 
 from bench.corpus import topic_words
+from bench.vault_frames import framed
 from bench.vault_text import BROKEN_LINES, LINKS, LONG_CHARACTERS, Place, Writer
 from bench.words import TOPICS
 
@@ -86,8 +88,10 @@ def _day(rng: random.Random) -> str:
     return f"{FIRST_DAY + timedelta(days=rng.choices(range(900))[0]):%Y%m%d}"
 
 
-def generate(directory: Path, notes: int = 6500, *, seed: int = 7) -> Made:
+def generate(directory: Path, notes: int = 6500, *, seed: int = 7, frames: bool = False) -> Made:
     """Write a vault of `notes` notes under `directory`, templates and ignored notes not counted.
+
+    With `frames` most have those of their area, and some are maps of contents.
 
     Existing files of the same names are overwritten, others are left alone. ValueError below 60 notes.
     """
@@ -107,6 +111,7 @@ def generate(directory: Path, notes: int = 6500, *, seed: int = 7) -> Made:
             text = writer.linking(LINKS)
         else:
             text = writer.note(broken.get(place.path))
+            text = framed(place, text, all_places, seed) if frames and place.path not in broken else text
         _write(directory / place.path, text.encode())
     for number, path in enumerate(pictures):
         _write(directory / path, _pdf(number) if path.endswith(".pdf") else _png(number))
@@ -227,10 +232,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--notes", type=int, default=6500, help=f"at least {LEAST_NOTES}")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--frames", action="store_true", help="with footers and headers that notes share")
     options = parser.parse_args(arguments)
     if options.notes < LEAST_NOTES:
         parser.error(f"--notes must be at least {LEAST_NOTES}")
-    print(json.dumps(asdict(generate(options.directory, options.notes, seed=options.seed))))
+    made = generate(options.directory, options.notes, seed=options.seed, frames=options.frames)
+    print(json.dumps(asdict(made)))
 
 
 if __name__ == "__main__":

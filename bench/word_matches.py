@@ -81,7 +81,7 @@ async def _collect(name: str, layout: str, halved: Halved, vaults: Vaults, mode:
         documents = halved.kept.documents()
         for query in halved.kept.queries:
             for number, (serial, known) in enumerate((await _features(server, mode, query.text)).items()):
-                entry = server.state.catalogue.at_serial(serial)
+                entry = server.catalogue.at_serial(serial)
                 assert entry is not None
                 rows.append(
                     Row(

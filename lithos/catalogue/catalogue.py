@@ -20,6 +20,7 @@ from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Multimap, Relations
+from lithos.catalogue.turns import LONGEST, Turns
 from lithos.core.errors import DocNotFound
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.links import FileNames
@@ -97,6 +98,8 @@ class Catalogue:
         self.files = FileNames()
         #: Links and provenance, always as current as the notes.
         self.graph = NoteGraph(self.files, by_file_name=style.titles_from_files)
+        #: What was said one after the other.
+        self.turns = Turns()
         #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
         self.relations = Relations()
         #: What extraction found in notes, outside their files.
@@ -350,6 +353,7 @@ class Catalogue:
             self._own_ids.add(note.id)
         self._mark(note)
         self.relations.enter(note)
+        self.turns.enter(entry)
         self._claim_name(entry)
 
     def _release(self, entry: Entry) -> None:
@@ -362,6 +366,7 @@ class Catalogue:
         self.broken.discard(note.id)
         self._own_ids.discard(note.id)
         self.relations.leave(note)
+        self.turns.leave(entry.serial)
         self._release_name(entry)
 
     def _replace(self, old: Entry, new: Entry) -> None:
@@ -384,6 +389,13 @@ class Catalogue:
         self.tags.update(set(new.note.all_tags))
         self._mark(new.note)
         self.relations.replace(old.note, new.note)
+        if (old.note.title, old.path, old.state.size > LONGEST) != (
+            new.note.title,
+            new.path,
+            new.state.size > LONGEST,
+        ):
+            self.turns.leave(old.serial)
+            self.turns.enter(new)
         self._release_name(old)
         self._claim_name(new)
 

@@ -39,8 +39,9 @@ from lithos.core.text.snippet import Terms
 #: Budgets that can be asked for, in tokens.
 LEAST_BUDGET: Final = 200
 MOST_BUDGET: Final = 20_000
-#: Share of the budget that one note may have beside others.
+#: Share of the budget that one note may have beside others, or all but so many tokens where that is more.
 NOTE_SHARE: Final = 0.5
+FOR_OTHERS: Final = 1_500
 #: Shares of the parts around the excerpts, where there are excerpts.
 TASK_SHARE: Final = 0.35
 WARNINGS_SHARE: Final = 0.15
@@ -237,7 +238,7 @@ class _Choice:
         kept = sorted(weighed, key=lambda each: (-each.worth, each.source, each.place))[:most]
         self._relevant = frozenset(each.source for each in weighed)
         has_others = len({each.source for each in kept}) > 1
-        self._share = int(budget * NOTE_SHARE) if has_others else None
+        self._share = max(int(budget * NOTE_SHARE), budget - FOR_OTHERS) if has_others else None
         self._drawing = _Drawing(material, count)
         self._cut: list[Weighed] = []
         self._options: list[Option] = []

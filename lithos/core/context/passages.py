@@ -6,10 +6,10 @@ one section. Headings by themselves are no passages: the section's path says wha
 
 How likely a passage answers a query is how likely its note does, times that it is the passage of the note:
 
-    P(p) = P(n) x P(p | n)
-    P(n)     proportional to exp(STEEPNESS x (s_n / s_max - 1))           s_n: the score that ranked the note
-    P(p | n) = (1 - WITHIN) x softmax(WORDS x coverage + MEANING x cosine + LEAD x lead)
-               + WITHIN x the share of the note that p is            both over the passages of n
+    P(p) = (1 - WITHIN) x P(n) x softmax(WORDS x coverage + MEANING x cosine + LEAD x lead)
+           + WITHIN x Q(n) x the share of the note that p is         both over the passages of n
+    P(n)   proportional to exp(STEEPNESS x (s_n / s_max - 1))        s_n: the score that ranked the note
+    Q(n)   the same, steeper with the budget: where nothing but the note is known, all of the best comes first
 
 `coverage` is the share of the query's idf-weighted terms that stand in the passage (less for those only in
 its section's path), `cosine` the similarity of its chunk, `lead` the share again, each term by how early it
@@ -29,13 +29,13 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from lithos.core.history.outline import TOP, Outline, read_outline, scan_outline
 from lithos.core.text.analysis import fold
 from lithos.core.text.chunk import chunk_spans
 from lithos.core.text.edges import tidy_edge
-from lithos.core.text.hidden import HIDDEN, hide, without_hidden
+from lithos.core.text.hidden import HIDDEN, NO_FRAME, Frame, hide, without_hidden
 from lithos.core.text.pieces import PIECE, matches_in_lines
 from lithos.core.text.snippet import Terms, first_places, places_among
 
@@ -64,6 +64,9 @@ class Weights:
     #: WITHIN for every thousand tokens of the budget, and at most.
     within: float = 0.075
     within_most: float = 0.3
+    #: So many times as steep as P(n) is Q(n) for every thousand tokens of the budget, at least once, at most.
+    steeper: float = 1.0
+    steeper_most: float = 2.0
 
 
 @frozen(kw_only=True, eq=False)
@@ -100,21 +103,29 @@ def weigh_passages(
     sources: Sequence[Source], terms: Terms, weights: Weights, budget: int = 2_000
 ) -> list[Weighed]:
     """The passages of notes that have to do with the query, by source and place; other notes are left out."""
-    highest = max((source.score for source in sources), default=0.0)
-    priors = [
-        math.exp(weights.steepness * (source.score / highest - 1)) if highest > 0 else 1.0
-        for source in sources
-    ]
-    total = math.fsum(priors) or 1.0
+    scores = [source.score for source in sources]
     within = min(weights.within_most, weights.within * budget / 1_000)
+    matched = _shares(scores, weights.steepness, 1 - within)
+    steeper = min(weights.steeper_most, max(1.0, weights.steeper * budget / 1_000))
+    whole = _shares(scores, weights.steepness * steeper, within)
     weighed: list[Weighed] = []
     for number, source in enumerate(sources):
-        weighed += _weigh(number, source, terms, evolve(weights, within=within), priors[number] / total)
+        weighed += _weigh(number, source, terms, weights, (matched[number], whole[number]))
     return weighed
 
 
-def _weigh(number: int, source: Source, terms: Terms, weights: Weights, prior: float) -> list[Weighed]:
-    """The passages of one source; each has its part of the source's probability."""
+def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]:
+    """How likely each source answers, by its score; all together `of`."""
+    highest = max(scores, default=0.0)
+    odds = [math.exp(steepness * (score / highest - 1)) if highest > 0 else 1.0 for score in scores]
+    total = math.fsum(odds) or 1.0
+    return [of * each / total for each in odds]
+
+
+def _weigh(
+    number: int, source: Source, terms: Terms, weights: Weights, prior: tuple[float, float]
+) -> list[Weighed]:
+    """The passages of one source; `prior` is to be shared by what matches, and by all of them."""
     titled = dict.fromkeys(first_places(fold(source.title), terms), IN_TITLE)
     split = source.split
     # Folded as a whole where places stay; then a term that the note does not have is not looked for again.
@@ -147,15 +158,17 @@ def _weigh(number: int, source: Source, terms: Terms, weights: Weights, prior: f
             weights.words * coverage + weights.meaning * near + weights.lead * lead if has_to_do else None
         )
         found.append((place, passage, energy, shares, near))
-    parts = _probabilities([(energy, passage) for _, passage, energy, _, _ in found], weights.within)
+    parts = _probabilities([(energy, passage) for _, passage, energy, _, _ in found], *prior)
     return [
-        Weighed(number, place, passage, prior * part, shares, near)
+        Weighed(number, place, passage, part, shares, near)
         for part, (place, passage, _, shares, near) in zip(parts, found, strict=False)
     ]
 
 
-def _probabilities(found: Sequence[tuple[float | None, Passage]], within: float) -> list[float]:
-    """P(p | n) of each passage of a note by its energy; none where no passage has to do with the query."""
+def _probabilities(
+    found: Sequence[tuple[float | None, Passage]], matched: float, whole: float
+) -> list[float]:
+    """P(p) of each passage of a note by its energy; none where no passage has to do with the query."""
     energies = [energy for energy, _ in found if energy is not None]
     if not energies:
         return []
@@ -163,8 +176,8 @@ def _probabilities(found: Sequence[tuple[float | None, Passage]], within: float)
     total = math.fsum(math.exp(energy - peak) for energy in energies)
     length = sum(passage.end - passage.start for _, passage in found)
     return [
-        (0.0 if energy is None else (1 - within) * math.exp(energy - peak) / total)
-        + within * (passage.end - passage.start) / length
+        (0.0 if energy is None else matched * math.exp(energy - peak) / total)
+        + whole * (passage.end - passage.start) / length
         for energy, passage in found
     ]
 
@@ -245,12 +258,10 @@ def affordable(content: str, most: int) -> tuple[str, int]:
     return content, len(content) + cost
 
 
-def split_note(
-    title: str, content: str, size: int, maximum: int, shared: frozenset[int] = frozenset()
-) -> SplitNote:
+def split_note(title: str, content: str, size: int, maximum: int, frame: Frame = NO_FRAME) -> SplitNote:
     """The passages of a note, without comments and the blocks that others share; linear in its length."""
     names, starts = _own_sections(content)
-    shown = hide(content, shared)
+    shown = hide(content, frame)
     passages: list[Passage] = []
     edge = former = 0
     for number, (begin, end) in enumerate(chunk_spans(title, content, size, maximum)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from itertools import islice
 from operator import itemgetter
@@ -90,6 +90,31 @@ def add_lead(
     found = coverage([key for key, _ in best]) if best else {}
     led = {key: (score + weight * found.get(key, 0.0)) / (1 + weight) for key, score in best}
     return order_by_score(led), ((key, score / (1 + weight)) for key, score in fused)
+
+
+#: What a turn of a conversation has of the better one of its neighbours.
+NEIGHBOUR: Final = 0.3
+
+
+def add_neighbours(
+    fused: Iterator[tuple[K, float]], beside: Callable[[K], Iterable[K]], turns: Container[K]
+) -> tuple[Iterator[tuple[K, float]], dict[K, float], float]:
+    """Fused scores to which turns of conversations have a share of the better of their neighbours added.
+
+    `beside` gives the neighbours of one of the `turns`. Returns the scores, what was added, and by what both
+    were divided: the highest sum, where that is more than 1. Where no turn was found nothing is added.
+    """
+    scores = dict(fused)
+    found = [key for key in scores if key in turns]
+    if not found:
+        return iter(scores.items()), {}, 1.0
+    added = {
+        key: NEIGHBOUR * max((scores.get(other, 0.0) for other in beside(key)), default=0.0) for key in found
+    }
+    sums = {key: score + added.get(key, 0.0) for key, score in scores.items()}
+    whole = max(1.0, *sums.values())
+    ranked = _sort_gradually({key: score / whole for key, score in sums.items()})
+    return ranked, {key: part / whole for key, part in added.items()}, whole
 
 
 def _best_scores(leg: Sequence[tuple[K, float]]) -> dict[K, float]:

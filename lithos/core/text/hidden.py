@@ -1,9 +1,10 @@
 """What of a note is never shown in an excerpt: its comments, and text that most notes of its folder share.
 
-A block is a paragraph outside comments and fenced code: lines up to a blank one. Blocks are alike when they
-read alike: without markup, marks, case, and whatever their numbers are. Only the first and last blocks of a
-note count, since frames stand around notes (footers, navigation, licences). One of less than four words is a
-value, which says something of its note although others have it too.
+A block is a paragraph outside comments, lines up to a blank one, or a fenced block of code. Blocks are alike
+when they read alike: without markup, marks, case, and whatever their numbers are, or the words of the note's
+folder, which templates fill in as well. Only the first and last blocks of a note count, since frames stand
+around notes (footers, navigation, licences). One of less than four words is a value, which says something of
+its note although others have it too.
 
 Hidden characters are replaced by `HIDDEN`, so that places stay what they are; `without_hidden` drops them.
 """
@@ -13,8 +14,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 from zlib import crc32
+
+from attrs import frozen
 
 from lithos.core.text.analysis import fold, words
 from lithos.core.text.markdown import code_fences, comments, strip_markup
@@ -31,32 +35,59 @@ LONGEST_BLOCK: Final = 2_000
 #: Notes that tell what a folder shares, at least.
 LEAST_NOTES: Final = 8
 
+#: Stands for numbers, and for words of the note's folder.
+_FILLED: Final = "0"
 _LINE: Final = re.compile(r"[^\n]*\n?")
 _NUMBER: Final = re.compile(r"\d+")
 _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
 
-def shared_blocks(contents: Sequence[str]) -> frozenset[int]:
-    """The hashes of the blocks that more than half of these notes have; none of fewer than `LEAST_NOTES`."""
-    if len(contents) < LEAST_NOTES:
+@frozen
+class Frame:
+    """What most notes of a folder share, as hashes of blocks; `names` are the words of the note's folder."""
+
+    shared: frozenset[int] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def has(self, block: str) -> bool:
+        """Whether others have this block as well."""
+        return not self.shared.isdisjoint(_hashes_of(block, self.names))
+
+
+NO_FRAME: Final = Frame()
+
+
+def names_in(folder: str) -> frozenset[str]:
+    """The words of a folder's path, as blocks have them."""
+    return frozenset(word for _, word in words(fold(folder)))
+
+
+def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
+    """The hashes of the blocks that more than half of these notes have, each a folder and a content.
+
+    None of fewer notes than `LEAST_NOTES`.
+    """
+    if len(notes) < LEAST_NOTES:
         return frozenset()
-    counted = Counter(each for content in contents for each in _hashes(content))
-    return frozenset(each for each, count in counted.items() if 2 * count > len(contents))
+    counted = Counter(each for folder, content in notes for each in _hashes(content, names_in(folder)))
+    return frozenset(each for each, count in counted.items() if 2 * count > len(notes))
 
 
-def hide(content: str, shared: frozenset[int] = frozenset()) -> str:
-    """The content with its comments and the blocks that others share hidden; of equal length, in linear time.
+def hide(content: str, frame: Frame = NO_FRAME) -> str:
+    """The content with its comments and the blocks of its frame hidden; of equal length, in linear time.
 
-    A note of nothing but shared blocks shows them: they are no frame.
+    A note of nothing but shared blocks shows them, those first that say it with the names of its folder: they
+    are no frame.
     """
     shown = content
     if "%%" in content or "<!--" in content:
         shown = _mask(content, comments(content))
-    if not shared:
-        return shown
-    spans = [span for span in _ends(shown) if _hash(shown[slice(*span)]) in shared]
-    framed = _mask(shown, spans)
-    return framed if any(map(_says_something, framed.splitlines())) else shown
+    ends = _ends(shown) if frame.shared else []
+    for each in (frame, Frame(frame.shared)) if ends else ():
+        framed = _mask(shown, [span for span in ends if each.has(shown[slice(*span)])])
+        if any(map(_says_something, framed.splitlines())):
+            return framed
+    return shown
 
 
 def without_hidden(text: str) -> str:
@@ -64,10 +95,10 @@ def without_hidden(text: str) -> str:
     return _BLANK_LINES.sub("\n\n", text.replace(HIDDEN, "")) if HIDDEN in text else text
 
 
-def _hashes(content: str) -> set[int]:
+def _hashes(content: str, names: frozenset[str]) -> set[int]:
     """The hashes (32 bits each) of the blocks of a note that count."""
     shown = hide(content)
-    return {_hash(shown[start:end]) for start, end in _ends(shown)} - {0}
+    return {each for start, end in _ends(shown) for each in _hashes_of(shown[start:end], names)}
 
 
 def _ends(shown: str) -> list[tuple[int, int]]:
@@ -84,27 +115,41 @@ def _ends(shown: str) -> list[tuple[int, int]]:
 def _blocks(shown: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
     """Start and end of each block of a part of a text."""
     part = shown[begin:end]
-    fences = list(code_fences(part))[::-1] if "```" in part or "~~~" in part else []
+    fences = list(code_fences(part)) if "```" in part or "~~~" in part else []
+    done = 0
+    for start, stop in fences:
+        yield from _paragraphs(part, begin, done, start)
+        yield begin + start, begin + stop
+        done = stop
+    yield from _paragraphs(part, begin, done, len(part))
+
+
+def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """The paragraphs of `part[start:stop]`, by their places from `begin` on."""
     first = last = -1
-    for line in matches_in_lines(_LINE, part, 0):
-        while fences and fences[-1][1] <= line.start():
-            fences.pop()
-        in_code = bool(fences) and fences[-1][0] < line.end()
-        if in_code or not line[0].strip("\x00 \t\r\n"):
+    for line in matches_in_lines(_LINE, part[start:stop], 0):
+        if not line[0].strip("\x00 \t\r\n"):
             if first >= 0:
                 yield begin + first, begin + last
             first = -1
             continue
-        first = line.start() if first < 0 else first
-        last = line.start() + len(line[0].rstrip("\r\n"))
+        first = start + line.start() if first < 0 else first
+        last = start + line.start() + len(line[0].rstrip("\r\n"))
     if first >= 0:
         yield begin + first, begin + last
 
 
-def _hash(block: str) -> int:
-    """What a block reads as; 0 where it is too short to count."""
-    said = [_NUMBER.sub("0", word) for _, word in words(fold(strip_markup(block.replace(HIDDEN, ""))))]
-    return crc32(" ".join(said).encode("utf-8", "surrogatepass")) if len(said) >= LEAST_WORDS else 0
+def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
+    """What a block reads as, with the words of `names` and without; nothing where it is too short."""
+    said = [_NUMBER.sub(_FILLED, word) for _, word in words(fold(strip_markup(block.replace(HIDDEN, ""))))]
+    filled = [_FILLED if word in names else word for word in said]
+    # As many in a row count as one: a path has more or fewer names.
+    short = [word for word, _ in groupby(filled)]
+    return {
+        crc32(" ".join(some).encode("utf-8", "surrogatepass"))
+        for some in (said, short)
+        if sum(word != _FILLED for word in some) >= LEAST_WORDS
+    }
 
 
 def _says_something(line: str) -> bool:

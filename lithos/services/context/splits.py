@@ -17,6 +17,7 @@ from attrs import frozen
 
 from lithos.core.context.passages import SplitNote, split_note
 from lithos.core.context.tokens import Count
+from lithos.core.text.hidden import NO_FRAME, Frame
 
 #: Bytes of what is kept of notes, beside their contents: some 10,000 ordinary notes.
 SPLIT_BYTES: Final = 16 * 1024 * 1024
@@ -33,7 +34,7 @@ LONGEST_COUNTED: Final = 1_000
 class _Split:
     title: str
     content: str
-    shared: frozenset[int]
+    frame: Frame
     split: SplitNote
     size: int
 
@@ -51,19 +52,19 @@ class Splits:
         self._kept: OrderedDict[int, _Split] = OrderedDict()
         self._lock = threading.Lock()
 
-    def split(self, serial: int, title: str, content: str, shared: frozenset[int] = frozenset()) -> SplitNote:
+    def split(self, serial: int, title: str, content: str, frame: Frame = NO_FRAME) -> SplitNote:
         """The passages of a note with this content, without the blocks that others share."""
         with self._lock:
             known = self._kept.get(serial)
-            if known is not None and (known.title, known.content, known.shared) == (title, content, shared):
+            if known is not None and (known.title, known.content, known.frame) == (title, content, frame):
                 self._kept.move_to_end(serial)
                 return known.split
-        split = split_note(title, content, *self._sizes, shared)
+        split = split_note(title, content, *self._sizes, frame)
         if len(content) <= LONGEST_SPLIT:
             with self._lock:
                 size = _size(content, split.sections, len(split.passages))
                 size += 0 if split.content is content else len(content) * _CHARACTER
-                self._put(serial, _Split(title, content, shared, split, size))
+                self._put(serial, _Split(title, content, frame, split, size))
         return split
 
     def _put(self, serial: int, made: _Split) -> None:

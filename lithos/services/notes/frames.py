@@ -15,15 +15,13 @@ import trio
 
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.notes.paths import folder_of
-from lithos.core.text.hidden import LEAST_NOTES, shared_blocks
+from lithos.core.text.hidden import LEAST_NOTES, NO_FRAME, Frame, names_in, shared_blocks
 
 #: Notes of a folder that are read, evenly spread over it, and characters of each that count.
 SAMPLE: Final = 16
 LONGEST_READ: Final = 64 * 1024
 #: Folders of which it is remembered what their notes share.
 KEPT: Final = 1_024
-
-_NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class Frames:
@@ -44,9 +42,10 @@ class Frames:
         #: What the notes of those folders share that share anything.
         self._shared: dict[str, frozenset[int]] = {}
 
-    def of(self, entry: Entry) -> frozenset[int]:
+    def of(self, entry: Entry) -> Frame:
         """What the notes of the folder share, as far as that was learnt."""
-        return self._shared.get(folder_of(entry.path), _NOTHING) if self._shared else _NOTHING
+        shared = self._shared.get(folder_of(entry.path)) if self._shared else None
+        return NO_FRAME if shared is None else Frame(shared, names_in(folder_of(entry.path)))
 
     async def learn(self, entries: Iterable[Entry]) -> None:
         """Look at the folders of these notes that are not known, or have grown or shrunk since."""
@@ -80,6 +79,8 @@ class Frames:
     def _count(self, samples: Mapping[str, tuple[int, list[Entry]]]) -> dict[str, frozenset[int]]:
         found: dict[str, frozenset[int]] = {}
         for folder, (_, entries) in samples.items():
-            contents = (content for content in self._read(entries) if content is not None)
-            found[folder] = shared_blocks([content[:LONGEST_READ] for content in contents])
+            read = zip(entries, self._read(entries), strict=True)
+            found[folder] = shared_blocks(
+                [(folder_of(at.path), text[:LONGEST_READ]) for at, text in read if text is not None]
+            )
         return found

@@ -289,8 +289,8 @@ class NoteTexts:
         def run(position: int, content: str) -> T:
             text = visible[position]
             if text is None:
-                shared = self.frames.of(entries[position])
-                text = visible_text(without_hidden(hide(content, shared)) if shared else content)
+                frame = self.frames.of(entries[position])
+                text = visible_text(without_hidden(hide(content, frame)) if frame.shared else content)
                 made.append((entries[position], content, text))
             return work(position, content, text)
 

@@ -42,6 +42,7 @@ from lithos.core.learning.match import (
 from lithos.core.learning.ranking import (
     HIGHEST_RECIPROCAL,
     add_lead,
+    add_neighbours,
     blend,
     blend_parts,
     reciprocal_parts,
@@ -91,6 +92,9 @@ class HybridRanking:
     #: divided by `highest`, the highest there may be.
     moved: Mapping[int, float] = field(factory=dict)
     highest: float = 1.0
+    #: What turns of conversations have of their neighbours, and what fused scores were divided by for it.
+    beside: Mapping[int, float] = field(factory=dict)
+    spread: float = 1.0
     failed: tuple[str, ...] = ()
     message: str = ""
 
@@ -104,6 +108,8 @@ class _Ordered:
     covered: Mapping[int, Covered]
     moved: Mapping[int, float] = field(factory=dict)
     highest: float = 1.0
+    beside: Mapping[int, float] = field(factory=dict)
+    spread: float = 1.0
 
 
 NOTHING_RANKED: Final = HybridRanking(
@@ -260,6 +266,8 @@ class Hybrid:
             weight=weight,
             moved=ordered.moved,
             highest=ordered.highest,
+            beside=ordered.beside,
+            spread=ordered.spread,
             is_all=len(lexical) < wanted and len(semantic) < wanted,
             failed=tuple(failures),
             message=f"Answered without {' and '.join(failures)}: {reasons}" if failures else "",
@@ -273,7 +281,7 @@ class Hybrid:
         leg: LexicalLeg,
         weight: float,
     ) -> _Ordered:
-        """Fusion; of the best notes lead coverage, places in both legs, names and the lack of text."""
+        """Fusion, neighbours; of the best lead coverage, places in both legs, names and the lack of text."""
         similarities = dict(map(_serial_and_similarity, semantic))
         covered: dict[int, Covered] = {}
 
@@ -281,7 +289,9 @@ class Hybrid:
             covered.update(self._fulltext.coverage(leg.idf, serials))
             return {serial: each.coverage for serial, each in covered.items()}
 
-        led, rest = add_lead(self._fuse(lexical, similarities, weight), cover, self._settings.lead_weight)
+        fused, turns = self._fuse(lexical, similarities, weight), self._catalogue.turns
+        fused, beside, spread = add_neighbours(fused, turns.beside, turns) if turns else (fused, {}, 1.0)
+        led, rest = add_lead(fused, cover, self._settings.lead_weight)
         if not self._settings.lead_weight:
             cover([serial for serial, _ in led])
         named = self._names_share(words, leg.idf)
@@ -294,12 +304,12 @@ class Hybrid:
             shares = {serial: each.share for serial, each in covered.items() if serial not in bare}
             first = sink_bare(first, bare, shares)
         if first is led:
-            return _Ordered(led, rest, covered)
+            return _Ordered(led, rest, covered, beside=beside, spread=spread)
         before, highest = dict(led), highest_named(named)
         moved = {serial: score - before[serial] for serial, score in first if score != before[serial]}
         first = [(serial, score / highest) for serial, score in first]
         behind = ((serial, score / highest) for serial, score in rest)
-        return _Ordered(first, behind, covered, moved, highest)
+        return _Ordered(first, behind, covered, moved, highest, beside, spread)
 
     def _names_share(self, words: str, idf: Mapping[str, float]) -> dict[int, float]:
         """By serial, which share of a question by idf is the name of a note that it names."""
@@ -322,9 +332,15 @@ class Hybrid:
         else:
             words, meaning = blend_parts(lexical, list(similarities.items()), ranking.weight)
         lead, whole = self._settings.lead_weight, (1 + self._settings.lead_weight) * ranking.highest
+        fused = whole * ranking.spread
+        words = {serial: part / fused for serial, part in words.items()}
+        meaning = {serial: part / fused for serial, part in meaning.items()}
+        for serial, part in ranking.beside.items():  # of a neighbour's words or meaning
+            leg = words if serial in words else meaning
+            leg[serial] += part / whole
         return (
-            {serial: part / whole for serial, part in words.items()},
-            {serial: part / whole for serial, part in meaning.items()},
+            words,
+            meaning,
             {
                 serial: lead * each.coverage / whole + ranking.moved.get(serial, 0.0) / ranking.highest
                 for serial, each in ranking.covered.items()

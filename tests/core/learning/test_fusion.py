@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.learning.ranking import blend, reciprocal_rank
+from lithos.core.learning.ranking import NEIGHBOUR, add_neighbours, blend, reciprocal_rank
 
 
 def list_blended(
@@ -82,3 +82,21 @@ def test_hits_far_down_are_in_order_too() -> None:
     result = list_blended(lexical, [("zzz", 0.5)], 0.2)
     assert len(result) == 301
     assert result == sorted(result, key=lambda hit: (-hit[1], hit[0]))
+
+
+def test_a_turn_has_a_share_of_the_better_of_its_neighbours_and_others_have_none() -> None:
+    """docs/spec/search.md §5"""
+    fused = [(1, 1.0), (9, 0.6), (2, 0.5), (3, 0.2)]
+    beside = {1: [2], 2: [1, 3], 3: [2, 7]}.__getitem__
+    ranked, added, whole = add_neighbours(iter(fused), beside, {1, 2, 3})
+    parts = {1: NEIGHBOUR * 0.5, 2: NEIGHBOUR * 1.0, 3: NEIGHBOUR * 0.5}
+    assert whole == 1 + parts[1]
+    assert added == pytest.approx({key: part / whole for key, part in parts.items()})
+    sums = [(1, 1.0 + parts[1]), (2, 0.5 + parts[2]), (9, 0.6), (3, 0.2 + parts[3])]
+    assert list(ranked) == [(key, pytest.approx(score / whole)) for key, score in sums]
+
+
+def test_without_turns_among_them_scores_stay_what_they_are() -> None:
+    fused = [(1, 1.0), (2, 0.5)]
+    ranked, added, whole = add_neighbours(iter(fused), lambda _: [1], {7})
+    assert (list(ranked), added, whole) == (fused, {}, 1.0)

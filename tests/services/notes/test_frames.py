@@ -87,3 +87,22 @@ async def test_of_a_folder_with_few_notes_each_is_counted_once(tmp_path: Path) -
         answer = await lithos.call("lithos_search", query="watch radio", mode="fulltext")
         assert len(answer["results"]) == 8
         assert all("watch by radio" in row["snippet"] for row in answer["results"])
+
+
+async def test_a_frame_with_the_name_of_its_folder_and_a_shared_query_are_left_out(tmp_path: Path) -> None:
+    """docs/spec/context.md §1: what a template fills in with the folder, and fenced code, count as well."""
+    query = "```dataview\nTABLE rating, status FROM [[]] SORT file.mtime DESC\n```\n"
+    for number, stone in enumerate(TOPICS):
+        top = f"> [!info] Handbook\n> This page belongs to the handbook of {stone}, ask its owner first."
+        own = f"The {stone} here is worth {number}{stone}."
+        body = f"# About {number}\n\n{top}\n\n{own}\n\n## See also\n\n{query}"
+        put_note(tmp_path, f"stones/{stone}/{number}.md", body)
+    async with serving(tmp_path) as lithos:
+        for asked in ("granite handbook owner", "granite rating status"):
+            rows = (await lithos.call("lithos_search", query=asked, mode="fulltext"))["results"]
+            assert rows
+            text = (await lithos.call("lithos_context", query=asked))["text"]
+            assert "granite here is worth 0granite" in text
+            for shown in (text, *(row["snippet"] for row in rows)):
+                assert "handbook" not in shown.lower()
+                assert "mtime" not in shown

@@ -1,0 +1,35 @@
+"""Turns of a conversation are found by what stands beside them (docs/spec/search.md §5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lithos.services.search.search import SearchRequest
+from tests.servers import put_note, serving
+
+SAID = (
+    "Nice to see you again.",
+    "Which breed is the puppy that your neighbour adopted last week?",
+    "She is a whippet, quick as the wind.",
+    "Let us eat.",
+)
+
+
+async def test_an_answer_comes_up_by_the_question_before_it_and_the_parts_of_scores_still_add_up(
+    tmp_path: Path,
+) -> None:
+    for number, said in enumerate(SAID):
+        title = f"Ann, 2024-03-05 14:0{number}"
+        put_note(tmp_path, f"talk/{number}.md", f"# {title}\n\n{said}\n")
+        put_note(tmp_path, f"other/{number}.md", f"# Something else\n\nThe wind is quick at sea, {number}.\n")
+    request = SearchRequest(query="breed of the quick puppy adopted by the neighbour", mode="hybrid")
+    async with serving(tmp_path) as lithos:
+        answer = await lithos.server.search.search(request)
+        paths = [hit.entry.path for hit in answer.hits]
+        assert paths[:2] == ["talk/1.md", "talk/2.md"]
+        ids = [hit.entry.note.id for hit in answer.hits]
+        told = (await lithos.server.search.explain(request, ids)).by_id
+        for hit in answer.hits:
+            assert told[hit.entry.note.id].score == pytest.approx(hit.score, abs=1e-6)
