@@ -355,7 +355,8 @@ FAULTS = {
         ask_for_the_accurate_tier,
     ),
     "full-text index damaged": Fault(
-        "indexes", "fail", "full-text index is damaged", "lithos reconcile", damage_fulltext
+        "indexes", "fail", "full-text index is damaged (the index is damaged", "lithos reconcile",
+        damage_fulltext,
     ),
     "full-text index of another format": Fault(
         "indexes", "warn", "full-text index has another format", "lithos reconcile",

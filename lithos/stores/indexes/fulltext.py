@@ -102,7 +102,7 @@ class FulltextIndex:
         try:
             return cls(directory, _open_existing(directory), None)
         except _Unopenable as error:
-            raise IndexFailed(f"The full-text index in {directory} cannot be used: {error}") from error
+            raise IndexFailed(str(error)) from error
 
     @property
     def was_rebuilt(self) -> bool:
