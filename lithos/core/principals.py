@@ -59,6 +59,8 @@ class Principal:
     agent: str | None = None
     #: A command or a page of Lithos asks, for a person: it may act under `RESERVED` names.
     is_own: bool = field(default=False, eq=False)
+    #: A person asks at the console, whatever name that chose (docs/spec/scopes.md §1).
+    is_person: bool = field(default=False, eq=False)
     #: Tells a token from a later one of the same name, rights and agent; no secret.
     mark: str = field(default="", repr=False)
     #: Came by OAuth, so that it may know `search` and `fetch` only (docs/spec/connectors.md §5).

@@ -129,7 +129,7 @@ class Console:
     @property
     def tools(self) -> ToolBox:
         """The tools with the rights of the person who asks, as Lithos's own pages call them."""
-        return self._tools.acting_as(attrs.evolve(self.principal, is_own=True))
+        return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The answer of a tool, as an agent gets it. Raises `Refused` for its refusals; None is left out."""

@@ -1,0 +1,188 @@
+"""Write scopes: which paths of the vault an agent may change, and where its changes wait for a person.
+
+docs/spec/scopes.md §1. A scope is two lists of globs over paths in the vault. In a glob `*` and `?` stay within
+one name, `**` as a whole part spans folders, a glob that ends with `/` means all below that folder, and one that
+begins with `!` excludes. Of a list the last glob that matches decides; paths are compared case-sensitively, after
+Unicode normalisation (NFC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal
+from unicodedata import normalize
+
+from attrs import field, frozen
+
+from lithos.core.errors import Forbidden
+from lithos.core.principals import ANYONE, OWNER, Principal, is_reserved
+
+#: Globs of one list, and characters of one.
+MOST_GLOBS: Final = 100
+LONGEST_GLOB: Final = 500
+
+#: Where a path lies for a caller: changed at once, kept as a proposal, or refused.
+Place = Literal["write", "propose", "outside", "protected"]
+EVERYTHING: Final = ("**",)
+
+
+@frozen
+class Scope:
+    """What one token or agent may change; the default may change everything."""
+
+    write: tuple[str, ...] = EVERYTHING
+    propose: tuple[str, ...] = ()
+
+    def place_of(self, path: str) -> Place:
+        """Where the path of a note lies in this scope."""
+        if covers(self.write, path):
+            return "write"
+        return "propose" if covers(self.propose, path) else "outside"
+
+    def __str__(self) -> str:
+        parts = [f"{name} {' '.join(globs)}" for name, globs in self.lists if globs]
+        return "; ".join(parts) or "write nothing"
+
+    @property
+    def lists(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Both lists with their names."""
+        return ("write", self.write), ("propose", self.propose)
+
+
+def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Scope | None:
+    """The scope of what was given; None where neither was, which limits nothing.
+
+    Who may only propose writes nothing at once. Raises `ValueError` for globs that cannot be used.
+    """
+    if write is None and propose is None:
+        return None
+    return Scope(check_globs(write or ()), check_globs(propose or ()))
+
+
+def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
+    """The globs, normalised. Raises `ValueError`, which says which one cannot be used and why."""
+    if len(globs) > MOST_GLOBS:
+        raise ValueError(f"a list has at most {MOST_GLOBS} patterns, not {len(globs)}")
+    checked = tuple(normalize("NFC", glob.strip()) for glob in globs)
+    for glob in checked:
+        reason = _problem_of(glob.removeprefix("!"))
+        if reason is not None:
+            raise ValueError(f"the pattern {glob[:80]!r} {reason}")
+    if checked and checked[0].startswith("!"):
+        raise ValueError(
+            f"the pattern {checked[0][:80]!r} comes first, so it takes nothing away; begin with what is meant, "
+            "such as **"
+        )
+    return checked
+
+
+def _problem_of(glob: str) -> str | None:
+    if not glob:
+        return "is empty"
+    if len(glob) > LONGEST_GLOB:
+        return f"has more than {LONGEST_GLOB} characters"
+    if not glob.isprintable():
+        return "has characters that cannot be printed"
+    if glob.startswith("/") or "//" in glob or any(part in (".", "..") for part in glob.split("/")):
+        return "is no path in the vault: leave out a leading /, and parts that are empty, . or .."
+    return None
+
+
+def covers(globs: Sequence[str], path: str) -> bool:
+    """Whether a list of globs covers a path: what the last one that matches says."""
+    names = normalize("NFC", path).split("/")
+    for glob in reversed(globs):
+        if _matches(glob.removeprefix("!"), names):
+            return not glob.startswith("!")
+    return False
+
+
+def _matches(glob: str, names: Sequence[str]) -> bool:
+    """Whether a glob matches the whole of a path; takes time in proportion to the product of their lengths."""
+    parts = glob.split("/")
+    if parts[-1] == "":
+        parts[-1] = "**"
+        if len(names) < len(parts):
+            return False
+    return _match(parts, names, "**", _name_matches)
+
+
+def _name_matches(pattern: str, name: str) -> bool:
+    return _match(pattern, name, "*", lambda sign, character: sign in ("?", character))
+
+
+def _match(pattern: Sequence[str], text: Sequence[str], star: str, is_one: Callable[[str, str], bool]) -> bool:
+    """Match a sequence against a pattern in which `star` stands for any number of items.
+
+    Goes back to the last star alone, since what earlier ones took need never change.
+    """
+    at = place = 0
+    back, taken = -1, 0
+    while at < len(text):
+        if place < len(pattern) and pattern[place] == star:
+            back, taken = place, at
+            place += 1
+        elif place < len(pattern) and is_one(pattern[place], text[at]):
+            place, at = place + 1, at + 1
+        elif back >= 0:
+            taken += 1
+            place, at = back + 1, taken
+        else:
+            return False
+    return all(each == star for each in pattern[place:])
+
+
+@frozen
+class WriteScopes:
+    """Who may change which path now: tokens, agents by the name they give, and what only persons change.
+
+    `of_token` tells the scope that a named token has at this moment, None where it has none.
+    """
+
+    protected: tuple[str, ...] = ()
+    agents: Mapping[str, Scope] = field(factory=dict)
+    of_token: Callable[[Principal], Scope | None] = lambda _: None
+
+    def place_of(self, by: Principal | None, agent: str, path: str) -> Place:
+        """Where a path lies for who asks under an agent's name; `by` None is Lithos's own work."""
+        if self.protected and covers(self.protected, path) and not is_person(by, agent):
+            return "protected"
+        scope = self.scope_of(by, agent)
+        return "write" if scope is None else scope.place_of(path)
+
+    def scope_of(self, by: Principal | None, agent: str) -> Scope | None:
+        """The scope that counts: the token's own, else that of the agent's name; None limits nothing."""
+        own = None if by is None else self.of_token(by)
+        if own is not None:
+            return own
+        if by is not None and by.is_person:
+            return None
+        return self.agents.get(agent)
+
+
+def is_person(by: Principal | None, agent: str) -> bool:
+    """Whether a person changes something: at the console, by a command under no agent's name, or with an
+    `admin` token that is bound to no agent."""
+    if by is None or by.agent is not None or not by.may("admin"):
+        return False
+    if by.is_own:
+        return by.is_person or is_reserved(agent)
+    return by not in (OWNER, ANYONE)
+
+
+def refusal_of(place: Place, path: str, agent: str, scope: Scope | None) -> Forbidden:
+    """The refusal for a path that the caller may not change; it names the path and the scope."""
+    shown = path[:300]
+    if place == "protected":
+        return Forbidden(
+            f"{shown} is protected (storage.protected): only persons change it, in an editor or at the console. "
+            "Nothing was changed; tell a person what you would change, or write a note of your own elsewhere.",
+            path=path,
+            scope="protected",
+        )
+    return Forbidden(
+        f"{shown} is outside of what {agent[:60]} may change ({scope}). Nothing was changed; write where the scope "
+        "allows it, or ask a person to widen it.",
+        path=path,
+        scope=str(scope),
+    )
