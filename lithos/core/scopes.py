@@ -1,9 +1,9 @@
 """Write scopes: which paths of the vault an agent may change, and where its changes wait for a person.
 
-docs/spec/scopes.md §1. A scope is two lists of globs over paths in the vault. In a glob `*` and `?` stay within
-one name, `**` as a whole part spans folders, a glob that ends with `/` means all below that folder, and one that
-begins with `!` excludes. Of a list the last glob that matches decides; paths are compared case-sensitively, after
-Unicode normalisation (NFC).
+docs/spec/scopes.md §1. A scope is two lists of globs over paths in the vault. In a glob `*` and `?` stay
+within one name, `**` as a whole part spans folders, a glob that ends with `/` means all below that folder, and
+one that begins with `!` excludes. Of a list the last glob that matches decides; paths are compared
+case-sensitively, after Unicode normalisation (NFC).
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
             raise ValueError(f"the pattern {glob[:80]!r} {reason}")
     if checked and checked[0].startswith("!"):
         raise ValueError(
-            f"the pattern {checked[0][:80]!r} comes first, so it takes nothing away; begin with what is meant, "
-            "such as **"
+            f"the pattern {checked[0][:80]!r} comes first, so it takes nothing away; begin with what is "
+            "meant, such as **"
         )
     return checked
 
@@ -98,7 +98,7 @@ def covers(globs: Sequence[str], path: str) -> bool:
 
 
 def _matches(glob: str, names: Sequence[str]) -> bool:
-    """Whether a glob matches the whole of a path; takes time in proportion to the product of their lengths."""
+    """Whether a glob matches the whole of a path; takes time in proportion to the product of both lengths."""
     parts = glob.split("/")
     if parts[-1] == "":
         parts[-1] = "**"
@@ -111,7 +111,9 @@ def _name_matches(pattern: str, name: str) -> bool:
     return _match(pattern, name, "*", lambda sign, character: sign in ("?", character))
 
 
-def _match(pattern: Sequence[str], text: Sequence[str], star: str, is_one: Callable[[str, str], bool]) -> bool:
+def _match(
+    pattern: Sequence[str], text: Sequence[str], star: str, is_one: Callable[[str, str], bool]
+) -> bool:
     """Match a sequence against a pattern in which `star` stands for any number of items.
 
     Goes back to the last star alone, since what earlier ones took need never change.
@@ -175,14 +177,15 @@ def refusal_of(place: Place, path: str, agent: str, scope: Scope | None) -> Forb
     shown = path[:300]
     if place == "protected":
         return Forbidden(
-            f"{shown} is protected (storage.protected): only persons change it, in an editor or at the console. "
-            "Nothing was changed; tell a person what you would change, or write a note of your own elsewhere.",
+            f"{shown} is protected (storage.protected): only persons change it, in an editor or at the "
+            "console. Nothing was changed; tell a person what you would change, or write a note of your own "
+            "elsewhere.",
             path=path,
             scope="protected",
         )
     return Forbidden(
-        f"{shown} is outside of what {agent[:60]} may change ({scope}). Nothing was changed; write where the scope "
-        "allows it, or ask a person to widen it.",
+        f"{shown} is outside of what {agent[:60]} may change ({scope}). Nothing was changed; write where the "
+        "scope allows it, or ask a person to widen it.",
         path=path,
         scope=str(scope),
     )
