@@ -6,7 +6,9 @@ checks that need no other note are done before a request is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -20,6 +22,7 @@ from lithos.core.errors import LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TOOL, EventDraft
 from lithos.core.history.section_edit import SectionEdit
 from lithos.core.notes.model import Document
+from lithos.core.principals import Principal
 from lithos.stores.notes.displaced import MoveIntent
 
 
@@ -88,6 +91,26 @@ REFUSE: Final = "refuse"
 MERGE: Final = "merge"
 ON_CONFLICT: Final = (REFUSE, MERGE)
 
+#: On whose behalf the requests of this task are made; what Lithos does by itself, as enrichment, acts for
+#: nobody. Each request takes it when it is made, so that no door can forget to say it.
+ACTING: Final[ContextVar[Principal | None]] = ContextVar("lithos_acting", default=None)
+
+
+@contextmanager
+def acting_as(principal: Principal) -> Iterator[None]:
+    """Have the write requests that the block makes, in this task, count as those of this caller."""
+    token = ACTING.set(principal)
+    try:
+        yield
+    finally:
+        ACTING.reset(token)
+
+
+def _caller() -> Any:
+    """The field that says on whose behalf a request is made."""
+    return field(factory=ACTING.get, repr=False)
+
+
 #: The reply to an accepted request: await it for the moment an index has the change and it is journalled.
 Accepted = Envelope[Publication, WriteOutcome]
 
@@ -119,6 +142,7 @@ class WriteNote(Command[Accepted]):
     status: str | None = None
     summaries: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
+    by: Principal | None = _caller()
 
 
 @frozen(kw_only=True)
@@ -128,6 +152,7 @@ class _OfNote(Command[Accepted]):
     id: str
     agent: str
     expected_version: int | None = None
+    by: Principal | None = _caller()
 
 
 @frozen(kw_only=True)
@@ -211,6 +236,7 @@ class ImportNote(Command[Accepted]):
     document: Document = field(repr=False)
     identified: bool = True
     expected: str | None = None
+    by: Principal | None = _caller()
 
 
 @frozen(kw_only=True)
@@ -240,6 +266,8 @@ class RelinkNote(Command[Accepted]):
     id: str
     intent: MoveIntent
     is_resumed: bool = False
+    #: Whose move it is.
+    by: Principal | None = None
 
 
 UpdateRequest = WriteNote | PatchNote

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import takewhile
 
 import attrs
 import trio
@@ -43,6 +44,7 @@ from lithos.actors.writing.outside_changes import (
     Taken,
 )
 from lithos.actors.writing.preparation import FILE_GONE, Preparation, Prepared
+from lithos.actors.writing.proposing import check_scope, may_write
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.rebasing import Rebased, rebase
 from lithos.actors.writing.recording import NotKept, version_of
@@ -53,6 +55,7 @@ from lithos.catalogue.note_reading import examine_renamed
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
+from lithos.core.scopes import WriteScopes
 from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.values import (
     FileBusy,
@@ -134,6 +137,8 @@ class Writer:
         self._restoring = RestorePreparation(preparation)
         self._editing = EditPreparation(preparation)
         self._outlines = outlines
+        #: Who may change which path; what is known of tokens comes with the services.
+        self.scopes = WriteScopes()
         self._outside = Outside(preparation.catalogue, applying.files, applying.blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
         self._refusal: str | None = None
@@ -198,6 +203,7 @@ class Writer:
                 job.prepared = self._prepare(job)
                 if isinstance(job.request, MoveNote):
                     job.prepared = await self._moving.plan(job.request, job.prepared)
+                check_scope(self.scopes, self._catalogue, job.request, job.prepared)
             except LithosError as refusal:
                 job.reply = refusal
             else:
@@ -219,7 +225,9 @@ class Writer:
         if not first.followers:
             return [first]
         assert first.prepared is not None
-        requests = [each.request for each in first.followers if isinstance(each.request, EditNote)]
+        path = first.prepared.entry.path
+        allowed = takewhile(lambda job: may_write(self.scopes, job.request, path), first.followers)
+        requests = [each.request for each in allowed if isinstance(each.request, EditNote)]
         together = await self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
         joined = [first, *first.followers][: len(together)]
         for job, prepared in zip(joined, together, strict=True):

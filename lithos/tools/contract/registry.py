@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from attrs import evolve, field, fields, frozen
 
+from lithos.actors.writing.messages import acting_as
 from lithos.core.errors import Forbidden, LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
 from lithos.metrics import Metrics
@@ -237,7 +238,7 @@ class Tools:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:
                 await self._opening.wait_recalled()
-            answer = self._fit(tool, await self._serve(tool, given), offset)
+            answer = self._fit(tool, await self._serve(tool, given, principal), offset)
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
@@ -252,14 +253,14 @@ class Tools:
             return answer
         return {**answer, "indexing": dict(self._opening.progress()), "degraded": True}
 
-    async def _serve(self, tool: Tool, given: Answering) -> Answer:
+    async def _serve(self, tool: Tool, given: Answering, principal: Principal) -> Answer:
         """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
         if tool.is_heavy:
             async with self._admission.reading():
                 return await given.answer(self._using)
         if "R" in tool.hints:
             return await given.answer(self._using)
-        with self._admission.changing():
+        with self._admission.changing(), acting_as(principal):
             return await given.answer(self._using)
 
     def _fit(self, tool: Tool, answer: Answer, offset: int) -> Answer:
