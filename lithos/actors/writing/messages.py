@@ -41,9 +41,13 @@ class NoteAway(NoteBusy):
 
 @frozen
 class WriteOutcome:
-    """The reply to an applied write request: `status` is `created`, `updated` or `deleted`."""
+    """The reply to an applied write request: `status` is `created`, `updated` or `deleted`.
 
-    status: Literal["created", "updated", "deleted"]
+    One that is `proposed` was not applied: it waits for a person as `proposal_id`, until `expires_at`, and
+    `version` is that of the note as it stays (0: there is none).
+    """
+
+    status: Literal["created", "updated", "deleted", "proposed"]
     id: str
     path: str
     version: int
@@ -53,6 +57,8 @@ class WriteOutcome:
     #: Of an edit of a section: its path and hash afterwards, None when it is gone.
     section: str | None = None
     section_hash: str | None = None
+    proposal_id: str | None = None
+    expires_at: datetime | None = None
 
 
 def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
@@ -106,6 +112,14 @@ def acting_as(principal: Principal) -> Iterator[None]:
         ACTING.reset(token)
 
 
+@frozen
+class Approval:
+    """That a change was proposed by its agent, and approved by a person."""
+
+    proposal_id: str
+    by: str
+
+
 def _caller() -> Any:
     """The field that says on whose behalf a request is made."""
     return field(factory=ACTING.get, repr=False)
@@ -153,6 +167,8 @@ class _OfNote(Command[Accepted]):
     agent: str
     expected_version: int | None = None
     by: Principal | None = _caller()
+    #: Where it was a proposal.
+    approval: Approval | None = None
 
 
 @frozen(kw_only=True)
