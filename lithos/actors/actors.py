@@ -278,6 +278,7 @@ class Actors:
                 config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
             ),
             strict=config.coordination.strict,
+            proposal_days=config.proposals.days,
             on_commit=self._count_events,
             records=self.catalogue.records,
         )

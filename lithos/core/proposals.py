@@ -6,6 +6,7 @@ merge with what changed since. An agent has at most one proposal of a note's tex
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -26,6 +27,8 @@ LONGEST_REASON: Final = 500
 #: What was decided is kept for so long, and at most so many of them.
 KEPT_FOR: Final = timedelta(days=30)
 MOST_DECIDED: Final = 2_000
+#: Reasons that are offered again.
+MOST_REASONS: Final = 5
 #: The reason of a proposal whose note went.
 NOTE_DELETED: Final = "The note was deleted."
 
@@ -159,6 +162,8 @@ class PendingProposals:
     def __init__(self) -> None:
         self._by_id: dict[str, Proposal] = {}
         self._by_slot: dict[tuple[str, str, bool], str] = {}
+        #: The last reasons of rejections, each once, the newest first.
+        self.reasons: list[str] = []
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -192,5 +197,12 @@ class PendingProposals:
         if proposal.is_pending:
             self._by_id[proposal.id] = proposal
             self._by_slot[proposal.slot] = proposal.id
-        elif self._by_id.pop(proposal.id, None) is not None:
+            return
+        if self._by_id.pop(proposal.id, None) is not None:
             self._by_slot.pop(proposal.slot, None)
+        if proposal.status == "rejected" and proposal.reason not in (None, NOTE_DELETED):
+            self.begin_reasons([proposal.reason, *self.reasons])
+
+    def begin_reasons(self, reasons: Iterable[str | None]) -> None:
+        """Remember reasons, the newest first."""
+        self.reasons = list(dict.fromkeys(each for each in reasons if each))[:MOST_REASONS]

@@ -36,7 +36,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, Event, EventDraft, event_size
 from lithos.core.importing import Carried
-from lithos.core.proposals import PendingProposals
+from lithos.core.proposals import MOST_REASONS, PendingProposals
 from lithos.core.tasks.commands import DropAgents, ForgetReads
 from lithos.core.tasks.model import READ, Agent, AuditRow, ClaimTimes, size_of
 from lithos.stores.coordination.store import CoordinationStore
@@ -94,7 +94,9 @@ class Coordinator:
         self._commit = Commits(store, board, proposing, events_enabled, journal_size).commit
         #: What waits for a person.
         self.proposals = PendingProposals()
-        for proposal in store.readable_proposals().pending():
+        waiting = store.readable_proposals()
+        self.proposals.begin_reasons(waiting.last_reasons(MOST_REASONS))
+        for proposal in waiting.pending():
             self.proposals.take(proposal)
         self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
         self._next_seq = store.next_seq()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from lithos.core.proposals import KEPT_FOR, MOST_DECIDED, Proposal, ProposalTexts, Status
+from lithos.core.proposals import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
 from lithos.core.times import format_time
 from lithos.stores.table import MOMENT, TIME, Rows, Table
 
@@ -75,8 +75,9 @@ class ProposalRows(Rows):
     def last_reasons(self, most: int) -> list[str]:
         """The reasons of the last rejections, each once, the newest first."""
         return self._texts(
-            "SELECT reason FROM proposals WHERE status='rejected' AND reason IS NOT NULL AND decided_by<>''"
+            "SELECT reason FROM proposals WHERE status='rejected' AND reason<>?"
             " GROUP BY reason ORDER BY MAX(decided_at) DESC LIMIT ?",
+            NOTE_DELETED,
             most,
         )
 

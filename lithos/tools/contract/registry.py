@@ -20,7 +20,16 @@ from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agen
 from lithos.metrics import Metrics
 from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
-from lithos.tools.contract.declaring import CONNECTOR, PROFILES, Answer, Answering, Services, Tool, all_tools
+from lithos.tools.contract.declaring import (
+    CONNECTOR,
+    OWN,
+    PROFILES,
+    Answer,
+    Answering,
+    Services,
+    Tool,
+    all_tools,
+)
 from lithos.tools.contract.fitting import UNPAGED, fit
 
 #: Every tool takes the calling agent under this name, unless the tool means something else by it.
@@ -34,6 +43,8 @@ def identities_of(tool: Tool) -> tuple[str, ...]:
 
 def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
     """The right that a call needs; without `arguments`, the least with which any call is allowed."""
+    if tool.profile == OWN:
+        return "admin"
     if "R" in tool.hints:
         return "read"
     if tool.preview is not None:
@@ -222,7 +233,7 @@ class Tools:
         Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
         """
         tool = self._by_name.get(name)
-        if tool is None:
+        if tool is None or (tool.profile == OWN and not principal.is_own):
             raise UnknownTool(name)
         began = perf_counter()
         answer: Answer = None
