@@ -61,6 +61,7 @@ DEFAULTS: dict[str, Any] = {
     "coordination.claim_default_ttl_minutes": 60,
     "coordination.claim_max_ttl_minutes": 480,
     "coordination.strict": False,
+    "proposals.days": 30,
     "history.enabled": True,
     "history.keep_days": 365,
     "history.keep_versions": 200,

@@ -25,7 +25,7 @@ from lithos.core.principals import ANYONE, COMMAND, ENRICH_AGENT, OWNER, Princip
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.importing.records import Options
-from lithos.tools.contract.declaring import all_tools
+from lithos.tools.contract.declaring import all_tools, own_tools
 from tests.servers import Lithos, serving
 
 #: A folder of each place, for a caller that is bound to it.
@@ -235,7 +235,7 @@ ELSEWHERE: Final = frozenset({"lithos_task_complete", "lithos_proposal_decide"})
 
 
 def test_every_writing_tool_is_a_door_of_the_matrix() -> None:
-    writing = {tool.name for tool in all_tools() if "R" not in tool.hints}
+    writing = {tool.name for tool in (*all_tools(), *own_tools()) if "R" not in tool.hints}
     doors = {tool for tool, _ in OPERATIONS.values() if tool is not None}
     assert writing == doors | NO_NOTE | ELSEWHERE
 
