@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -16,7 +17,14 @@ import trio
 from lithos.config.sections import HistoryConfig
 from lithos.core import proposals as rules
 from lithos.core.principals import COMMAND, OWNER, Principal
-from lithos.core.proposals import BeginApproval, TidyProposals
+from lithos.core.proposals import (
+    MOST_PENDING,
+    BeginApproval,
+    KeepProposal,
+    Proposal,
+    ProposalTexts,
+    TidyProposals,
+)
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.tools.contract.arguments import UnknownTool
 from tests.servers import Clock, Lithos, refusal, serving
@@ -445,3 +453,44 @@ async def test_old_decisions_go_and_the_newest_stay(tmp_path: Path, monkeypatch:
         await lithos.server.coordinator.mailbox.ask(TidyProposals(now=clock() + timedelta(days=45)))
         left = await person(lithos, "lithos_proposals", **rejected)
         assert [row["reason"] for row in left["proposals"]] == ["no 2", "no 1"]
+
+
+async def steps_of(lithos: Lithos, note_id: str) -> int:
+    """Calls of functions on the event loop by one edit, the least of some: others' work falls on most."""
+    counts: list[int] = []
+    for number in range(25):
+        steps = 0
+
+        def count(_frame: Any, event: str, _argument: Any) -> None:
+            nonlocal steps
+            steps += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            answer = await lithos.server.tools.call(
+                "lithos_note_update", {"id": note_id, "tags": [f"t{number}"], "agent": "free"}, OWNER
+            )
+        finally:
+            sys.setprofile(None)
+        assert answer is not None
+        assert answer["status"] == "updated"
+        counts.append(steps)
+    return min(counts)
+
+
+async def test_a_thousand_proposals_that_wait_cost_a_write_nothing(tmp_path: Path) -> None:
+    """docs/spec/scopes.md §2: but for a few calls that look whether there is one of its own."""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        before = await steps_of(lithos, note_id)
+        now = lithos.server.clock()
+        proposal = Proposal(
+            id="", note_id="", agent="", kind="update", path="", title="T", created_at=now, expires_at=now
+        )
+        for number in range(MOST_PENDING):
+            made = attrs.evolve(proposal, note_id=f"n{number}", agent=f"a{number % 20}", path=f"n{number}.md")
+            await lithos.server.coordinator.mailbox.ask(
+                KeepProposal(proposal=made, texts=ProposalTexts(b"old", b"new"))
+            )
+        assert lithos.server.proposals.counts() == {"pending": MOST_PENDING}
+        assert await steps_of(lithos, note_id) <= before * 1.02
