@@ -207,7 +207,7 @@ services.importing.records.Remembered: taken | tasks of the source whose ids are
 services.importing.records.Remembered: tasks | `.MOST_REMEMBERED`, until the import ends | ids
 services.importing.run.Report: attachments carried counted edges results tables | fixed
 services.importing.run.Report: listed | `.MOST_LISTED` of each kind | `.LONGEST` a text
-services.keyring.TokenRing: _by_digest _by_principal | `stores.tokens.MOST_TOKENS` | names of
+services.keyring.TokenRing: _by_digest _by_principal _scopes | `stores.tokens.MOST_TOKENS` | names of
     `stores.tokens.LONGEST_AGENT` and a hash each
 services.notes.moving.Moving: _receive _send | `.CAPACITY` | a request each
 services.notes.resources.Changes: _followers | sessions, `front.mcp.resources.MOST_LISTENERS` | theirs

@@ -1,4 +1,4 @@
-"""A day of three agents and a person who looks at what one of them proposes (issue 30; behaviours 278 to 282)."""
+"""A day of three agents and a person who looks at what one of them proposes (behaviours 278 to 282)."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ async def propose_all(server: Lithos, token: str, notes: dict[str, str]) -> dict
 @pytest.mark.takes(60)
 @pytest.mark.deadline(600)
 async def test_a_day_of_proposals(tmp_path: Path) -> None:
-    """Twelve proposals; a person edits two of the notes meanwhile, approves eight, one of those conflicts, three
-    are rejected; the server is killed twice. Nothing is lost, nothing happens twice, everybody hears."""
+    """Twelve proposals; a person edits two of the notes meanwhile, approves nine of which one conflicts, and
+    rejects three; the server is killed twice. Nothing is lost or done twice, and everybody hears."""
     data = tmp_path / "data"
     senior, other = create(data, "senior", "--agent", "senior"), create(data, "other", "--agent", "other")
     junior = create(data, "junior", "--agent", "junior", "--write", "notes/", "--propose", f"{FOLDER}/")

@@ -108,7 +108,10 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "scopes.Scope.place_of", "scopes.WriteScopes.place_of", "scopes.WriteScopes.limits",
         "scopes.WriteScopes.scope_of",
     ),
-    "joins the globs of a scope": ("scopes.refusal_of", "scopes.make_scope", "scopes.check_globs"),
+    "joins the globs of a scope": (
+        "scopes.refusal_of", "scopes.make_scope", "scopes.check_globs", "scopes.check_typed",
+        "scopes.scopes_of_agents", "scopes.typed_under", "scopes.chosen_scope",
+    ),
     "compares names": ("scopes.is_person",),
     "compares numbers": ("proposals.check_room",),
     "looks a proposal up": (
