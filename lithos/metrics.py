@@ -93,6 +93,7 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "agents": ("Known agents.", ()),
     "active_claims": ("Running claims.", ()),
     "expired_claims": ("Stored claims past their time.", ()),
+    "pending_proposals": ("Changes that wait for a person.", ()),
     "sse_active_clients": ("SSE clients.", ()),
     "ws_active_clients": ("WebSocket clients.", ()),
     "event_head_seq": ("Position of the newest event.", ()),

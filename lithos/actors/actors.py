@@ -36,6 +36,7 @@ from lithos.actors.writing.catching_up import CatchingUp, settle_pending
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.preparation import Preparation
+from lithos.actors.writing.proposing import Proposing
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
@@ -242,7 +243,15 @@ class Actors:
         stores, limit = self.stores, self.config.storage.max_content_size_bytes
         preparation = Preparation(self.catalogue, limit, self.clock, make_id, stores.files.ignored)
         applying = Applying(self.catalogue.records, stores.files, stores.moves, Threads(), self.recorder)
-        return Writer(preparation, applying, self.publisher, self.keeper.take, self.outlines)
+        proposing = Proposing(
+            self.coordinator,
+            stores.coordination.readable_proposals(),
+            self.coordination_reading,
+            self.reading,
+            self.catalogue,
+            self.clock,
+        )
+        return Writer(preparation, applying, self.publisher, self.keeper.take, self.outlines, proposing)
 
     def _make_watcher(self) -> Watcher:
         """The watcher; switched off, it still ends what the guard began."""
@@ -269,6 +278,7 @@ class Actors:
                 config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
             ),
             strict=config.coordination.strict,
+            proposal_days=config.proposals.days,
             on_commit=self._count_events,
             records=self.catalogue.records,
         )

@@ -17,6 +17,7 @@ from lithos.config.sections import (
     HistoryConfig,
     IndexConfig,
     LcmaConfig,
+    ProposalsConfig,
     SearchConfig,
     ServerConfig,
     StorageConfig,
@@ -54,6 +55,7 @@ class Config:
     search: SearchConfig = field(factory=SearchConfig)
     index: IndexConfig = field(factory=IndexConfig)
     coordination: CoordinationConfig = field(factory=CoordinationConfig)
+    proposals: ProposalsConfig = field(factory=ProposalsConfig)
     events: EventsConfig = field(factory=EventsConfig)
     history: HistoryConfig = field(factory=HistoryConfig)
     telemetry: TelemetryConfig = field(factory=TelemetryConfig)

@@ -416,6 +416,13 @@ class CoordinationConfig:
 
 
 @frozen(kw_only=True)
+class ProposalsConfig:
+    """Changes that wait for a person."""
+
+    days: int = setting(30, "Days until a proposal that nobody looked at expires.", whole(1, 3_650))
+
+
+@frozen(kw_only=True)
 class EventsConfig:
     """The journal and its delivery."""
 

@@ -69,6 +69,14 @@ class VersionNotFound(LithosError):
     """This version is not kept; extras: `oldest_version`."""
 
 
+class ProposalNotFound(LithosError):
+    """No proposal has this id."""
+
+
+class ProposalClosed(LithosError):
+    """The proposal was decided already, or is being approved; extras: `status`, `decided_by`."""
+
+
 class HistoryDisabled(LithosError):
     """`history.enabled` is off."""
 

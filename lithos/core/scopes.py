@@ -1,8 +1,8 @@
 """Write scopes: which paths of the vault an agent may change, and where its changes wait for a person.
 
 docs/spec/scopes.md §1. A scope is two lists of globs over paths in the vault. In a glob `*` and `?` stay
-within one name, `**` as a whole part spans folders, a glob that ends with `/` means all below that folder, and
-one that begins with `!` excludes. Of a list the last glob that matches decides; paths are compared
+within one name, `**` as a whole part spans folders, a glob that ends with `/` means all below that folder,
+and one that begins with `!` excludes. Of a list the last glob that matches decides; paths are compared
 case-sensitively, after Unicode normalisation (NFC).
 """
 
@@ -151,6 +151,10 @@ class WriteScopes:
             return "protected"
         scope = self.scope_of(by, agent)
         return "write" if scope is None else scope.place_of(path)
+
+    def limits(self, by: Principal | None, agent: str) -> bool:
+        """Whether there is any path that this caller may not change at once."""
+        return bool(self.protected) or self.scope_of(by, agent) is not None
 
     def scope_of(self, by: Principal | None, agent: str) -> Scope | None:
         """The scope that counts: the token's own, else that of the agent's name; None limits nothing."""

@@ -27,6 +27,7 @@ from lithos.services.notes.edges import Edges
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
+from lithos.services.notes.proposals import Proposals
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.restoring import Restoring
@@ -92,6 +93,7 @@ class Services:
         self.knowledge = Knowledge(actors, self.search, texts, self.history, remembered.cited_before)
         self.restoring = Restoring(self.history, self.knowledge, actors.catalogue, texts, Threads())
         self.moving = Moving(actors)
+        self.proposals = Proposals(actors, self.knowledge, self.moving, self.history, texts)
         #: Typed edges.
         self.edges = Edges(actors, self.knowledge)
         self.graph = Graph(actors.catalogue, self.edges.list_edges if config.lcma.enabled else no_edges)

@@ -93,6 +93,7 @@ class ServerState:
             "embedding_tier": embedding.tier,
             "embedding_done": embedding.done,
             "embedding_total": embedding.total,
+            "pending_proposals": len(self._actors.coordinator.proposals),
         }
 
     async def statuses(self) -> dict[str, Status]:
@@ -220,7 +221,8 @@ class ServerState:
                 )
         except (DatabaseFailed, trio.TooSlowError) as failure:
             return Component("unavailable", f"coordination.db does not answer: {failure}")
-        return Component("ok")
+        pending = len(self._actors.coordinator.proposals)
+        return Component("ok", details={"pending_proposals": pending} if pending else {})
 
     def _memory(self) -> Component:
         troubles = [trouble for store in self._actors.memory.databases if (trouble := _trouble_of(store))]
@@ -376,6 +378,7 @@ class Gauges:
         return [
             Sample("active_claims", counts.open_claims),
             Sample("expired_claims", counts.expired_claims),
+            Sample("pending_proposals", len(self._actors.coordinator.proposals)),
             Sample("event_journal_events", events),
         ]
 

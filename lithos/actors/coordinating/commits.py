@@ -12,9 +12,12 @@ from datetime import datetime
 from attrs import define, evolve, field, frozen
 
 from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled, MoveCursor, Step
+from lithos.actors.coordinating.proposals import ProposalBoard
 from lithos.actors.coordinating.task_board import TaskBoard
+from lithos.core.commands import carry_out
 from lithos.core.errors import LithosError
-from lithos.core.events import Event, EventDraft
+from lithos.core.events import NOTE_DELETED, Event, EventDraft
+from lithos.core.proposals import Proposal, ProposalCommand
 from lithos.core.tasks.commands import TaskCommand, UpkeepStep
 from lithos.core.tasks.model import Agent, AuditRow
 from lithos.stores.coordination.schema import NoteRows
@@ -71,6 +74,8 @@ class Committed:
     unjournalled: list[EventDraft] = field(factory=list)
     since_prune: int = 0
     due: datetime | None = None
+    #: Proposals that were changed, as they are now.
+    proposals: list[Proposal] = field(factory=list)
 
 
 @define(eq=False)
@@ -79,6 +84,7 @@ class Commits:
 
     _store: CoordinationStore
     _board: TaskBoard
+    _proposals: ProposalBoard
     _events_enabled: bool
     _journal_size: int
 
@@ -91,6 +97,7 @@ class Commits:
             return self._store_all(batch)
         except BaseException:
             self._board.readiness.forget()
+            self._proposals.take_changed()
             raise
 
     def _store_all(self, batch: Batch) -> Committed:
@@ -111,7 +118,8 @@ class Commits:
             due = batch.due
             if batch.may_move_due or not self._board.readiness.is_through:
                 due = self._board.readiness.next_due(batch.now)
-        return evolve(committed, since_prune=since_prune, due=due)
+        changed = self._proposals.take_changed()
+        return evolve(committed, since_prune=since_prune, due=due, proposals=changed)
 
     def _carry_out(self, step: Step, batch: Batch, committed: Committed) -> None:
         message, reply, drafts = step.message, step.reply, step.drafts
@@ -119,14 +127,23 @@ class Commits:
             reply = self._move_cursor(message, batch)
         elif isinstance(message, UpkeepStep):
             reply = self._store.old_rows().drop(message)
-        elif isinstance(message, TaskCommand):
+        elif isinstance(message, TaskCommand | ProposalCommand):
             try:
                 with self._store.part():
-                    done = self._board.execute(message, batch.now)
+                    if isinstance(message, ProposalCommand):
+                        done = carry_out(self._proposals.handlers, message, batch.now)
+                    else:
+                        done = self._board.execute(message, batch.now)
             except LithosError as refusal:
                 committed.replies.append(refusal)
                 return
             reply, drafts = done.reply, done.events
+        for draft in drafts:
+            if draft.type == NOTE_DELETED:
+                drafts = (
+                    *drafts,
+                    *self._proposals.after_deletion(draft.payload["id"], draft.agent, batch.now),
+                )
         events = self._add(drafts, batch, committed)
         if reply is Journalled.OFF and events:
             reply = events[-1].seq

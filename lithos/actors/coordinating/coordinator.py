@@ -29,12 +29,14 @@ from lithos.actors.coordinating.messages import (
     Step,
     make_id,
 )
+from lithos.actors.coordinating.proposals import ProposalBoard
 from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.actors.kit import Inbox, Mailbox, run_batches
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, Event, EventDraft, event_size
 from lithos.core.importing import Carried
+from lithos.core.proposals import MOST_REASONS, PendingProposals
 from lithos.core.tasks.commands import DropAgents, ForgetReads
 from lithos.core.tasks.model import READ, Agent, AuditRow, ClaimTimes, size_of
 from lithos.stores.coordination.store import CoordinationStore
@@ -70,6 +72,7 @@ class Coordinator:
         journal_size: int,
         claim_times: ClaimTimes = ClaimTimes(),  # noqa: B008 - frozen
         strict: bool = False,
+        proposal_days: int = 30,
         new_id: Callable[[], str] = make_id,
         on_commit: Callable[[Sequence[Event], float], None] | None = None,
         records: NoteRecords | None = None,
@@ -87,7 +90,14 @@ class Coordinator:
         #: When a claim expires or a timer gate opens next.
         self._looked = clock()
         self._due = board.readiness.next_due(self._looked)
-        self._commit = Commits(store, board, events_enabled, journal_size).commit
+        proposing = ProposalBoard(store.proposal_rows(), new_id, proposal_days)
+        self._commit = Commits(store, board, proposing, events_enabled, journal_size).commit
+        #: What waits for a person.
+        self.proposals = PendingProposals()
+        waiting = store.readable_proposals()
+        self.proposals.begin_reasons(waiting.last_reasons(MOST_REASONS))
+        for proposal in waiting.pending():
+            self.proposals.take(proposal)
         self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
         self._next_seq = store.next_seq()
         broadcaster.head = store.head()
@@ -228,6 +238,8 @@ class Coordinator:
             if self._on_commit is not None:
                 self._on_commit(committed.events, perf_counter() - began)
         self.on_unjournalled(committed.unjournalled)
+        for proposal in committed.proposals:
+            self.proposals.take(proposal)
         self._forget_dropped(steps)
         for reply in committed.replies:
             if isinstance(reply, Carried):

@@ -12,6 +12,7 @@ from attrs import frozen
 from lithos.actors.kit import Mailbox
 from lithos.core.commands import Command
 from lithos.core.events import EventDraft
+from lithos.core.proposals import ProposalCommand
 from lithos.core.tasks.commands import TaskCommand, UpkeepStep
 from lithos.core.tasks.model import Agent
 
@@ -56,7 +57,15 @@ class Flush(Command[None]):
     """Commit what rides along, now."""
 
 
-CoordinatorMessage = AppendEvents | RegisterAgent | TaskCommand[object] | MoveCursor | UpkeepStep | Flush
+CoordinatorMessage = (
+    AppendEvents
+    | RegisterAgent
+    | TaskCommand[object]
+    | ProposalCommand[object]
+    | MoveCursor
+    | UpkeepStep
+    | Flush
+)
 CoordinatorMailbox = Mailbox[CoordinatorMessage]
 
 

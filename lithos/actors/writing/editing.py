@@ -22,6 +22,7 @@ from lithos.actors.writing.preparation import (
     cannot_update,
     find_note,
     make_prepared,
+    version_read,
 )
 from lithos.actors.writing.write_rules import (
     check_content,
@@ -166,7 +167,7 @@ class EditPreparation:
                 raise no_such_note(request)
             version = entry.note.version
             if is_read:  # an edit by a person since then counts as a version, before any is compared
-                version = self._catalogue.see_version(entry.note.id, old_digest, old.note.version)
+                version = version_read(self._catalogue, entry, source, old.note.version)
             note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
             check_version(request.expected_version, note)
             if isinstance(edited, OtherHash):

@@ -6,7 +6,9 @@ checks that need no other note are done before a request is made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -20,6 +22,7 @@ from lithos.core.errors import LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TOOL, EventDraft
 from lithos.core.history.section_edit import SectionEdit
 from lithos.core.notes.model import Document
+from lithos.core.principals import Principal
 from lithos.stores.notes.displaced import MoveIntent
 
 
@@ -38,9 +41,13 @@ class NoteAway(NoteBusy):
 
 @frozen
 class WriteOutcome:
-    """The reply to an applied write request: `status` is `created`, `updated` or `deleted`."""
+    """The reply to an applied write request: `status` is `created`, `updated` or `deleted`.
 
-    status: Literal["created", "updated", "deleted"]
+    One that is `proposed` was not applied: it waits for a person as `proposal_id`, until `expires_at`, and
+    `version` is that of the note as it stays (0: there is none).
+    """
+
+    status: Literal["created", "updated", "deleted", "proposed"]
     id: str
     path: str
     version: int
@@ -50,6 +57,8 @@ class WriteOutcome:
     #: Of an edit of a section: its path and hash afterwards, None when it is gone.
     section: str | None = None
     section_hash: str | None = None
+    proposal_id: str | None = None
+    expires_at: datetime | None = None
 
 
 def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
@@ -88,6 +97,34 @@ REFUSE: Final = "refuse"
 MERGE: Final = "merge"
 ON_CONFLICT: Final = (REFUSE, MERGE)
 
+#: On whose behalf the requests of this task are made; what Lithos does by itself, as enrichment, acts for
+#: nobody. Each request takes it when it is made, so that no door can forget to say it.
+ACTING: Final[ContextVar[Principal | None]] = ContextVar("lithos_acting", default=None)
+
+
+@contextmanager
+def acting_as(principal: Principal) -> Iterator[None]:
+    """Have the write requests that the block makes, in this task, count as those of this caller."""
+    token = ACTING.set(principal)
+    try:
+        yield
+    finally:
+        ACTING.reset(token)
+
+
+@frozen
+class Approval:
+    """That a change was proposed by its agent, and approved by a person."""
+
+    proposal_id: str
+    by: str
+
+
+def _caller() -> Any:
+    """The field that says on whose behalf a request is made."""
+    return field(factory=ACTING.get, repr=False)
+
+
 #: The reply to an accepted request: await it for the moment an index has the change and it is journalled.
 Accepted = Envelope[Publication, WriteOutcome]
 
@@ -119,6 +156,7 @@ class WriteNote(Command[Accepted]):
     status: str | None = None
     summaries: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
+    by: Principal | None = _caller()
 
 
 @frozen(kw_only=True)
@@ -128,6 +166,9 @@ class _OfNote(Command[Accepted]):
     id: str
     agent: str
     expected_version: int | None = None
+    by: Principal | None = _caller()
+    #: Where it was a proposal.
+    approval: Approval | None = None
 
 
 @frozen(kw_only=True)
@@ -211,6 +252,7 @@ class ImportNote(Command[Accepted]):
     document: Document = field(repr=False)
     identified: bool = True
     expected: str | None = None
+    by: Principal | None = _caller()
 
 
 @frozen(kw_only=True)
@@ -240,6 +282,8 @@ class RelinkNote(Command[Accepted]):
     id: str
     intent: MoveIntent
     is_resumed: bool = False
+    #: Whose move it is.
+    by: Principal | None = None
 
 
 UpdateRequest = WriteNote | PatchNote

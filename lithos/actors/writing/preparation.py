@@ -112,6 +112,18 @@ class Prepared:
     former: Entry | None = None
     #: What made the version, where the operation does not say it (`core.history.versions.RESTORED`).
     op: str | None = None
+    #: The person who approved it.
+    approved_by: str | None = None
+
+
+@frozen
+class ProposedFile(ReadFile):
+    """A file as an agent proposes it, which the next proposal of that agent is made from.
+
+    `entry` is the note as it is; of one that is only proposed, as it would be, with version 0.
+    """
+
+    entry: Entry
 
 
 @define(eq=False, slots=False)
@@ -177,7 +189,7 @@ class Preparation:
         if old.note.id != entry.note.id:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
-        version = self.catalogue.see_version(entry.note.id, source.digest, old.note.version)
+        version = version_read(self.catalogue, entry, source, old.note.version)
         note = self.catalogue.to_update(attrs.evolve(old.note, version=version), modified, self.clock())
         old = attrs.evolve(old, note=note)
         expected, merged_with = request.expected_version, None
@@ -311,11 +323,20 @@ def find_note(
 ) -> tuple[Entry, ReadFile]:
     """The note that a request is about, and its file as it was read now. Raises the refusal."""
     entry = catalogue.get(request.id or "")
+    if entry is None and isinstance(source, ProposedFile):
+        entry = source.entry
     if entry is None or source is None:
         raise no_such_note(request)
     if isinstance(source, Exception):
         raise explain_unreadable(entry, source)
     return entry, source
+
+
+def version_read(catalogue: Catalogue, entry: Entry, source: ReadFile, own: int) -> int:
+    """The version of the note as it was read; its file says `own`. A proposed file makes none."""
+    if isinstance(source, ProposedFile):
+        return source.entry.note.version
+    return catalogue.see_version(entry.note.id, source.digest, own)
 
 
 def make_prepared(

@@ -209,6 +209,7 @@ def version_of(
         data,
         changed=changed,
         is_undo=origin_source(event.origin) == TAKING_BACK,
+        approved_by=prepared.approved_by,
         before=before,
         is_passed=is_passed,
     )

@@ -175,7 +175,7 @@ class RestorePreparation:
     ) -> Prepared:
         note, source, op = made.document.note, TOOL, None
         if isinstance(request, RestoreNote):
-            source, op = request.source, RESTORED
+            source, op = request.source, None if request.approval else RESTORED
         entry = Entry(
             serial=serial,
             path=operation.path,

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import takewhile
 
 import attrs
 import trio
@@ -43,6 +45,7 @@ from lithos.actors.writing.outside_changes import (
     Taken,
 )
 from lithos.actors.writing.preparation import FILE_GONE, Preparation, Prepared
+from lithos.actors.writing.proposing import Own, Proposing, check_scope, may_write, only_proposed
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.rebasing import Rebased, rebase
 from lithos.actors.writing.recording import NotKept, version_of
@@ -53,6 +56,7 @@ from lithos.catalogue.note_reading import examine_renamed
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
+from lithos.core.scopes import WriteScopes
 from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.values import (
     FileBusy,
@@ -101,6 +105,8 @@ class _Job:
     #: Its body with the edit, where that is the request, or why there is none.
     edited: Edited | LithosError | None = None
     prepared: Prepared | None = None
+    #: What its agent proposes for the note already, where the source is that.
+    own: Own | None = None
     #: Of an edit: those of the same note that came next, which may go into the file with it.
     followers: list[_Job] = attrs.field(factory=list)
 
@@ -115,10 +121,11 @@ class Writer:
         publisher: Publisher,
         keep: Callable[[Sequence[Kept]], None],
         outlines: Outlines,
+        proposing: Proposing,
     ) -> None:
         """`keep` enqueues the displaced files of a change for the keeper.
 
-        `outlines` are those known of bodies already.
+        `outlines` are those known of bodies already; `proposing` keeps what waits for a person.
         """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = preparation.catalogue
@@ -134,6 +141,9 @@ class Writer:
         self._restoring = RestorePreparation(preparation)
         self._editing = EditPreparation(preparation)
         self._outlines = outlines
+        #: Who may change which path; what is known of tokens comes with the services.
+        self.scopes = WriteScopes()
+        self._proposing = proposing
         self._outside = Outside(preparation.catalogue, applying.files, applying.blocking, preparation.clock)
         #: Why the disk refused the last change, until a write succeeds.
         self._refusal: str | None = None
@@ -184,24 +194,17 @@ class Writer:
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
         """Apply the jobs that do not conflict with each other; returns those that have no reply yet."""
         for job in waiting:
-            job.prepared, job.source, job.followers = None, None, []  # of an earlier round
+            job.prepared, job.source, job.own, job.followers = None, None, None, []  # of an earlier round
         chosen = _choose(waiting)
         await self._read_sources(chosen)
         await self._follow([job for job in chosen if isinstance(job.source, FILE_GONE)])
         ready: list[_Job] = []
+        if len(self._proposing.pending):
+            await self._start_from_own(chosen)
         await self._rebase(chosen)
         for job in chosen:
-            if self._is_outdated(job):
-                job.attempts += 1
-                continue
-            try:
-                job.prepared = self._prepare(job)
-                if isinstance(job.request, MoveNote):
-                    job.prepared = await self._moving.plan(job.request, job.prepared)
-            except LithosError as refusal:
-                job.reply = refusal
-            else:
-                ready += await self._join(job)
+            if job.reply is None:
+                ready += await self._decide(job)
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         results = await self._applying.apply(
             [job.prepared for job in ready if job.prepared is not None], self._versions(ready)
@@ -214,12 +217,69 @@ class Writer:
                 job.reply = await self._settle(job, result)
         return [job for job in waiting if job.reply is None]  # in their order, also those left by a refusal
 
+    async def _decide(self, job: _Job) -> list[_Job]:
+        """Prepare a job; what is to be written with it now, itself first.
+
+        That is nothing where it is refused or kept as a proposal, and where it has to be looked at again.
+        """
+        if self._is_outdated(job):
+            job.attempts += 1
+            return []
+        try:
+            job.prepared = self._prepare(job)
+            if isinstance(job.request, MoveNote):
+                job.prepared = await self._moving.plan(job.request, job.prepared)
+            approval = getattr(job.request, "approval", None)
+            if approval is not None:
+                job.prepared = attrs.evolve(job.prepared, approved_by=approval.by)
+            place = check_scope(self.scopes, self._catalogue, job.request, job.prepared)
+        except LithosError as refusal:
+            job.reply = refusal
+            return []
+        if place == "propose":
+            job.reply = await self._propose(job)
+        elif job.own is not None:
+            job.attempts += 1  # a moment ago it could only be proposed: once more, from the file
+        else:
+            return await self._join(job)
+        return []
+
+    async def _start_from_own(self, jobs: Sequence[_Job]) -> None:
+        """Have a change that can only be proposed begin with what its agent proposes for the note already."""
+        for job in jobs:
+            request = job.request
+            if isinstance(request, RelinkNote | ImportNote | RestoreNote) or request.id is None:
+                continue
+            own = self._proposing.pending.own(request.id, request.agent)
+            entry = self._catalogue.get(request.id)
+            if own is None or may_write(self.scopes, request, own.path if entry is None else entry.path):
+                continue
+            if isinstance(request, DeleteNote | MoveNote):
+                if entry is None:
+                    job.reply = only_proposed(own)
+                continue
+            job.own = found = await self._proposing.load(own)
+            if found is None:
+                continue
+            job.source = self._proposing.as_file(found, entry, job.source)
+            if isinstance(request, EditNote) and isinstance(job.source, ReadFile):
+                source = job.source
+                job.edited = await self._blocking.run(partial(self._edit, request, source))
+
+    async def _propose(self, job: _Job) -> Accepted | Exception:
+        """Keep a prepared change for a person, and leave the note as it is."""
+        assert job.prepared is not None
+        assert not isinstance(job.request, RelinkNote)
+        return await self._proposing.keep(job.request, job.prepared, job.source, job.own)
+
     async def _join(self, first: _Job) -> list[_Job]:
         """A prepared job and, of an edit, those of its followers that go into the file with it, in order."""
         if not first.followers:
             return [first]
         assert first.prepared is not None
-        requests = [each.request for each in first.followers if isinstance(each.request, EditNote)]
+        path = first.prepared.entry.path
+        allowed = takewhile(lambda job: may_write(self.scopes, job.request, path), first.followers)
+        requests = [each.request for each in allowed if isinstance(each.request, EditNote)]
         together = await self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
         joined = [first, *first.followers][: len(together)]
         for job, prepared in zip(joined, together, strict=True):

@@ -21,7 +21,7 @@ from lithos.cli.session import CommandFailed, Session, first_of
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError
 from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBatch, Source
-from lithos.core.principals import IMPORT_AGENT
+from lithos.core.principals import COMMAND, IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing import records, run
 from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge
@@ -232,6 +232,7 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
             raise CommandFailed("The server that owns the data directory has just stopped. Retry.", 4)
         yield RemoteWriter(owner)
         return
+    from lithos.actors.writing.messages import acting_as
     from lithos.app import running_server  # not before it is needed: its libraries load slowly
 
     config = attrs.evolve(
@@ -246,7 +247,8 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
             # A look makes no data directory.
             config = attrs.evolve(config, storage=attrs.evolve(storage, data_dir=Path(folder)))
         async with running_server(config, switch_interval=SWITCH_INTERVAL) as server:
-            yield server.importing
+            with acting_as(COMMAND):
+                yield server.importing
             if not options.dry_run:
                 with trio.move_on_after(READY_WAIT):
                     await server.searchable()

@@ -63,7 +63,7 @@ class VersionRow:
     `digest` is the SHA-256 of the file's bytes in hex, `size` their number; `changed` names what differs from
     the version before ("body", "title", "tags" and other properties). A deletion has the bytes that were
     deleted, under the version they had plus one. `is_undo`: it takes back what an agent changed; older rows
-    do not say it.
+    do not say it. `approved_by` is the person who approved what the agent had proposed.
     """
 
     note_id: str
@@ -77,6 +77,7 @@ class VersionRow:
     digest: str
     changed: tuple[str, ...] = ()
     is_undo: bool = False
+    approved_by: str | None = None
 
 
 #: Versions of at least this age count towards `keep_versions`.

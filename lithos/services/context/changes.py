@@ -30,6 +30,10 @@ MOST: Final = 12
 #: Share of the query's weight from which a task or finding concerns it.
 _CONCERNS: Final = 0.3
 _TITLE: Final = 100
+#: What becomes of proposals, in the words of a briefing.
+_DECIDED: Final[Mapping[str, str]] = {
+    "approved": "was approved", "rejected": "was rejected", "expired": "expired, nobody looked at it",
+}  # fmt: skip
 #: What the server itself found when it started is nobody's activity.
 _NOTES: Final[Mapping[str, str]] = {
     NOTE_CREATED: "created", NOTE_UPDATED: "updated", NOTE_RENAMED: "moved",
@@ -37,15 +41,21 @@ _NOTES: Final[Mapping[str, str]] = {
 
 
 def tell_activity(
-    events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
+    events: Iterable[Event],
+    terms: Terms,
+    note: Callable[[str], Entry | None],
+    task_id: str | None,
+    agent_id: str | None = None,
 ) -> list[str]:
     """A line per event, newest first, one per note; `note` gives the found notes that may be shown.
 
-    What a task's own part shows, its findings and claims, is left out.
+    What a task's own part shows, its findings and claims, is left out. What persons decided of the agent's
+    own proposals comes first.
     """
-    lines: list[str] = []
+    events = list(events)
+    lines = [] if agent_id is None else list(_tell_decisions(events, agent_id))[:MOST]
     told: set[str] = set()
-    for event in reversed(list(events)):
+    for event in reversed(events):
         for key, text in _tell(event, terms, note, task_id):
             if key not in told:
                 told.add(key)
@@ -53,6 +63,21 @@ def tell_activity(
         if len(lines) >= MOST:
             break
     return lines[:MOST]
+
+
+def _tell_decisions(events: Sequence[Event], agent_id: str) -> Iterator[str]:
+    """What became of an agent's proposals, newest first, with the reason."""
+    for event in reversed(events):
+        payload, (group, _, what) = event.draft.payload, event.draft.type.partition(".")
+        if group != "proposal" or what not in _DECIDED or payload.get("agent") != agent_id:
+            continue
+        by = payload.get("by")
+        told = (
+            f"your proposal for {one_line(str(payload['path']), _TITLE)} ({payload['kind']}) {_DECIDED[what]}"
+        )
+        told += f" by {one_line(str(by), 80)}" if by else ""
+        told += f": {one_line(str(payload['reason']), 300)}" if payload.get("reason") else ""
+        yield f"{format_time(event.draft.timestamp)[:16]}Z {told} (`proposal_id={payload['proposal_id']}`)"
 
 
 def _tell(

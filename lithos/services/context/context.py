@@ -200,7 +200,7 @@ class Context:
         if "activity" in wanted:
             events = changed.events if changed is not None else await self._changes.recent()
             shown = {each.entry.note.id: each.entry for each in found.notes}
-            activity = tell_activity(events, found.terms, shown.get, request.task_id)
+            activity = tell_activity(events, found.terms, shown.get, request.task_id, request.agent_id)
         material = Material(
             task=task,
             sources=read.sources if "notes" in wanted else (),

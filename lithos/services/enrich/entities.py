@@ -13,7 +13,7 @@ from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Upsert
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import LithosError, NoteNotFound, VersionConflict
+from lithos.core.errors import Forbidden, LithosError, NoteNotFound, VersionConflict
 from lithos.core.events import ENRICHMENT
 from lithos.core.learning.memory import RecordEntities
 from lithos.core.notes.model import Document, Note
@@ -168,6 +168,8 @@ class EntityExtraction:
             await patch(request)
         except (NoteNotFound, VersionConflict):
             return False
+        except Forbidden:  # in a protected note nothing is written: they are kept beside it
+            return await self._keep(found)
         if self._ledger is not None:
             await self._ledger.submit(RecordEntities(found.id, written=digest_entities(found.entities)))
         return True

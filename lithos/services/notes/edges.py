@@ -9,7 +9,7 @@ from lithos.actors.blocking import Threads
 from lithos.actors.kit import honest_outcome
 from lithos.actors.writing.messages import PatchNote
 from lithos.core.commands import R
-from lithos.core.errors import LithosError, NoteNotFound, StorageFailed
+from lithos.core.errors import Forbidden, LithosError, NoteNotFound, StorageFailed
 from lithos.core.learning.edges import (
     SUPERSEDED,
     Edge,
@@ -71,6 +71,10 @@ class Edges:
             await self._knowledge.write(PatchNote(id=winner, agent=resolver, supersedes=loser))
         except NoteNotFound:
             return (missing,)
+        except Forbidden as refusal:
+            return (
+                f"The edge is resolved, but the winner does not say that it supersedes: {refusal.message}",
+            )
         except LithosError as refusal:
             raise StorageFailed(
                 f"The edge is resolved, but the winner note does not say yet that it supersedes {loser!r}: "

@@ -1,17 +1,24 @@
-"""Updates that merge with what happened since the version their caller had read (`on_conflict: merge`)."""
+"""Merges of a change with what happened since: updates (`on_conflict: merge`), and files of one note."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
-from attrs import define
+from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import MERGE, UpdateRequest, WriteOutcome
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.errors import VersionConflict
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import StorageFailed, VersionConflict
+from lithos.core.history.merging import merge_documents
+from lithos.core.notes.document import parse_document, place_heading, rewrite_document
+from lithos.core.notes.model import Document
+from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.services.notes.texts import LoadedNote
 from lithos.stores.history.reading import HistoryReading
 
 #: The largest version number that a store can hold.
@@ -71,3 +78,69 @@ class Merging:
             f"{current}.",
             **refusal.extras,
         )
+
+
+@frozen
+class MergedFile:
+    """The bytes to write, None when there is nothing to do; `is_merged`: they are those of neither side."""
+
+    data: bytes | None
+    is_merged: bool = False
+
+
+def merge_files(
+    base: bytes, mine: bytes, theirs: LoadedNote, entry: Entry, style: VaultStyle, *, refused: str
+) -> MergedFile:
+    """What to write to a note's file, `theirs`, so that it has what `mine` changed of `base`. Blocks.
+
+    Raises `VersionConflict` with the `conflicts` under the message `refused`, and `StorageFailed` for files
+    that are no notes.
+    """
+    modified = from_nanoseconds(theirs.source.state.mtime_ns)
+    try:
+        # One path and time stand in for what the files do not say, so that these never differ.
+        before, wanted, now = (
+            parse_document(data, entry.path, modified, entry.note.id, style)
+            for data in (base, mine, theirs.source.data)
+        )
+        if says(wanted) == says(now):
+            return MergedFile(None)
+        if says(before) == says(now):
+            return MergedFile(mine)
+        merged = merge_documents(before, wanted, now)
+        if merged.result is None:
+            raise VersionConflict(
+                refused,
+                current_version=theirs.document.note.version,
+                warnings=[],
+                conflicts=[conflict.to_row() for conflict in merged.conflicts],
+            )
+        if says(merged.result) == says(now):
+            return MergedFile(None)
+        document, heading = merged.result, True
+        replace = document.content != now.content
+        if replace:
+            document, heading = place_heading(document, style)
+        data = rewrite_document(
+            theirs.source.data,
+            entry.path,
+            modified,
+            document,
+            replace_body=replace,
+            stand_in=entry.stand_in,
+            style=style,
+            heading=heading,
+        )
+    except UnreadableNote as problem:
+        raise StorageFailed(
+            f"The versions of {entry.path} cannot be merged: {problem.reason}. Nothing was changed."
+        ) from problem
+    return MergedFile(data, is_merged=True)
+
+
+def says(document: Document) -> tuple[Any, str]:
+    """All of a note but what follows from a write itself."""
+    note = attrs.evolve(
+        document.note, version=0, updated_at=document.note.created_at, contributors=(), inline_tags=()
+    )
+    return note, document.content

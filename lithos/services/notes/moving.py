@@ -23,7 +23,8 @@ from lithos.actors.writing.messages import (
     RelinkNote,
     WriteOutcome,
 )
-from lithos.core.errors import LithosError, StorageFailed
+from lithos.core.errors import Forbidden, LithosError, StorageFailed
+from lithos.core.principals import COMMAND, Principal
 from lithos.services.notes.knowledge import ask_patiently
 from lithos.stores.notes.displaced import MoveIntent
 from lithos.telemetry import get_logger
@@ -34,6 +35,8 @@ log = get_logger("lithos.moving")
 BATCH: Final = 16
 #: Moves that wait for their turn; more callers wait in their own tasks.
 CAPACITY: Final = 64
+#: What an earlier process began was decided with all its links; nobody is asked again.
+RESUMED: Final = evolve(COMMAND, is_person=True)
 #: Seconds for which a caller waits for a move with all those before it.
 DEADLINE: Final = 600.0
 
@@ -104,30 +107,30 @@ class Moving:
         try:
             outcome = await ask_patiently(self._writer, request, math.inf)
         except (LithosError, trio.TooSlowError):
-            await self._finish_unanswered(request.id)
+            await self._finish_unanswered(request)
             raise
         intent = await self._blocking.run(lambda: self._moves.find(request.id))
         if intent is None:
             return MoveOutcome(outcome, ())
-        rewritten, left = await self._finish(intent, is_resumed=False)
+        rewritten, left = await self._finish(intent, request.by)
         entry = self._catalogue.get(request.id)
         version = entry.note.version if entry is not None else outcome.version
         others = tuple(note_id for note_id in rewritten if note_id != request.id)
         return MoveOutcome(evolve(outcome, version=version), others, left)
 
-    async def _finish_unanswered(self, note_id: str) -> None:
+    async def _finish_unanswered(self, request: MoveNote) -> None:
         """Let the links follow a note that was moved although the answer is a failure, as of an index."""
-        intent = await self._blocking.run(lambda: self._moves.find(note_id))
-        entry = self._catalogue.get(note_id)
+        intent = await self._blocking.run(lambda: self._moves.find(request.id))
+        entry = self._catalogue.get(request.id)
         if intent is not None and entry is not None and entry.path == intent.relinking.new:
-            await self._finish(intent, is_resumed=False)
+            await self._finish(intent, request.by)
 
     async def _resume(self, intent: MoveIntent) -> None:
         """Finish a move whose file an earlier process renamed; one that cannot be is given up and logged."""
         moved, entry = intent.relinking, self._catalogue.get(intent.id)
         try:
             if entry is not None and entry.path == moved.new:
-                await self._finish(intent, is_resumed=True)
+                await self._finish(intent, RESUMED, is_resumed=True)
             else:
                 # Nobody was told that it is moved, and who was refused was told that it is not.
                 log.warning("move given up: the note is not where it was to go", path=moved.new)
@@ -139,18 +142,19 @@ class Moving:
             log.error("move not finished yet", path=moved.old, new=moved.new, reason=str(failure))
 
     async def _finish(
-        self, intent: MoveIntent, *, is_resumed: bool
+        self, intent: MoveIntent, by: Principal | None, *, is_resumed: bool = False
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Rewrite the links; returns the ids of the notes that changed, and of those that cannot now."""
         rewritten: list[str] = []
         left: list[str] = []
+        refused: list[str] = []
         sources = intent.sources if intent.update_links else ()
         for start in range(0, len(sources), BATCH):
             results: dict[str, Exception | None] = {}
             batch = sources[start : start + BATCH]
             async with trio.open_nursery() as nursery:
                 for note_id in batch:
-                    request = RelinkNote(id=note_id, intent=intent, is_resumed=is_resumed)
+                    request = RelinkNote(id=note_id, intent=intent, is_resumed=is_resumed, by=by)
                     nursery.start_soon(partial(self._relink, request, results))
             for note_id in batch:
                 failure = results[note_id]
@@ -160,9 +164,9 @@ class Moving:
                     rewritten.append(note_id)
                 elif not isinstance(failure, NothingToRelink) and note_id in self._catalogue:
                     log.warning("links not rewritten", id=note_id, reason=str(failure))
-                    left.append(note_id)
+                    (refused if isinstance(failure, Forbidden) else left).append(note_id)
         await self._settle(intent, left)
-        return tuple(rewritten), tuple(left)
+        return tuple(rewritten), (*left, *refused)
 
     async def _relink(self, request: RelinkNote, results: dict[str, Exception | None]) -> None:
         try:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import attrs
 from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import RestoreNote, WriteOutcome
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import (
     DocNotFound,
     InvalidInput,
     PathCollision,
-    StorageFailed,
     VersionConflict,
     VersionNotFound,
 )
@@ -29,15 +27,15 @@ from lithos.core.events import TOOL
 from lithos.core.history.merging import merge_documents
 from lithos.core.history.undo import takes_back
 from lithos.core.history.versions import DELETED, VersionRow
-from lithos.core.notes.document import parse_document, place_heading, rewrite_document
+from lithos.core.notes.document import parse_document
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import UNDO_AGENT
-from lithos.core.times import from_nanoseconds
 from lithos.services.notes.history import HistoryRequest, KeptVersion, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.texts import LoadedNote, NoteTexts
+from lithos.services.notes.merging import merge_files, says
+from lithos.services.notes.texts import NoteTexts
 
 #: Earlier versions by the same agent that are looked at.
 MOST_EARLIER: Final = 20
@@ -74,14 +72,6 @@ class Restored:
     path: str
     version: int
     merged_with: int | None = None
-
-
-@frozen
-class _Merged:
-    """The bytes to write, None when there is nothing to do; `is_merged`: they are of no earlier version."""
-
-    data: bytes | None
-    is_merged: bool = False
 
 
 @define(eq=False)
@@ -168,7 +158,13 @@ class Restoring:
         style, now = self._catalogue.style, loaded
         if await self._is_done(request, base, kept, entry.path):
             return Restored(None, request.id, entry.path, current)
-        merged = await self._blocking.run(lambda: _merge(base, kept, now, entry, style))
+        refused = (
+            f"Others changed the same places since version {base.row.version}. Nothing was restored; edit "
+            "the note with its history at hand."
+        )
+        merged = await self._blocking.run(
+            lambda: merge_files(base.data, kept.data, now, entry, style, refused=refused)
+        )
         if merged.data is None:
             return Restored(None, request.id, entry.path, current)
         merged_with = current if merged.is_merged else None
@@ -255,53 +251,6 @@ def _told(outcome: WriteOutcome, merged_with: int | None = None) -> Restored:
     return Restored(outcome, outcome.id, outcome.path, outcome.version, merged_with)
 
 
-def _merge(
-    base: KeptVersion, kept: KeptVersion, loaded: LoadedNote, entry: Entry, style: VaultStyle
-) -> _Merged:
-    """What to write. Blocks. Raises `VersionConflict` with the `conflicts`, and `StorageFailed`."""
-    modified = from_nanoseconds(loaded.source.state.mtime_ns)
-    try:
-        # One path and time stand in for what the files do not say, so that these never differ.
-        before, mine, theirs = (
-            parse_document(data, entry.path, modified, entry.note.id, style)
-            for data in (base.data, kept.data, loaded.source.data)
-        )
-        if _says(mine) == _says(theirs):
-            return _Merged(None)
-        if _says(before) == _says(theirs):
-            return _Merged(kept.data)
-        merged = merge_documents(before, mine, theirs)
-        if merged.result is None:
-            raise VersionConflict(
-                f"Others changed the same places since version {base.row.version}. Nothing was restored; "
-                "edit the note with its history at hand.",
-                current_version=loaded.document.note.version,
-                warnings=[],
-                conflicts=[conflict.to_row() for conflict in merged.conflicts],
-            )
-        if _says(merged.result) == _says(theirs):
-            return _Merged(None)
-        document, heading = merged.result, True
-        replace = document.content != theirs.content
-        if replace:
-            document, heading = place_heading(document, style)
-        data = rewrite_document(
-            loaded.source.data,
-            entry.path,
-            modified,
-            document,
-            replace_body=replace,
-            stand_in=entry.stand_in,
-            style=style,
-            heading=heading,
-        )
-    except UnreadableNote as problem:
-        raise StorageFailed(
-            f"The versions of {entry.path} cannot be merged: {problem.reason}. Nothing was changed."
-        ) from problem
-    return _Merged(data, is_merged=True)
-
-
 def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str, style: VaultStyle) -> bool:
     """Whether `then` says what a merge would make of it. Blocks."""
     try:
@@ -312,12 +261,4 @@ def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str
     except UnreadableNote:
         return False
     merged = merge_documents(before, mine, theirs).result
-    return merged is not None and _says(merged) == _says(theirs)
-
-
-def _says(document: Document) -> tuple[Any, str]:
-    """All of a note but what follows from a write itself."""
-    note = attrs.evolve(
-        document.note, version=0, updated_at=document.note.created_at, contributors=(), inline_tags=()
-    )
-    return note, document.content
+    return merged is not None and says(merged) == says(theirs)

@@ -164,6 +164,7 @@ def read_version(row: Mapping[str, Any]) -> VersionRow:
         size=row["size"],
         changed=tuple(row["changed"]),
         is_undo=row.get("undo") is True,
+        approved_by=row.get("approved_by"),
     )
 
 

@@ -15,6 +15,7 @@ import trio
 
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
+from lithos.core.proposals import TidyProposals
 from lithos.core.tasks.commands import (
     DropAgents,
     DropAudit,
@@ -88,6 +89,7 @@ class Upkeep:
             "cursors": partial(self._drop_all, DropCursors(now - IDLE, CURSORS, STEP)),
             "agents": partial(self._drop_agents, now - IDLE),
             "reads": self._forget_reads,
+            "proposals": partial(self._tidy_proposals, now),
             "time": partial(self._drop, KeepTime(now)),
         }
         for what, part in parts.items():
@@ -124,6 +126,9 @@ class Upkeep:
         async for some in slices(forgotten, STEP):
             await self._drop(ForgetReads(tuple(some)))
         return len(forgotten)
+
+    async def _tidy_proposals(self, now: datetime) -> int:
+        return await self._coordinator.mailbox.ask(TidyProposals(now=now), within=PATIENCE)
 
     async def _drop_all(self, step: DropAudit | DropEvents | DropClaims | DropCursors) -> int:
         """Repeat a step until it deletes less than a full batch."""

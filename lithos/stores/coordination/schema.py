@@ -33,6 +33,7 @@ from lithos.core.principals import MIGRATION_AGENT
 from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.core.times import EPOCH, format_time
 from lithos.stores.coordination.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
+from lithos.stores.coordination.proposals import PROPOSAL_INDEXES, PROPOSAL_TABLE
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import add_missing_columns, read_time
 from lithos.stores.sqlite import load_object
@@ -156,8 +157,8 @@ CREATE INDEX IF NOT EXISTS findings_task ON findings(task_id);
 CREATE INDEX IF NOT EXISTS task_edges_from ON task_edges(from_task_id, type);
 CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
 """
-TASK_TABLES: Final = _TASK_TABLES + CITATION_TABLE
-TASK_INDEXES: Final = _TASK_INDEXES + IMPACT_INDEXES
+TASK_TABLES: Final = _TASK_TABLES + CITATION_TABLE + PROPOSAL_TABLE
+TASK_INDEXES: Final = _TASK_INDEXES + IMPACT_INDEXES + PROPOSAL_INDEXES
 
 
 #: Columns that older files may lack, with their definitions.

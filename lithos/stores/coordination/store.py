@@ -22,6 +22,7 @@ from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores.carrying import AGENTS, LEDGER_TABLE
 from lithos.stores.coordination.board_rows import BoardRows
 from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
+from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.schema import (
     NOTE_TABLES,
     TASK_INDEXES,
@@ -102,6 +103,14 @@ class CoordinationStore(Database):
     def board_rows(self) -> BoardRows:
         """What pages show of tasks and agents, over the read connection."""
         return BoardRows(self._reader)
+
+    def proposal_rows(self) -> ProposalRows:
+        """Proposals, as the writing caller sees them."""
+        return ProposalRows(self._writer)
+
+    def readable_proposals(self) -> ProposalRows:
+        """The same over the read connection."""
+        return ProposalRows(self._reader)
 
     def old_rows(self) -> OldRows:
         """What retention drops, as the writing caller sees it."""

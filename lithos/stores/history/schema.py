@@ -203,6 +203,7 @@ class NewVersion:
     data: bytes | None
     changed: tuple[str, ...] = ()
     is_undo: bool = False
+    approved_by: str | None = None
     before: NewVersion | None = None
     #: Its bytes are never those of the file: the file gets those of a later version with the same change.
     is_passed: bool = False
@@ -264,7 +265,7 @@ CREATE TABLE IF NOT EXISTS versions(
     place INTEGER PRIMARY KEY, note INTEGER NOT NULL REFERENCES notes(number), version INTEGER NOT NULL,
     at INTEGER NOT NULL, agent TEXT NOT NULL, op INTEGER NOT NULL, path TEXT NOT NULL, title TEXT NOT NULL,
     content INTEGER NOT NULL REFERENCES contents(number), changed TEXT NOT NULL, pending INTEGER NOT NULL,
-    undo INTEGER NOT NULL DEFAULT 0);
+    undo INTEGER NOT NULL DEFAULT 0, approved_by TEXT);
 CREATE INDEX IF NOT EXISTS versions_note ON versions(note);
 CREATE INDEX IF NOT EXISTS versions_version ON versions(note, version);
 CREATE INDEX IF NOT EXISTS versions_at ON versions(at);
@@ -279,19 +280,22 @@ DELETION: Final = CODES[DELETED]
 NAMES: Final = {code: name for name, code in CODES.items()}
 
 #: What `read_row` reads, from `versions v`, `notes n` and `contents c`.
-COLUMNS: Final = "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed,v.undo"
+COLUMNS: Final = (
+    "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed,v.undo,v.approved_by"
+)
 JOINED: Final = "versions v JOIN notes n ON n.number=v.note JOIN contents c ON c.number=v.content"
 
 
 def upgrade(connection: apsw.Connection, _: datetime) -> None:
-    """Note the format of a new file; an older one gets the column it lacks."""
-    add_missing_columns(connection, {"versions": {"undo": "INTEGER NOT NULL DEFAULT 0"}})
+    """Note the format of a new file; an older one gets the columns it lacks."""
+    added = {"undo": "INTEGER NOT NULL DEFAULT 0", "approved_by": "TEXT"}
+    add_missing_columns(connection, {"versions": added})
     connection.execute("INSERT OR IGNORE INTO meta VALUES('format',?)", (FORMAT,))
 
 
 def read_row(row: tuple[Any, ...]) -> VersionRow:
     """The version row of `COLUMNS`."""
-    note_id, version, at, agent, op, path, title, digest, size, changed, undo = row
+    note_id, version, at, agent, op, path, title, digest, size, changed, undo, approved_by = row
     return VersionRow(
         note_id=note_id,
         version=version,
@@ -304,4 +308,5 @@ def read_row(row: tuple[Any, ...]) -> VersionRow:
         size=size,
         changed=tuple(changed.split("\n")) if changed else (),
         is_undo=bool(undo),
+        approved_by=approved_by,
     )

@@ -198,12 +198,12 @@ class HistoryStore(HistoryReading):
         place: Any
         ((place,),) = self._writer.execute("SELECT IFNULL(MAX(place),0)+1 FROM versions").fetchall()
         self._writer.execute(
-            "INSERT INTO versions(note,place,version,at,agent,op,path,title,content,changed,pending,undo)"
-            " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO versions(note,place,version,at,agent,op,path,title,content,changed,pending,undo,"
+            "approved_by) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 note, place, new.version, to_microseconds(new.at), new.agent, CODES[new.op], new.path,
                 new.title, content, "\n".join(new.changed), is_pending * (2 if new.is_passed else 1),
-                int(new.is_undo),
+                int(new.is_undo), new.approved_by,
             ),
         )  # fmt: skip
         return int(place)

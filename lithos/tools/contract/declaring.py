@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 else:
     Services = Any  # loads slowly, and a description of tools does without
 
-Profile = Literal["core", "standard", "full", "connector"]
+Profile = Literal["core", "standard", "full", "connector", "own"]
 #: Each lists the tools of those before it, too; beside them `CONNECTOR` lists its own alone.
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
 CONNECTOR: Final = "connector"
+#: Never listed: what Lithos's own commands and pages alone may call, with the right `admin`.
+OWN: Final = "own"
 Answer = Mapping[str, Any] | None
 C = TypeVar("C", bound=type[Any])
 

@@ -14,12 +14,22 @@ from typing import Any, Final
 
 from attrs import evolve, field, fields, frozen
 
+from lithos.actors.writing.messages import acting_as
 from lithos.core.errors import Forbidden, LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
 from lithos.metrics import Metrics
 from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
-from lithos.tools.contract.declaring import CONNECTOR, PROFILES, Answer, Answering, Services, Tool, all_tools
+from lithos.tools.contract.declaring import (
+    CONNECTOR,
+    OWN,
+    PROFILES,
+    Answer,
+    Answering,
+    Services,
+    Tool,
+    all_tools,
+)
 from lithos.tools.contract.fitting import UNPAGED, fit
 
 #: Every tool takes the calling agent under this name, unless the tool means something else by it.
@@ -33,6 +43,8 @@ def identities_of(tool: Tool) -> tuple[str, ...]:
 
 def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
     """The right that a call needs; without `arguments`, the least with which any call is allowed."""
+    if tool.profile == OWN:
+        return "admin"
     if "R" in tool.hints:
         return "read"
     if tool.preview is not None:
@@ -221,7 +233,7 @@ class Tools:
         Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
         """
         tool = self._by_name.get(name)
-        if tool is None:
+        if tool is None or (tool.profile == OWN and not principal.is_own):
             raise UnknownTool(name)
         began = perf_counter()
         answer: Answer = None
@@ -237,7 +249,7 @@ class Tools:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:
                 await self._opening.wait_recalled()
-            answer = self._fit(tool, await self._serve(tool, given), offset)
+            answer = self._fit(tool, await self._serve(tool, given, principal), offset)
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
@@ -252,14 +264,14 @@ class Tools:
             return answer
         return {**answer, "indexing": dict(self._opening.progress()), "degraded": True}
 
-    async def _serve(self, tool: Tool, given: Answering) -> Answer:
+    async def _serve(self, tool: Tool, given: Answering, principal: Principal) -> Answer:
         """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
         if tool.is_heavy:
             async with self._admission.reading():
                 return await given.answer(self._using)
         if "R" in tool.hints:
             return await given.answer(self._using)
-        with self._admission.changing():
+        with self._admission.changing(), acting_as(principal):
             return await given.answer(self._using)
 
     def _fit(self, tool: Tool, answer: Answer, offset: int) -> Answer:

@@ -19,6 +19,7 @@ from lithos.catalogue.catalogue import Entry
 from lithos.core.context.parts import LeftOut
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import Note, NoteWarning
+from lithos.core.proposals import Proposal
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.model import Claim, Finding, Grant
 from lithos.core.times import format_optional, format_time
@@ -71,11 +72,19 @@ _IF_SAID: Final = override(omit_if_default=True)
 #: What of a value a row does not say, or says only sometimes, at its end, or says under another name.
 _EXCEPTIONS: Final[Mapping[type, Mapping[str, Any]]] = {
     Note: {"inline_tags": _LEFT_OUT, "frontmatter_error": _IF_SAID},
-    WriteOutcome: {"merged_with": _IF_SAID, "section": _LEFT_OUT, "section_hash": _LEFT_OUT},
+    WriteOutcome: {
+        "merged_with": _IF_SAID,
+        "section": _LEFT_OUT,
+        "section_hash": _LEFT_OUT,
+        "proposal_id": _IF_SAID,
+        "expires_at": _IF_SAID,
+    },
+    Proposal: {"begun_at": _LEFT_OUT},
     VersionRow: {
         "note_id": _LEFT_OUT,
         "digest": override(rename="hash"),
         "is_undo": override(rename="undo", omit_if_default=True),
+        "approved_by": _IF_SAID,
     },
     Claim: {"task_id": _LEFT_OUT},
     Finding: {"task_id": _LEFT_OUT},

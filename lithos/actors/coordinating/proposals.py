@@ -1,0 +1,156 @@
+"""Proposals on the coordinator's side: kept, decided and expired in its transactions, with their events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import attrs
+
+from lithos.core.commands import Done, Handlers
+from lithos.core.errors import Forbidden, ProposalClosed, ProposalNotFound
+from lithos.core.events import EventDraft
+from lithos.core.proposals import (
+    NOTE_DELETED,
+    AbandonApproval,
+    BeginApproval,
+    DecideProposal,
+    KeepProposal,
+    Proposal,
+    Status,
+    TidyProposals,
+    check_room,
+    event_payload,
+)
+from lithos.stores.coordination.proposals import ProposalRows
+
+
+class ProposalBoard:
+    """Commands over rows, inside a transaction; `changed` are the proposals that it changed last."""
+
+    def __init__(self, rows: ProposalRows, new_id: Callable[[], str], days: int) -> None:
+        """`days` until a proposal expires."""
+        self._rows = rows
+        self._new_id = new_id
+        self._life = timedelta(days=days)
+        self._changed: list[Proposal] = []
+        #: Notes that had a proposal since this process began: of others a deletion concerns none.
+        self._notes = {each.note_id for each in rows.pending()}
+        self.handlers: Handlers = {
+            KeepProposal: self._keep,
+            BeginApproval: self._begin,
+            AbandonApproval: self._abandon,
+            DecideProposal: self._decide,
+            TidyProposals: self._tidy,
+        }
+
+    def take_changed(self) -> list[Proposal]:
+        """The proposals that were changed since the last call, as they are now."""
+        changed, self._changed = self._changed, []
+        return changed
+
+    def _keep(self, command: KeepProposal, now: datetime) -> Done[Proposal]:
+        new = command.proposal
+        former = next(
+            (each for each in self._rows.pending_of_note(new.note_id) if each.slot == new.slot), None
+        )
+        if former is None:
+            check_room(self._rows.count_pending(), self._rows.count_pending_of(new.agent), new.agent)
+        elif former.begun_at is not None:
+            raise ProposalClosed(
+                "A person is approving your earlier proposal for this note at this moment. Read the note, "
+                "then make your change again.",
+                status="pending",
+            )
+        proposal = attrs.evolve(
+            new,
+            id=self._new_id() if former is None else former.id,
+            created_at=now,
+            expires_at=now + self._life,
+        )
+        self._rows.put(proposal, command.texts)
+        self._notes.add(proposal.note_id)
+        self._changed.append(proposal)
+        return Done(proposal, (_event("created", proposal, proposal.agent, now),))
+
+    def _begin(self, command: BeginApproval, now: datetime) -> Done[Proposal]:
+        proposal = self._pending(command.id)
+        if proposal.begun_at is not None:
+            raise ProposalClosed(
+                f"{proposal.decided_by} is approving this proposal at this moment. Look again.",
+                status="pending",
+                decided_by=proposal.decided_by,
+            )
+        begun = attrs.evolve(proposal, begun_at=now, decided_by=command.by)
+        self._put(begun)
+        return Done(begun)
+
+    def _abandon(self, command: AbandonApproval, now: datetime) -> Done[None]:
+        del now
+        proposal = self._pending(command.id)
+        self._put(attrs.evolve(proposal, begun_at=None, decided_by=None))
+        return Done(None)
+
+    def _decide(self, command: DecideProposal, now: datetime) -> Done[Proposal]:
+        proposal = self._pending(command.id)
+        if command.status == "withdrawn" and command.by != proposal.agent:
+            raise Forbidden(
+                f"The proposal is one of {proposal.agent[:60]}, and each agent withdraws its own alone."
+            )
+        if proposal.begun_at is not None and command.status != "approved":
+            raise ProposalClosed(
+                f"{proposal.decided_by} is approving this proposal at this moment. Look again.",
+                status="pending",
+                decided_by=proposal.decided_by,
+            )
+        return self._end(proposal, command.status, command.by, command.reason, now)
+
+    def _tidy(self, command: TidyProposals, now: datetime) -> Done[int]:
+        overdue = self._rows.overdue(command.now)
+        events: list[EventDraft] = []
+        for proposal in overdue:
+            events += self._end(proposal, "expired", proposal.agent, None, now).events
+        return Done(len(overdue) + self._rows.drop_decided(command.now), tuple(events))
+
+    def after_deletion(self, note_id: str, by: str, now: datetime) -> tuple[EventDraft, ...]:
+        """Reject what waits for a note that is deleted; the events of that."""
+        if note_id not in self._notes:
+            return ()
+        events: list[EventDraft] = []
+        for proposal in self._rows.pending_of_note(note_id):
+            if proposal.begun_at is None and proposal.kind != "create":
+                events += self._end(proposal, "rejected", by, NOTE_DELETED, now).events
+        return tuple(events)
+
+    def _end(
+        self, proposal: Proposal, status: Status, by: str, reason: str | None, now: datetime
+    ) -> Done[Proposal]:
+        decided_by = None if status in ("expired", "withdrawn") else by
+        ended = attrs.evolve(
+            proposal, status=status, reason=reason, decided_at=now, decided_by=decided_by, begun_at=None
+        )
+        self._put(ended)
+        return Done(ended, (_event(status, ended, by, now),))
+
+    def _put(self, proposal: Proposal) -> None:
+        self._rows.put(proposal)
+        self._changed.append(proposal)
+
+    def _pending(self, proposal_id: str) -> Proposal:
+        proposal = self._rows.get(proposal_id)
+        if proposal is None:
+            raise ProposalNotFound(
+                f"There is no proposal {proposal_id[:100]!r}. Find proposals with lithos_proposals."
+            )
+        if not proposal.is_pending:
+            by = f" by {proposal.decided_by[:60]}" if proposal.decided_by else ""
+            raise ProposalClosed(
+                f"The proposal is {proposal.status}{by} already; nothing was changed.",
+                status=proposal.status,
+                decided_by=proposal.decided_by,
+            )
+        return proposal
+
+
+def _event(what: str, proposal: Proposal, agent: str, now: datetime) -> EventDraft:
+    return EventDraft(type=f"proposal.{what}", agent=agent, payload=event_payload(proposal), timestamp=now)

@@ -1,0 +1,416 @@
+"""Proposals as persons and agents see them: listed, shown as they would become, approved and rejected.
+
+Approving is a merge with what changed since the proposal was made (docs/spec/scopes.md §2). It is noted as
+begun before the note is written, so that an approval that a crash interrupted is finished or taken back, and
+never done twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import attrs
+import trio
+from attrs import frozen
+
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads
+from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
+from lithos.actors.writing.messages import (
+    Approval,
+    DeleteNote,
+    MoveNote,
+    RestoreNote,
+    WriteOutcome,
+    acting_as,
+)
+from lithos.actors.writing.write_rules import check_content
+from lithos.catalogue.catalogue import Entry
+from lithos.core.errors import (
+    InvalidInput,
+    LithosError,
+    PathCollision,
+    ProposalNotFound,
+    StorageFailed,
+    VersionConflict,
+)
+from lithos.core.history.differences import unified_diff
+from lithos.core.history.versions import DELETED, VersionRow
+from lithos.core.notes.document import parse_document
+from lithos.core.notes.model import Document
+from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.principals import COMMAND
+from lithos.core.proposals import (
+    LONGEST_REASON,
+    STATUSES,
+    AbandonApproval,
+    BeginApproval,
+    DecideProposal,
+    Proposal,
+    ProposalCommand,
+    ProposalTexts,
+    Status,
+)
+from lithos.services.notes.history import HistoryRequest, NoteHistory
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.merging import merge_files
+from lithos.services.notes.moving import Moving
+from lithos.services.notes.texts import LoadedNote, NoteTexts
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.proposals")
+
+R = TypeVar("R")
+
+#: Rows of one page.
+MOST_LISTED: Final = 200
+#: How often an approval is made again because the note was changed meanwhile.
+RETRIES: Final = 5
+#: Seconds for the coordinator, and for all of an approval once it has begun.
+PATIENCE: Final = 30.0
+CARRIED_OUT: Final = 120.0
+#: Who decides is a person, whatever the path.
+_PERSON: Final = attrs.evolve(COMMAND, is_person=True)
+
+
+@frozen(kw_only=True)
+class ShownProposal:
+    """A proposal beside the note as it is now.
+
+    `current` is the file now, `proposed` as it would be after approving now, merged with what changed since;
+    None where there is none. Of a move both are paths. With `conflicts` nothing can be approved as it is, and
+    `proposed` is the agent's own text. `seal` changes with all of that.
+    """
+
+    proposal: Proposal
+    current: bytes | None
+    proposed: bytes | None
+    conflicts: Sequence[Mapping[str, Any]] = ()
+    #: The version of the note that was looked at; None: there is no note.
+    version: int | None = None
+    #: Approving leaves the file as it is: it says all of that already.
+    is_done: bool = False
+
+    @property
+    def seal(self) -> str:
+        """What stands for all that is shown."""
+        digest = hashlib.sha256()
+        for part in (self.current, self.proposed, repr(self.conflicts).encode()):
+            digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
+        return digest.hexdigest()[:32]
+
+
+class Proposals:
+    """What waits for a person, and what became of it."""
+
+    def __init__(
+        self, actors: Actors, knowledge: Knowledge, moving: Moving, history: NoteHistory, texts: NoteTexts
+    ) -> None:
+        self._catalogue = actors.catalogue
+        self._pending = actors.coordinator.proposals
+        self._mailbox = actors.coordinator.mailbox
+        self._rows = actors.stores.coordination.readable_proposals()
+        self._reading = actors.coordination_reading
+        self._working = Threads(2)
+        self._knowledge = knowledge
+        self._moving = moving
+        self._history = history
+        self._has_history = actors.stores.history is not None
+        self._texts = texts
+        self._clock = actors.clock
+        self._content_limit = actors.config.storage.max_content_size_bytes
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def counts(self) -> dict[str, int]:
+        """How many wait."""
+        return {"pending": len(self._pending)}
+
+    def last_reasons(self) -> list[str]:
+        """The last reasons of rejections, each once, the newest first."""
+        return list(self._pending.reasons)
+
+    async def listed(
+        self, status: str, agent: str | None, limit: int, offset: int
+    ) -> tuple[Sequence[Proposal], int]:
+        """A page of proposals with a status, and how many there are. Raises `InvalidInput`."""
+        known = next((each for each in STATUSES if each == status), None)
+        if known is None:
+            raise InvalidInput(f"status must be one of {', '.join(STATUSES)}; not {status[:60]!r}.")
+        if limit < 1 or offset < 0:
+            raise InvalidInput("limit must be at least 1, and offset must not be negative.")
+        wanted: Status = known
+        most = min(limit, MOST_LISTED)
+        return await self._reading.run(lambda: self._rows.listed(wanted, agent, most, offset))
+
+    async def get(self, proposal_id: str) -> tuple[Proposal, ProposalTexts]:
+        """A proposal with its files. Raises `ProposalNotFound`."""
+
+        def read() -> tuple[Proposal | None, ProposalTexts | None]:
+            return self._rows.get(proposal_id), self._rows.texts(proposal_id)
+
+        proposal, texts = await self._reading.run(read)
+        if proposal is None or texts is None:
+            raise ProposalNotFound(
+                f"There is no proposal {proposal_id[:100]!r}. Find proposals with lithos_proposals."
+            )
+        return proposal, texts
+
+    async def show(self, proposal_id: str) -> ShownProposal:
+        """A proposal beside the note as it is now. Raises `ProposalNotFound`."""
+        proposal, texts = await self.get(proposal_id)
+        entry = self._catalogue.get(proposal.note_id)
+        if proposal.kind == "move":
+            return self._show_move(proposal, entry)
+        loaded = None if entry is None else await self._texts.load(entry)
+        current = None if loaded is None else loaded.source.data
+        version = None if loaded is None else loaded.document.note.version
+        shown = ShownProposal(proposal=proposal, current=current, proposed=texts.data, version=version)
+        if not proposal.is_pending:
+            return attrs.evolve(shown, current=texts.base)
+        if proposal.kind == "create":
+            return self._show_creation(shown, entry)
+        if entry is None or loaded is None:
+            return attrs.evolve(shown, conflicts=(_conflict("file", proposal.path, None),))
+        if proposal.kind == "delete":
+            changed = version != proposal.base_version and loaded.source.data != texts.base
+            conflicts = (_conflict("version", proposal.base_version, version),) if changed else ()
+            return attrs.evolve(shown, conflicts=conflicts)
+        return await self._working.run(partial(self._merge, shown, texts, loaded, entry))
+
+    def _show_move(self, proposal: Proposal, entry: Entry | None) -> ShownProposal:
+        now, to = None if entry is None else entry.path, proposal.to or ""
+        shown = ShownProposal(
+            proposal=proposal,
+            current=None if now is None else now.encode(),
+            proposed=to.encode(),
+            version=None if entry is None else entry.note.version,
+            is_done=now == to,
+        )
+        if not proposal.is_pending or now == to:
+            return shown
+        conflicts = []
+        if now != proposal.path:
+            conflicts.append(_conflict("path", proposal.path, now, to))
+        holder = self._catalogue.at_path(to)
+        if holder is not None:
+            conflicts.append(_conflict("path", None, f"{to} ({holder.note.title[:100]})", to))
+        return attrs.evolve(shown, conflicts=tuple(conflicts))
+
+    def _show_creation(self, shown: ShownProposal, entry: Entry | None) -> ShownProposal:
+        if entry is not None:
+            return attrs.evolve(shown, is_done=True)
+        holder = self._catalogue.at_path(shown.proposal.path)
+        if holder is None:
+            return shown
+        title = f"{holder.path} ({holder.note.title[:100]})"
+        return attrs.evolve(shown, conflicts=(_conflict("path", None, title, shown.proposal.path),))
+
+    def _merge(
+        self, shown: ShownProposal, texts: ProposalTexts, loaded: LoadedNote, entry: Entry
+    ) -> ShownProposal:
+        """What approving would make of the file now. Blocks."""
+        base, mine = texts.base, texts.data
+        assert base is not None
+        assert mine is not None
+        try:
+            merged = merge_files(base, mine, loaded, entry, self._catalogue.style, refused="")
+        except VersionConflict as conflict:
+            return attrs.evolve(shown, conflicts=tuple(conflict.extras["conflicts"]))
+        except StorageFailed as failure:
+            return attrs.evolve(shown, conflicts=(_conflict("file", None, failure.message),))
+        if merged.data is None:
+            return attrs.evolve(shown, proposed=loaded.source.data, is_done=True)
+        return attrs.evolve(shown, proposed=merged.data)
+
+    async def difference(self, shown: ShownProposal) -> tuple[str, bool]:
+        """The unified diff from the note as it is to what is proposed, and whether it was cut."""
+        proposal = shown.proposal
+        old, new = shown.current or b"", shown.proposed or b""
+        if proposal.kind == "move":
+            return f"rename from {proposal.path}\nrename to {proposal.to}\n", False
+        if proposal.kind == "delete":
+            new = b""
+        made = await self._working.run(lambda: unified_diff(old, new, proposal.path, proposal.path))
+        return made.text, made.is_truncated
+
+    # -- deciding --------------------------------------------------------------------------------
+
+    async def withdraw(self, proposal_id: str, agent: str) -> Proposal:
+        """End one's own proposal. Raises `ProposalNotFound`, `ProposalClosed` and `Forbidden`."""
+        return await self._ask(DecideProposal(id=proposal_id, status="withdrawn", by=agent))
+
+    async def reject(self, proposal_id: str, by: str, reason: str, seal: str | None = None) -> Proposal:
+        """Refuse a proposal for a reason, which its agent hears. Raises as `withdraw`, and `InvalidInput`."""
+        reason = " ".join(reason.split())
+        if not reason:
+            raise InvalidInput("Give a reason: the agent learns from it what to do otherwise.")
+        if len(reason) > LONGEST_REASON:
+            raise InvalidInput(f"A reason has at most {LONGEST_REASON} characters, not {len(reason)}.")
+        if seal is not None and (await self.show(proposal_id)).seal != seal:
+            raise _looked_changed()
+        return await self._ask(DecideProposal(id=proposal_id, status="rejected", by=by, reason=reason))
+
+    async def approve(
+        self, proposal_id: str, by: str, seal: str | None = None, text: str | None = None
+    ) -> tuple[Proposal, WriteOutcome]:
+        """Carry a proposal out, signed by its agent; `text` is the whole file as the person changed it.
+
+        With `seal` only what was seen is approved. Raises `VersionConflict`, with the `conflicts` where
+        others changed the same, and what a write is refused with: the proposal then waits on.
+        """
+        if text is not None and seal is None:
+            raise InvalidInput("A changed text needs the seal of what it was made from: look again.")
+        if text is not None:
+            check_content(text, self._content_limit)
+        for _ in range(RETRIES):
+            shown = await self.show(proposal_id)
+            if shown.proposal.is_pending:
+                _check_approvable(shown, seal, text)
+            begun = await self._ask(BeginApproval(id=proposal_id, by=by))
+            if begun.created_at != shown.proposal.created_at:  # its agent replaced it a moment ago
+                await self._ask(AbandonApproval(id=proposal_id))
+                continue
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT) as scope:
+                try:
+                    outcome = await self._carry_out(shown, by, text)
+                except VersionConflict as conflict:
+                    await self._ask(AbandonApproval(id=proposal_id))
+                    if "conflicts" in conflict.extras or text is not None:
+                        raise
+                    continue
+                except BaseException:
+                    with trio.CancelScope(shield=True, deadline=trio.current_time() + PATIENCE):
+                        await self._ask(AbandonApproval(id=proposal_id))
+                    raise
+                decided = await self._ask(DecideProposal(id=proposal_id, status="approved", by=by))
+                return decided, outcome
+            if scope.cancelled_caught:
+                break
+        raise VersionConflict(
+            "The note is changed all the time, so nothing was approved. Retry in a moment.",
+            current_version=None,
+            warnings=[],
+        )
+
+    async def _carry_out(self, shown: ShownProposal, by: str, text: str | None) -> WriteOutcome:
+        """Change the note as the proposal says, on its agent's behalf."""
+        proposal = shown.proposal
+        approval, agent, note_id = Approval(proposal.id, by), proposal.agent, proposal.note_id
+        if shown.is_done and text is None:
+            path = proposal.path if proposal.to is None else proposal.to
+            return WriteOutcome("updated", note_id, path, shown.version or 0)
+        with acting_as(_PERSON):
+            if proposal.kind == "delete":
+                request = DeleteNote(
+                    id=note_id, agent=agent, expected_version=shown.version, approval=approval
+                )
+                return await self._knowledge.write(request)
+            if proposal.kind == "move":
+                moved = MoveNote(id=note_id, agent=agent, path=proposal.to or "", approval=approval)
+                return (await self._moving.move(moved)).outcome
+            return await self._knowledge.write(await self._restoring(shown, approval, text))
+
+    async def _restoring(self, shown: ShownProposal, approval: Approval, text: str | None) -> RestoreNote:
+        """The message to the writer. Raises `InvalidInput` for bytes that are no note."""
+        proposal, style = shown.proposal, self._catalogue.style
+        data = shown.proposed if text is None else text.encode()
+        assert data is not None
+        try:
+            document = await self._working.run(lambda: self._parse(data, proposal, style))
+        except UnreadableNote as problem:
+            raise InvalidInput(f"This text cannot be a note: {problem.reason}. Mend it.") from problem
+        newest = await self._newest(proposal.note_id)
+        is_gone = newest is not None and newest.op == DELETED
+        version = shown.version or 0
+        if newest is not None:
+            version = max(version, newest.version)
+        return RestoreNote(
+            id=proposal.note_id,
+            agent=proposal.agent,
+            data=data,
+            path=proposal.path,
+            title=document.note.title,
+            source_url=document.note.source_url,
+            newest_version=version,
+            expected_version=shown.version if not is_gone else None,
+            approval=approval,
+        )
+
+    def _parse(self, data: bytes, proposal: Proposal, style: VaultStyle) -> Document:
+        return parse_document(data, proposal.path, self._clock(), proposal.note_id, style)
+
+    async def _newest(self, note_id: str) -> VersionRow | None:
+        return await self._history.newest(note_id) if self._has_history else None
+
+    # -- after a crash ---------------------------------------------------------------------------
+
+    async def resume(self) -> None:
+        """Finish the approvals that an earlier process began, or have their proposals wait again."""
+        for proposal in self._pending.all():
+            if proposal.begun_at is None:
+                continue
+            try:
+                if await self._was_carried_out(proposal, proposal.begun_at):
+                    by = proposal.decided_by or ""
+                    await self._ask(DecideProposal(id=proposal.id, status="approved", by=by))
+                else:
+                    await self._ask(AbandonApproval(id=proposal.id))
+            except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
+                log.error("approval not settled", proposal=proposal.id, reason=str(failure))
+
+    async def _was_carried_out(self, proposal: Proposal, begun_at: datetime) -> bool:
+        shown = await self.show(proposal.id)
+        if shown.is_done or (proposal.kind == "delete" and shown.version is None):
+            return True
+        if not self._has_history:
+            return False
+        asked = HistoryRequest(note_id=proposal.note_id, agent=proposal.agent, since=begun_at, limit=20)
+        rows = (await self._history.list_versions(asked)).rows if shown.version is not None else ()
+        return any(row.approved_by is not None for row in rows)
+
+    async def _ask(self, command: ProposalCommand[R]) -> R:
+        with honest_outcome("Look at the proposal again before you retry."):
+            return await self._mailbox.ask(command, within=PATIENCE)
+
+
+def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) -> None:
+    """Raises `VersionConflict` where something else was seen, and where others changed the same."""
+    if seal is not None and seal != shown.seal:
+        raise _looked_changed()
+    if text is not None and shown.proposal.kind in ("delete", "move"):
+        raise InvalidInput("Only the text of a note can be changed before it is approved.")
+    if not shown.conflicts:
+        return
+    if shown.proposal.kind in ("create", "move") and shown.conflicts[0].get("key") == "path":
+        raise PathCollision(
+            f"This cannot be approved as it is: {shown.conflicts[0]['theirs']} is there already. The "
+            "proposal waits on.",
+            conflicts=list(shown.conflicts),
+            warnings=[],
+        )
+    if text is None or shown.version is None:
+        raise VersionConflict(
+            "Others changed the same places since this was proposed. Nothing was approved, and it waits on: "
+            "change and approve it, or reject it.",
+            current_version=shown.version,
+            warnings=[],
+            conflicts=list(shown.conflicts),
+        )
+
+
+def _looked_changed() -> VersionConflict:
+    return VersionConflict(
+        "It changed since you looked at it: the note, or the proposal. Nothing was decided; look again.",
+        current_version=None,
+        warnings=[],
+    )
+
+
+def _conflict(key: str, base: Any, theirs: Any, mine: Any = None) -> dict[str, Any]:
+    return {"key": key, "base": base, "mine": mine, "theirs": theirs}

@@ -1,0 +1,107 @@
+"""Rows of proposals in `coordination.db`: what waits for a person, and what became of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from lithos.core.proposals import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
+from lithos.core.times import format_time
+from lithos.stores.table import MOMENT, TIME, Rows, Table
+
+PROPOSAL_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS proposals(
+    id TEXT PRIMARY KEY, note_id TEXT NOT NULL, agent TEXT NOT NULL, kind TEXT NOT NULL, path TEXT NOT NULL,
+    "to" TEXT, title TEXT NOT NULL, base_version INTEGER, added INTEGER NOT NULL, removed INTEGER NOT NULL,
+    status TEXT NOT NULL, created_at TEXT NOT NULL, expires_at TEXT NOT NULL, reason TEXT, decided_at TEXT,
+    decided_by TEXT, begun_at TEXT, base BLOB, data BLOB);
+"""
+PROPOSAL_INDEXES: Final = """
+CREATE INDEX IF NOT EXISTS proposals_status ON proposals(status, created_at);
+CREATE INDEX IF NOT EXISTS proposals_note ON proposals(note_id) WHERE status='pending';
+"""
+_PROPOSALS: Final = Table(
+    "proposals",
+    Proposal,
+    "id",
+    names={"to": '"to"'},
+    created_at=TIME,
+    expires_at=TIME,
+    decided_at=MOMENT,
+    begun_at=MOMENT,
+)
+
+
+class ProposalRows(Rows):
+    """Proposals as one connection sees them; writing needs an open transaction."""
+
+    def get(self, proposal_id: str) -> Proposal | None:
+        """A proposal, whatever became of it."""
+        found = self._find(_PROPOSALS, "WHERE id=?", proposal_id)
+        return found[0] if found else None
+
+    def pending(self) -> list[Proposal]:
+        """All that wait, the oldest first."""
+        return self._find(_PROPOSALS, "WHERE status='pending' ORDER BY created_at, id")
+
+    def pending_of_note(self, note_id: str) -> list[Proposal]:
+        """What waits for a note."""
+        return self._find(_PROPOSALS, "WHERE note_id=? AND status='pending'", note_id)
+
+    def count_pending(self) -> int:
+        """How many wait."""
+        return int(self._first("SELECT COUNT(*) FROM proposals WHERE status='pending'")[0])
+
+    def count_pending_of(self, agent: str) -> int:
+        """How many of an agent wait."""
+        sql = "SELECT COUNT(*) FROM proposals WHERE status='pending' AND agent=?"
+        return int(self._first(sql, agent)[0])
+
+    def listed(
+        self, status: Status, agent: str | None, limit: int, offset: int
+    ) -> tuple[list[Proposal], int]:
+        """A page of those with a status, perhaps of one agent, and how many there are.
+
+        What waits comes with the oldest first, what was decided with the newest.
+        """
+        where, given = "WHERE status=?", [str(status)]
+        if agent is not None:
+            where, given = f"{where} AND agent=?", [status, agent]
+        order = "created_at, id" if status == "pending" else "decided_at DESC, id"
+        total = int(self._first(f"SELECT COUNT(*) FROM proposals {where}", *given)[0])  # noqa: S608 - our words
+        rows = self._find(_PROPOSALS, f"{where} ORDER BY {order} LIMIT ? OFFSET ?", *given, limit, offset)
+        return rows, total
+
+    def last_reasons(self, most: int) -> list[str]:
+        """The reasons of the last rejections, each once, the newest first."""
+        return self._texts(
+            "SELECT reason FROM proposals WHERE status='rejected' AND reason<>?"
+            " GROUP BY reason ORDER BY MAX(decided_at) DESC LIMIT ?",
+            NOTE_DELETED,
+            most,
+        )
+
+    def texts(self, proposal_id: str) -> ProposalTexts | None:
+        """The files of a proposal; None where there is no such proposal."""
+        row = self._first("SELECT base, data FROM proposals WHERE id=?", proposal_id)
+        return None if row is None else ProposalTexts(*row)
+
+    def put(self, proposal: Proposal, texts: ProposalTexts | None = None) -> None:
+        """Insert or change a proposal; its texts stay where none are given."""
+        self._run(_PROPOSALS.upsert, *_PROPOSALS.row(proposal))
+        if texts is not None:
+            self._run("UPDATE proposals SET base=?, data=? WHERE id=?", texts.base, texts.data, proposal.id)
+
+    def overdue(self, now: datetime) -> list[Proposal]:
+        """What waits although its time is over; not what is being approved."""
+        where = "WHERE status='pending' AND begun_at IS NULL AND expires_at<=? ORDER BY expires_at"
+        return self._find(_PROPOSALS, where, format_time(now))
+
+    def drop_decided(self, now: datetime) -> int:
+        """Delete what was decided long ago, or is not among the newest; how many there were."""
+        return self._run(
+            "DELETE FROM proposals WHERE status<>'pending' AND (decided_at<? OR id NOT IN"
+            " (SELECT id FROM proposals WHERE status<>'pending' ORDER BY decided_at DESC LIMIT ?))",
+            format_time(now - KEPT_FOR),
+            MOST_DECIDED,
+        )

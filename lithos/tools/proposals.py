@@ -1,0 +1,98 @@
+"""Tools for changes that wait for a person (docs/spec/scopes.md §2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lithos.core.errors import InvalidInput
+from lithos.core.proposals import STATUSES, Proposal
+from lithos.services.notes.proposals import ShownProposal
+from lithos.tools.contract.arguments import argument, check_choice
+from lithos.tools.contract.bounds import CONTENT, DESCRIPTION, LOOKUP, NAME
+from lithos.tools.contract.declaring import OWN, Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
+from lithos.tools.contract.rows import row_of
+
+APPROVE, REJECT = "approve", "reject"
+_DECISIONS = (APPROVE, REJECT)
+
+
+@tool("lithos_proposals", "standard", "RI", place=45, paged=Paged(rows=("proposals",)), filters_agent=True)
+class ProposalsTool:
+    """Changes that wait for a person, or what became of them; with id what one would change."""
+
+    agent: str | None = argument("Of this agent.", None, bound=NAME)
+    status: str = argument("State of the proposals.", "pending", one_of=STATUSES, bound=LOOKUP)
+    id: str | None = argument("Instead: this one, with its difference.", None, bound=LOOKUP)
+    limit: int = argument("Most proposals.", 50)
+    offset: int = argument("Proposals to skip.", 0, is_listed=False)
+
+    async def answer(self, using: Services) -> Answer:
+        if self.id is not None:
+            shown = await using.proposals.show(self.id)
+            return await _shown_row(using, shown)
+        check_choice("status", self.status, STATUSES)
+        found, total = await using.proposals.listed(self.status, self.agent, self.limit, self.offset)
+        return {"proposals": [row_of(each) for each in found], "total": total}
+
+
+@tool("lithos_proposal_withdraw", "standard", "I", place=46)
+class ProposalWithdrawTool:
+    """Withdraw a proposal of your own."""
+
+    agent: str = argument("Your id.", bound=NAME)
+    id: str = argument("Id of the proposal.", bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        done = await using.proposals.withdraw(self.id, self.agent)
+        return {"status": done.status, "id": done.id}
+
+
+@tool("lithos_proposal_decide", OWN, "D", place=47)
+class ProposalDecideTool:
+    """Approve or reject a proposal, for a person at the console or a terminal."""
+
+    id: str = argument("Id of the proposal.", bound=LOOKUP)
+    decision: str = argument("What the person decided.", one_of=_DECISIONS, bound=LOOKUP)
+    by: str = argument("Name of the person.", bound=NAME)
+    reason: str | None = argument("Why it is rejected.", None, bound=DESCRIPTION)
+    seal: str | None = argument("What stands for all that the person saw.", None, bound=LOOKUP)
+    text: str | None = argument("The whole file as the person changed it.", None, bound=CONTENT)
+
+    async def answer(self, using: Services) -> Answer:
+        check_choice("decision", self.decision, _DECISIONS)
+        if self.decision == REJECT:
+            if self.text is not None:
+                raise InvalidInput("A rejection changes no text. Leave text out.")
+            done = await using.proposals.reject(self.id, self.by, self.reason or "", self.seal)
+            return _decided_row(done)
+        decided, outcome = await using.proposals.approve(self.id, self.by, self.seal, self.text)
+        merged = {} if outcome.merged_with is None else {"merged_with": outcome.merged_with}
+        return _decided_row(decided) | {"path": outcome.path, "version": outcome.version} | merged
+
+
+def _decided_row(proposal: Proposal) -> dict[str, Any]:
+    return {
+        "status": proposal.status,
+        "id": proposal.id,
+        "note_id": proposal.note_id,
+        "path": proposal.path,
+        "version": None,
+    }
+
+
+async def _shown_row(using: Services, shown: ShownProposal) -> dict[str, Any]:
+    diff, is_truncated = await using.proposals.difference(shown)
+    return {
+        "proposal": row_of(shown.proposal),
+        "current": _text(shown.current),
+        "proposed": _text(shown.proposed),
+        "diff": diff,
+        "truncated": is_truncated,
+        "conflicts": [dict(each) for each in shown.conflicts],
+        "seal": shown.seal,
+    }
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
