@@ -29,11 +29,13 @@ _Token = tuple[str, int, Span]
 def changed_words(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
     """For each of the old and of the new lines of a change, the spans of what is not in the other lines.
 
-    No spans for a line that is new as a whole, nor where there is too much to look through.
+    No spans for a line that is new as a whole. Where there is too much to look through one span for each of
+    as many lines, from the first difference to the last.
     """
-    none: tuple[list[list[Span]], list[list[Span]]] = [[] for _ in old], [[] for _ in new]
-    if not old or not new or max(sum(map(len, old)), sum(map(len, new))) > MOST_CHARACTERS:
-        return none
+    if not old or not new:
+        return [[] for _ in old], [[] for _ in new]
+    if max(sum(map(len, old)), sum(map(len, new))) > MOST_CHARACTERS:
+        return _between_ends(old, new) if len(old) == len(new) else ([[] for _ in old], [[] for _ in new])
     sides = list(_tokens_of(old)), list(_tokens_of(new))
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(word, len(numbers)) for word, _, _ in side] for side in sides)
@@ -70,7 +72,7 @@ def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> li
 
 
 def _between_ends(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
-    """Of lines with the same words, what stands between their equal beginnings and ends."""
+    """Of each pair of lines what stands between their equal beginnings and ends."""
     found: tuple[list[list[Span]], list[list[Span]]] = [[] for _ in old], [[] for _ in new]
     for number, (before, after) in enumerate(zip(old, new, strict=False)):
         most = min(len(before), len(after))

@@ -1,6 +1,7 @@
 """What the console shows of proposals: their outcome as a comparison, their groups, their texts to be changed.
 
-A text that a person changes has its hidden signs written out, as ⟦U+202E⟧: a field would hide them.
+A comparison leaves out what follows from every write: version, time and contributors. A text that a person
+changes has its hidden signs written out, as ⟦U+202E⟧: a field would hide them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,18 @@ LARGEST_EDITED: Final = 80_000
 #: How a sign that nobody sees is written where a text is changed.
 _WRITTEN: Final = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
 _OPENING: Final = "⟦U+"
+
+_WITH_TEXT: Final = ("create", "update")
+#: Keys of a frontmatter that a write sets by itself, and what it says of every new note.
+_FOLLOWS: Final = frozenset(("updated_at", "version", "contributors"))
+_OF_NEW: Final = frozenset(("id", "created_at", "schema_version"))
+_DEFAULTS: Final = frozenset((
+    "tags: []", "aliases: []", "confidence: 1.0", "contributors: []", "source: null", "supersedes: null",
+    "access_scope: shared", "note_type: observation", "status: active",
+))  # fmt: skip
+#: A line that begins the value of a key.
+_KEY: Final = re.compile(r"([^\s:#-][^:]*):")
+_FENCE: Final = "---"
 
 Row = Mapping[str, Any]
 
@@ -72,19 +85,34 @@ class Proposal:
         return bool({"current", "proposed"} & set(look.get("shortened", ())))
 
     @property
+    def is_stuck(self) -> bool:
+        """Whether its conflicts cannot be settled by another text: something is in its place, or gone."""
+        is_gone = self.row["kind"] == "update" and (self.look or {}).get("current") is None
+        return bool(self.conflicts) and (self.row["kind"] != "update" or is_gone)
+
+    @property
     def editable(self) -> str | None:
         """The proposed text as a person may change it, its hidden signs written out; None where it cannot be."""
         text = (self.look or {}).get("proposed")
-        if not isinstance(text, str) or self.is_move or self.is_cut or _OPENING in text:
+        if not isinstance(text, str) or self.row["kind"] not in _WITH_TEXT or self.is_cut or self.is_stuck:
             return None
         written = write_signs(text)
-        return written if len(written.encode()) <= LARGEST_EDITED else None
+        return None if _OPENING in text or len(written.encode()) > LARGEST_EDITED else written
 
-    def compare(self, most: int, text: str | None = None) -> Comparison:
-        """The difference that approving makes now; `text`: with what a person made of the proposed one."""
-        look = self.look or {}
-        new = look.get("proposed") if text is None else text
-        return compare(look.get("current"), new, most, room=min(most * LINE_ROOM, MOST_CHARACTERS))
+    def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> Comparison | None:
+        """The difference that approving makes now; `text`: with what a person made of the proposed one.
+
+        `is_brief`: of a new note without what every new note says, of one that goes without its frontmatter.
+        None where there is nothing to compare.
+        """
+        if self.look is None or self.is_move or self.is_cut:
+            return None
+        old, new = self.look.get("current"), self.look.get("proposed") if text is None else text
+        if old is not None and new is not None:
+            new = _as_before(old, new)
+        elif is_brief:
+            old, new = _body_of(old), _without_defaults(new)
+        return compare(old, new, most, room=min(most * LINE_ROOM, MOST_CHARACTERS))
 
 
 @frozen
@@ -126,6 +154,53 @@ def grouped(shown: Sequence[Proposal], rows: Sequence[Row], by: str) -> list[Gro
         )
         for key, some in groups.items()
     ]
+
+
+def _as_before(old: str, new: str) -> str:
+    """The new text with what a write sets by itself as it was in the old one."""
+    before = {key: lines for key, lines in _entries(old)[0] if key in _FOLLOWS}
+    entries, rest = _entries(new)
+    kept = [line for key, lines in entries for line in (before.get(key, []) if key in _FOLLOWS else lines)]
+    return "\n".join([*kept, *rest])
+
+
+def _body_of(text: str | None) -> str | None:
+    """A text without its frontmatter."""
+    if text is None:
+        return None
+    entries, rest = _entries(text)
+    return "\n".join(rest[1:]).lstrip("\r\n") if entries else text
+
+
+def _without_defaults(text: str | None) -> str | None:
+    """The text of a new note without what its frontmatter says of each."""
+    if text is None:
+        return None
+    entries, rest = _entries(text)
+    kept = [
+        line
+        for key, lines in entries
+        if key not in _FOLLOWS | _OF_NEW
+        for line in lines
+        if line.rstrip("\r") not in _DEFAULTS
+    ]
+    return "\n".join([*kept, *rest])
+
+
+def _entries(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    """The lines of a frontmatter by their keys, in order, and those from its end on; all where there is none."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return [], lines
+    entries: list[tuple[str, list[str]]] = [("", [lines[0]])]
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == _FENCE:
+            return entries, lines[number:]
+        key = _KEY.match(line)
+        if key:
+            entries.append((key[1], []))
+        entries[-1][1].append(line)
+    return [], lines
 
 
 def write_signs(text: str) -> str:

@@ -62,9 +62,12 @@ def test_signs_that_nobody_sees_are_words_of_their_own() -> None:
     assert marked(["please pay ann today\n"], ["please pay\u200b ann today\n"])[1] == ["please pay[\u200b] ann today\n"]
 
 
-def test_a_change_that_is_too_large_is_not_looked_through() -> None:
+def test_of_a_change_that_is_too_large_the_ends_are_compared() -> None:
     line = "word " * (MOST_CHARACTERS // 5) + "\n"
-    assert changed_words([line], [f"x {line}"]) == ([[]], [[]])
+    at = len(line) - 6
+    changed = line[:at] + "end " + line[at:]
+    assert changed_words([line], [changed])[1] == [[(at, at + 4)]]
+    assert changed_words([line], [changed, "more\n"]) == ([[]], [[], []])
     assert changed_words([line[20:]], [f"x {line[20:]}"])[1] == [[(0, 1)]]
 
 

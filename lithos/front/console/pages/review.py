@@ -200,7 +200,7 @@ class ReviewPages:
             elif decision == "approve" and not seal:
                 outcomes.append(await self._left(proposal_id, "was not approved: you have not seen it yet"))
             else:
-                outcomes.append(await self._carry_out(proposal_id, decision, seal=seal, reason=reason))
+                outcomes.append(await self._carry_out(proposal_id, decision, seal=seal or None, reason=reason))
         return self._tell(outcomes, form)
 
     async def change(self, form: Form, proposal_id: str) -> str:
@@ -284,13 +284,15 @@ def _refusal_of(answer: Row) -> tuple[str, Ending]:
         return "is not there any more", "bad"
     if code == "proposal_closed":
         who, status = answer.get("decided_by"), readable(answer["status"], 30)
+        if status == "pending":
+            return f"is being decided at this moment, by {readable(who, 60)}", "warn"
         return f"is {status} already" + (f", by {readable(who, 60)}" if who else ""), "bad"
     if code == "version_conflict" and answer.get("conflicts"):
         places = ", ".join(_place_of(each) for each in answer["conflicts"][:MOST_CONFLICTS])
         return f"conflicts with what others changed ({places}); it stays pending", "warn"
     if code == "version_conflict":
         return "changed since you looked: look again", "warn"
-    return f"could not be decided and stays as it is: {answer['message']}", "bad"
+    return f"stays pending: {answer['message']}", "bad"
 
 
 def _place_of(conflict: Row) -> str:
