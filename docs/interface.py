@@ -64,6 +64,8 @@ _STREAM_ERRORS: Final = """\
 switched off.
 """
 
+#: `by` is the person who decided, `to` the new path of a move; null where there is none.
+_PROPOSAL: Final = ("proposal_id", "id", "path", "title", "kind", "agent", "to", "by", "reason")
 _EVENTS_INTRODUCTION: Final = """\
 # Events
 
@@ -137,6 +139,11 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.updated": ("A note changed, through a tool or on disk.", ("id", "title", "path")),
     "note.deleted": ("A note is gone.", ("id", "path")),
     "note.renamed": ("A note file moved; its id stays.", ("id", "src_path", "dest_path")),
+    "proposal.created": ("An agent proposes a change, which waits for a person.", _PROPOSAL),
+    "proposal.approved": ("A person approved a proposal: the note is changed.", _PROPOSAL),
+    "proposal.rejected": ("A proposal was refused, for this reason, or its note is gone.", _PROPOSAL),
+    "proposal.expired": ("Nobody looked at a proposal for `proposals.days`.", _PROPOSAL),
+    "proposal.withdrawn": ("An agent took its proposal back.", _PROPOSAL),
     "task.created": ("There is a new task.", ("task_id", "title")),
     "task.updated": ("A task changed.", ("task_id",)),
     "task.claimed": ("An agent took an aspect of a task.", ("task_id", "agent", "aspect", "fence")),

@@ -69,6 +69,8 @@ coordination: cursors | `services.tasks.retention.CURSORS`, idle ones a year | a
 coordination: events | `events.journal_size` | 2,560 times `events.journal_size`
 coordination: findings task_edges tasks | a user's: tasks and findings are kept | `tools.contract.bounds` for
     every text
+coordination: proposals | `core.proposals.MOST_PENDING` wait, `MOST_DECIDED` are kept for `KEPT_FOR` | two
+    files of a note
 coordination: imported_rows | one per row that an import carried over | ids
 coordination: lessons | `stores.coordination.tasks.KEPT`, dropped when learned | 2 lists of ids each
 coordination: note_creations note_ids note_versions | a note id

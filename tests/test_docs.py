@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from lithos.actors.coordinating.messages import Flush
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
 from lithos.core.events import Event, EventDraft
+from lithos.core.proposals import TidyProposals
+from lithos.core.scopes import Scope, WriteScopes
 from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
 from lithos.tools.contract.declaring import all_tools
@@ -97,8 +100,26 @@ async def emit_all(lithos: Lithos, clock: Clock) -> None:
         await lithos.call(end, task_id=task, **by)
         await lithos.call("lithos_task_reopen", task_id=task, **by)
     await lithos.call("lithos_task_next", **by)
+    await emit_proposals(lithos, moved, clock)
     clock.advance(hours=1)
     await lithos.server.coordinator.mailbox.ask(Flush())
+
+
+async def emit_proposals(lithos: Lithos, note: str, clock: Clock) -> None:
+    """A proposal with each end that it can have."""
+    lithos.server.actors.writer.scopes = WriteScopes(agents={"asks": Scope((), ("**",))})
+    for end in ("approve", "reject", "withdraw", "expire"):
+        made = await lithos.call("lithos_note_update", id=note, tags=[end], agent="asks")
+        asked = {"id": made["proposal_id"], "agent": "asks"}
+        if end == "withdraw":
+            await lithos.call("lithos_proposal_withdraw", **asked)
+        elif end == "expire":
+            later = clock() + timedelta(days=31)
+            await lithos.server.coordinator.mailbox.ask(TidyProposals(now=later))
+        else:
+            await lithos.server.tools.call(
+                "lithos_proposal_decide", {**asked, "decision": end, "by": "ann", "reason": "so"}
+            )
 
 
 async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from lithos.core.commands import Command, R_co
 from lithos.core.errors import InvalidInput
+from lithos.core.limits import TITLE
 
 Kind = Literal["create", "update", "delete", "move"]
 Status = Literal["pending", "approved", "rejected", "expired", "withdrawn"]
@@ -138,22 +139,18 @@ def check_room(pending: int, of_agent: int, agent: str) -> None:
 
 
 def event_payload(proposal: Proposal) -> dict[str, Any]:
-    """What an event tells of a proposal."""
-    told: dict[str, Any] = {
+    """What an event tells of a proposal; `by` is the person who decided, `to` the new path of a move."""
+    return {
         "proposal_id": proposal.id,
         "id": proposal.note_id,
         "path": proposal.path,
-        "title": proposal.title[:200],
+        "title": proposal.title[:TITLE],
         "kind": proposal.kind,
         "agent": proposal.agent,
+        "to": proposal.to,
+        "by": proposal.decided_by,
+        "reason": proposal.reason,
     }
-    if proposal.to is not None:
-        told["to"] = proposal.to
-    if proposal.reason is not None:
-        told["reason"] = proposal.reason
-    if proposal.decided_by is not None:
-        told["by"] = proposal.decided_by
-    return told
 
 
 class PendingProposals:

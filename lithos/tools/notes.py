@@ -13,6 +13,7 @@ from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import (
     MERGE,
     ON_CONFLICT,
+    PROPOSED,
     REFUSE,
     DeleteNote,
     MoveNote,
@@ -312,7 +313,9 @@ class DeleteTool:
 
     async def answer(self, using: Services) -> Answer:
         linked = await using.knowledge.linked_from(self.id, MOST_LINKED)
-        await using.knowledge.write(as_command(DeleteNote, self, source=source_of(self.undo)))
+        outcome = await using.knowledge.write(as_command(DeleteNote, self, source=source_of(self.undo)))
+        if outcome.status == PROPOSED:
+            return row_of(outcome)
         if not linked.total or using.is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.

@@ -159,6 +159,7 @@ class ContextTool:
             "cursor": answer.cursor,
             "receipt_id": answer.receipt_id,
             "degraded": answer.degraded,
+            **using.proposals.told(),
         }
 
 

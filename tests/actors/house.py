@@ -19,6 +19,7 @@ from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writing.preparation import Preparation
+from lithos.actors.writing.proposing import Proposing
 from lithos.actors.writing.publisher import RECORD_DELAY, Publisher
 from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
@@ -75,7 +76,16 @@ class House:
         self.keeper = Keeper(self.files, self.displaced, Inline(), self.clock, self.clock)
         recorder = Recorder(self.history, Inline())
         applying = Applying(self.catalogue.records, self.files, Moves(self.root), self.gate, recorder)
-        self.writer = Writer(self.preparation, applying, self.publisher, self.keeper.take, Outlines())
+        proposing = Proposing(
+            self.coordinator,
+            self.store.readable_proposals(),
+            Inline(),
+            Inline(),
+            self.catalogue,
+            self.clock,
+        )
+        keep = self.keeper.take
+        self.writer = Writer(self.preparation, applying, self.publisher, keep, Outlines(), proposing)
 
     def close(self) -> None:
         self.manifest.close()

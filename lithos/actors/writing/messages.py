@@ -39,6 +39,10 @@ class NoteAway(NoteBusy):
     code = VersionConflict.code
 
 
+#: The status of a change that was not carried out, but waits for a person.
+PROPOSED: Final = "proposed"
+
+
 @frozen
 class WriteOutcome:
     """The reply to an applied write request: `status` is `created`, `updated` or `deleted`.

@@ -54,7 +54,7 @@ def _describe_report(report: Report) -> Iterator[str]:
         f"{'Plan' if options.dry_run else 'Import'} of {report.source} ({options.kind})"
         + (f" into {options.into}" if options.into else "")
     )
-    for result in records.RESULTS:
+    for result in report.note_results:
         number = report.results[result]
         if number or result in (records.CREATED, records.UPDATED, records.UNCHANGED):
             yield f"  {number:>7,} {would if result in (records.CREATED, records.UPDATED) else ''}{result}"

@@ -98,10 +98,12 @@ def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
-    """The text; nothing when there is nothing new."""
-    if not answer["text"].strip():
+    """The text, and how many changes wait for a person; nothing when there is nothing of either."""
+    waiting = answer.get("pending_proposals")
+    told = f"{waiting} changes wait for a person (lithos proposals)." if waiting else ""
+    text = "\n\n".join(part for part in (printable(answer["text"]).strip("\n"), told) if part.strip())
+    if not text.strip():
         return
-    text = printable(answer["text"])
     if invocation.as_json:
         text = json.dumps({"text": text, "tokens": answer["tokens"], "cursor": answer["cursor"]})
     print_text(text)

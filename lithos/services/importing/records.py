@@ -291,6 +291,8 @@ DELETED_HERE = "deleted here"
 DUPLICATE = "duplicate"
 MALFORMED = "malformed"
 FAILED = "failed"
+#: Waits for a person.
+PROPOSED = "proposed"
 RESULTS = (CREATED, UPDATED, UNCHANGED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED)
 
 #: Of edges.

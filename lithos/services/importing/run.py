@@ -28,6 +28,7 @@ from lithos.services.importing.records import (
     EDGE_RESULTS,
     FAILED,
     MALFORMED,
+    PROPOSED,
     RESULTS,
     UNCHANGED,
     UPDATED,
@@ -58,7 +59,8 @@ ROW: Final = "row"
 KEPT: Final = "left"
 TABLE_RESULTS: Final = (CREATED, UPDATED, UNCHANGED, KEPT)
 _LISTED: Final = (
-    CREATED, UPDATED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED, NOTICE, ATTACHMENT, EDGE, ROW,
+    CREATED, UPDATED, PROPOSED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED, NOTICE, ATTACHMENT,
+    EDGE, ROW,
 )  # fmt: skip
 
 
@@ -118,6 +120,11 @@ class Report:
             rows.append(Row(what, position[:LONGEST], path and path[:LONGEST], reason[:LONGEST]))
 
     @property
+    def note_results(self) -> tuple[str, ...]:
+        """What may have become of notes; that they wait for a person only where some do."""
+        return (*RESULTS, PROPOSED) if self.results[PROPOSED] else RESULTS
+
+    @property
     def has_failures(self) -> bool:
         """Whether something that could be read could not be written."""
         return bool(self.results[FAILED] or self.attachments[FAILED])
@@ -131,7 +138,7 @@ class Report:
             "into": options.into,
             "agent": options.agent,
             "dry_run": options.dry_run,
-            "notes": {result.replace(" ", "_"): self.results[result] for result in RESULTS},
+            "notes": {result.replace(" ", "_"): self.results[result] for result in self.note_results},
             "notices": self.counted[NOTICE],
             "carried": {name: self.carried[name] for name in ("links", "tags", "dates")},
             "attachments": {result: self.attachments[result] for result in ATTACHMENT_RESULTS},

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
 from lithos.actors.kit import honest_outcome
-from lithos.actors.writing.messages import PatchNote
+from lithos.actors.writing.messages import PROPOSED, PatchNote
 from lithos.core.commands import R
 from lithos.core.errors import Forbidden, LithosError, NoteNotFound, StorageFailed
 from lithos.core.learning.edges import (
@@ -68,7 +68,7 @@ class Edges:
         if winner not in self._catalogue:
             return (missing,)
         try:
-            await self._knowledge.write(PatchNote(id=winner, agent=resolver, supersedes=loser))
+            outcome = await self._knowledge.write(PatchNote(id=winner, agent=resolver, supersedes=loser))
         except NoteNotFound:
             return (missing,)
         except Forbidden as refusal:
@@ -80,6 +80,11 @@ class Edges:
                 f"The edge is resolved, but the winner note does not say yet that it supersedes {loser!r}: "
                 f"{refusal.message} Then repeat this call."
             ) from refusal
+        if outcome.status == PROPOSED:
+            return (
+                "The edge is resolved; that the winner supersedes the other waits for a person, as "
+                f"{outcome.proposal_id}.",
+            )
         return ()
 
     async def _submit(self, command: EdgeCommand[R]) -> R:

@@ -204,6 +204,10 @@ class Knowledge:
             raise InvalidInput("Give the id or the path of the note to edit.")
         self._coordinator.touch(agent)
         await self._opening.wait_known()
+        is_proposed = self._coordinator.proposals.own(note_id, agent) and note_id not in self._catalogue
+        if is_proposed:  # there is no file yet
+            request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
+            return await self._submit(attrs.evolve(request, expected_version=expected_version))
         entry = self._find(note_id, None)
         request = EditNote(id=entry.note.id, agent=agent, edit=edit, expected_version=expected_version)
         for _ in range(OUTLINES_READ):

@@ -12,7 +12,7 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import MERGE, UpdateRequest, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import StorageFailed, VersionConflict
-from lithos.core.history.merging import merge_documents
+from lithos.core.history.merging import merge_documents, merge_items
 from lithos.core.notes.document import parse_document, place_heading, rewrite_document
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
@@ -89,11 +89,19 @@ class MergedFile:
 
 
 def merge_files(
-    base: bytes, mine: bytes, theirs: LoadedNote, entry: Entry, style: VaultStyle, *, refused: str
+    base: bytes,
+    mine: bytes,
+    theirs: LoadedNote,
+    entry: Entry,
+    style: VaultStyle,
+    *,
+    refused: str,
+    with_contributors: bool = False,
 ) -> MergedFile:
     """What to write to a note's file, `theirs`, so that it has what `mine` changed of `base`. Blocks.
 
-    Raises `VersionConflict` with the `conflicts` under the message `refused`, and `StorageFailed` for files
+    `with_contributors`: who joined them in `mine` joins those of the file. Raises `VersionConflict` with the
+    `conflicts` under the message `refused`, and `StorageFailed` for files
     that are no notes.
     """
     modified = from_nanoseconds(theirs.source.state.mtime_ns)
@@ -118,6 +126,10 @@ def merge_files(
         if says(merged.result) == says(now):
             return MergedFile(None)
         document, heading = merged.result, True
+        if with_contributors:
+            sides = (each.note.contributors for each in (before, wanted, now))
+            note = attrs.evolve(document.note, contributors=tuple(merge_items(*sides)))
+            document = attrs.evolve(document, note=note)
         replace = document.content != now.content
         if replace:
             document, heading = place_heading(document, style)

@@ -131,6 +131,10 @@ class Proposals:
         """How many wait."""
         return {"pending": len(self._pending)}
 
+    def told(self) -> dict[str, int]:
+        """How many wait, as a briefing says it: only where some do."""
+        return {"pending_proposals": len(self._pending)} if len(self._pending) else {}
+
     def last_reasons(self) -> list[str]:
         """The last reasons of rejections, each once, the newest first."""
         return list(self._pending.reasons)
@@ -219,7 +223,8 @@ class Proposals:
         assert base is not None
         assert mine is not None
         try:
-            merged = merge_files(base, mine, loaded, entry, self._catalogue.style, refused="")
+            style = self._catalogue.style
+            merged = merge_files(base, mine, loaded, entry, style, refused="", with_contributors=True)
         except VersionConflict as conflict:
             return attrs.evolve(shown, conflicts=tuple(conflict.extras["conflicts"]))
         except StorageFailed as failure:

@@ -41,6 +41,8 @@ RETURNED: Final = "restored"
 UNDONE: Final = "nothing to do"
 LEFT: Final = "not reverted"
 RESULTS: Final = (REVERTED, MERGED, REMOVED, RETURNED, UNDONE, LEFT)
+#: The status of an answer: the change waits for a person.
+_PROPOSED: Final = "proposed"
 
 
 class ToolCalls(Protocol):
@@ -263,7 +265,7 @@ class UndoRun:
         )
         if answer.get("code") == "path_collision" and answer.get("existing_id") in self._tried:
             return Result(step, RETURNED)
-        if "code" in answer:
+        if "code" in answer or answer["status"] == _PROPOSED:
             return self._left(step, answer)
         return Result(step, RETURNED, answer["version"])
 
@@ -284,7 +286,7 @@ class UndoRun:
             expected_version=newest.version,
             undo=True,
         )
-        if "code" in answer:
+        if "code" in answer or answer.get("status") == _PROPOSED:
             return self._left(step, answer)
         return Result(step, REMOVED)
 
@@ -301,7 +303,7 @@ class UndoRun:
                 dry_run=self.dry_run,
                 undo=self._began[step.last.note_id].version,
             )
-            if "code" in answer:
+            if "code" in answer or answer["status"] == _PROPOSED:
                 return self._left(step, answer)
             if answer["status"] != "unchanged":
                 result = MERGED if "merged_with" in answer else REVERTED
@@ -328,7 +330,8 @@ class UndoRun:
         answer = await self._call(
             "lithos_note_move", id=step.last.note_id, path=step.before.path, agent=self.by, undo=True
         )
-        return self._left(step, answer) if "code" in answer else None
+        is_left = "code" in answer or answer.get("status") == _PROPOSED
+        return self._left(step, answer) if is_left else None
 
     async def _call(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
         """The answer, also a refusal. Raises `_Changed` when somebody was faster."""
@@ -338,6 +341,8 @@ class UndoRun:
         return answer
 
     def _left(self, step: Step, answer: Mapping[str, Any]) -> Result:
+        if answer.get("status") == _PROPOSED:
+            return Result(step, LEFT, reason=f"it waits for a person, as {answer['proposal_id']}")
         if "conflicts" in answer:
             return Result(
                 step, LEFT, reason=f"others changed the same: {_name_conflicts(answer['conflicts'])}"

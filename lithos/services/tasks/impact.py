@@ -15,7 +15,7 @@ from attrs import define, frozen
 
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import SLICE, slices
-from lithos.actors.writing.messages import PatchNote
+from lithos.actors.writing.messages import PROPOSED, PatchNote, WriteOutcome
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound, NoteNotFound
 from lithos.core.limits import cut_name
@@ -69,9 +69,10 @@ class Impact:
         reason = cut_name(reason)
         note = (await self._find(note_id, agent)).note
         if (note.status, note.quarantine_reason) != (QUARANTINED, reason):
-            await self._patch(
+            outcome = await self._patch(
                 PatchNote(id=note_id, agent=agent, status=QUARANTINED, quarantine_reason=reason)
             )
+            open_tasks &= outcome.status != PROPOSED  # what waits for a person is no quarantine yet
         opened = await self._reverify(note_id, agent, reason) if open_tasks else Reverification(())
         return await self._look(note_id, opened)
 
@@ -87,9 +88,9 @@ class Impact:
         await self._actors.opening.wait_known()
         return self._actors.catalogue.require(note_id)
 
-    async def _patch(self, request: PatchNote) -> None:
+    async def _patch(self, request: PatchNote) -> WriteOutcome:
         try:
-            await self._knowledge.write(request)
+            return await self._knowledge.write(request)
         except NoteNotFound as gone:
             raise DocNotFound(gone.message) from None
 
