@@ -448,9 +448,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "merging.metadata_patch": lambda t: merging.metadata_patch({t: t, "x": _many(t)}, {t: t[1:], "x": t}),
     "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),
     "differences.split_lines": differences.split_lines,
-    "differences.group_changes": lambda t: list(
-        differences.group_changes(differences.split_lines(_broken(t)), differences.split_lines(_broken(t[::-1])))
-    ),
+    "differences.group_changes": lambda t: list(differences.group_changes(_many(t), _many(t[::-1]))),
     "words.changed_words": lambda t: changes.changed_words([t], [t[::-1]]),
     "words.changed_words of lines": lambda t: changes.changed_words(_many(t), _many(t[::-1])),
     "signs.find_signs": lambda t: list(signs.find_signs(t)),

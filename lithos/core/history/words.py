@@ -63,8 +63,9 @@ def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> li
             continue
         spans = found[number]
         if spans and not lines[number][spans[-1][1] : start].strip(" "):
-            start = spans.pop()[0]
-        spans.append((start, end))
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
     return [
         [] if sum(end - start for start, end in spans) > MOSTLY * len(line.strip()) else spans
         for spans, line in zip(found, lines, strict=True)

@@ -5,8 +5,8 @@ those that turn the direction of what follows, tags, variation selectors, unusua
 characters; not recognised is a letter of another script in the middle of a word, as the Cyrillic а in pаypal.
 
 A sign that belongs where it stands is quiet: a joiner in an emoji or in a script that needs it, a selector
-behind the picture or ideograph that it selects, a no-break space. It can be left in the text, and named beside
-it. All of it takes time in proportion to the text.
+behind the picture or ideograph that it selects, a no-break space. It can be left in the text, and named
+beside it. All of it takes time in proportion to the text.
 """
 
 from __future__ import annotations
@@ -61,8 +61,12 @@ _OTHER_NAMES: Final = {
 
 #: Scripts in which joiners make a difference between letters, as insides of character classes: those that
 #: have them between two letters, and those that have them behind a sign.
-_JOINED: Final = re.compile("[\u0620-\u06ff\u0700-\u07ff\u0840-\u08ff\u1800-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
-_CONJOINED: Final = re.compile("[\u0900-\u0dff\u0f00-\u109f\u1780-\u17ff\u1a20-\u1aaf\u1b00-\u1bff\ua8e0-\ua9ff]")
+_JOINED: Final = re.compile(
+    "[\u0620-\u06ff\u0700-\u07ff\u0840-\u08ff\u1800-\u18af\ufb50-\ufdff\ufe70-\ufefc]"
+)
+_CONJOINED: Final = re.compile(
+    "[\u0900-\u0dff\u0f00-\u109f\u1780-\u17ff\u1a20-\u1aaf\u1b00-\u1bff\ua8e0-\ua9ff]"
+)
 _MONGOLIAN: Final = re.compile("[\u1800-\u18af]")
 _FREE_SELECTORS: Final = frozenset("\u180b\u180c\u180d\u180e\u180f")
 #: What may be a picture or not, beside the symbols; a keycap begins with the first ones.
@@ -195,7 +199,9 @@ def _name_tags(run: str) -> str:
     shown = spelled[:200] + ("…" if len(spelled) > 200 else "")
     if len(run) == 1:
         return name_of(run)
-    return f"{len(run):,} TAG characters from U+{ord(run[0]):04X}" + (f" that spell “{shown}”" if shown else "")
+    return f"{len(run):,} TAG characters from U+{ord(run[0]):04X}" + (
+        f" that spell “{shown}”" if shown else ""
+    )
 
 
 def _belongs(text: str, start: int, end: int) -> bool:

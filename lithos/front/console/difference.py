@@ -28,7 +28,7 @@ MOST_NAMES: Final = 20
 
 #: Stands beside the lines of the texts, and how a line is written into a page.
 _BESIDE: Final = ("place", "remark")
-_LINE: Final = "<span class=\"removed\"></span>\n"
+_LINE: Final = '<span class="removed"></span>\n'
 _NO_BREAK: Final = "no line break at the end of the file"
 _SIGN: Final = Markup("<bdi class=sign>{}</bdi>")
 _ODD: Final = Markup("<bdi class=odd>{}</bdi><bdi class=sign>{}</bdi>")
@@ -63,7 +63,9 @@ class Comparison:
     has_more: bool
 
 
-def compare(old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS) -> Comparison:
+def compare(
+    old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS
+) -> Comparison:
     """The difference of two texts, None for one that is not there; at most so many lines, and characters."""
     first, second = _lines_of(old, new), _lines_of(new, old)
     groups = list(group_changes(first, second))
@@ -145,7 +147,9 @@ def _cut_line(text: str, marks: Sequence[Span], most: int) -> Markup:
     signs = [sign for sign in find_signs(part) if not sign.is_quiet]
     parts = [_SKIPPED.format(f"{start:,}")] if start else []
     done = 0
-    changed = [(begin - start, min(end - start, len(part))) for begin, end in marks if begin - start < len(part)]
+    changed = [
+        (begin - start, min(end - start, len(part))) for begin, end in marks if begin - start < len(part)
+    ]
     for begin, end in _widened(changed, signs):
         parts.append(_plain(part, done, begin, signs))
         parts.append(_CHANGED.format(_plain(part, begin, end, signs)))
@@ -166,12 +170,14 @@ def _widened(marks: Sequence[Span], signs: Sequence[Sign]) -> list[Span]:
             at += 1
         reach = at
         while reach < len(signs) and signs[reach].start < end:
-            start, end = min(start, signs[reach].start), max(end, signs[reach].end)
             reach += 1
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        inside = signs[at:reach]
+        first = min([start, *(sign.start for sign in inside[:1])])
+        last = max([end, *(sign.end for sign in inside[-1:])])
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
         else:
-            found.append((start, end))
+            found.append((first, last))
     return found
 
 

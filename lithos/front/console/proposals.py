@@ -1,4 +1,4 @@
-"""What the console shows of proposals: their outcome as a comparison, their groups, their texts to be changed.
+"""What the console shows of proposals: their outcome as a comparison, in groups, and texts to be changed.
 
 A comparison leaves out what follows from every write: version, time and contributors. A text that a person
 changes has its hidden signs written out, as ⟦U+202E⟧: a field would hide them.
@@ -7,15 +7,18 @@ changes has its hidden signs written out, as ⟦U+202E⟧: a field would hide th
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from attrs import frozen
 
+from lithos.core.proposals import Kind, Proposal
 from lithos.core.text.signs import find_signs
 from lithos.front.console.difference import MOST_CHARACTERS, Comparison, compare
+from lithos.services.notes.proposals import ShownProposal
 
-KINDS: Final[Mapping[str, str]] = {
+KINDS: Final[Mapping[Kind, str]] = {
     "create": "new note", "update": "change", "delete": "deletion", "move": "move",
 }  # fmt: skip
 #: Characters of a difference for each of its lines.
@@ -38,63 +41,60 @@ _DEFAULTS: Final = frozenset((
 _KEY: Final = re.compile(r"([^\s:#-][^:]*):")
 _FENCE: Final = "---"
 
-Row = Mapping[str, Any]
 
+@frozen
+class Candidate:
+    """A proposal as a page shows it; `shown` is None where there was no time to look what it would do."""
 
-@frozen(kw_only=True)
-class Proposal:
-    """A proposal as a page shows it; `look` is None where there was no time to look what it would do."""
-
-    row: Row
-    look: Row | None = None
+    row: Proposal
+    shown: ShownProposal | None = None
 
     @property
     def id(self) -> str:
         """Its id."""
-        return str(self.row["id"])
+        return self.row.id
 
     @property
-    def kind(self) -> str:
+    def name(self) -> str:
+        """What the note is or would be called."""
+        return self.row.title or self.row.path
+
+    @property
+    def does(self) -> str:
         """What it would do, in a word or two."""
-        return KINDS.get(self.row["kind"], str(self.row["kind"]))
+        return KINDS[self.row.kind]
 
     @property
     def seal(self) -> str:
         """Stands for what is shown of it; empty where nothing is."""
-        return str((self.look or {}).get("seal") or "")
+        return "" if self.shown is None else self.shown.seal
 
     @property
-    def conflicts(self) -> Sequence[Row]:
+    def conflicts(self) -> Sequence[Mapping[str, Any]]:
         """What others changed as well."""
-        return (self.look or {}).get("conflicts") or ()
+        return () if self.shown is None else self.shown.conflicts
 
     @property
     def can_be_approved(self) -> bool:
         """Whether it waits, was looked at, and conflicts with nothing."""
-        return self.row["status"] == "pending" and bool(self.seal) and not self.conflicts
-
-    @property
-    def is_move(self) -> bool:
-        """Whether it changes the place of a note and none of its text."""
-        return bool(self.row["kind"] == "move")
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether its texts are too long to be compared here, so that only a beginning is told."""
-        look = self.look or {}
-        return bool({"current", "proposed"} & set(look.get("shortened", ())))
+        return self.row.is_pending and self.shown is not None and not self.conflicts
 
     @property
     def is_stuck(self) -> bool:
         """Whether its conflicts cannot be settled by another text: something is in its place, or gone."""
-        is_gone = self.row["kind"] == "update" and (self.look or {}).get("current") is None
-        return bool(self.conflicts) and (self.row["kind"] != "update" or is_gone)
+        is_gone = self.shown is not None and self.shown.current is None
+        return bool(self.conflicts) and (self.row.kind != "update" or is_gone)
+
+    @property
+    def text(self) -> str | None:
+        """The proposed text; None where there is none, or was no time to look."""
+        return None if self.shown is None or self.row.kind == "move" else _text_of(self.shown.proposed)
 
     @property
     def editable(self) -> str | None:
-        """The proposed text as a person may change it, its hidden signs written out; None where it cannot be."""
-        text = (self.look or {}).get("proposed")
-        if not isinstance(text, str) or self.row["kind"] not in _WITH_TEXT or self.is_cut or self.is_stuck:
+        """The proposed text with hidden signs written out, for a field; None where it cannot be changed."""
+        text = self.text
+        if text is None or self.row.kind not in _WITH_TEXT or self.is_stuck:
             return None
         written = write_signs(text)
         return None if _OPENING in text or len(written.encode()) > LARGEST_EDITED else written
@@ -105,9 +105,11 @@ class Proposal:
         `is_brief`: of a new note without what every new note says, of one that goes without its frontmatter.
         None where there is nothing to compare.
         """
-        if self.look is None or self.is_move or self.is_cut:
+        if self.shown is None or self.row.kind == "move":
             return None
-        old, new = self.look.get("current"), self.look.get("proposed") if text is None else text
+        old, new = _text_of(self.shown.current), self.text if text is None else text
+        if self.row.kind == "delete":
+            new = None
         if old is not None and new is not None:
             new = _as_before(old, new)
         elif is_brief:
@@ -122,38 +124,35 @@ class Group:
     key: str
     title: str
     total: int
-    proposals: Sequence[Proposal]
+    proposals: Sequence[Candidate]
 
 
-def _key_of(row: Row, by: str) -> str:
-    """What a proposal belongs to."""
-    return str(row["agent"] if by == "agent" else row["note_id"] or row["path"])
-
-
-def in_order(rows: Sequence[Row], by: str) -> list[Row]:
-    """Rows as the queue shows them: what expires first, with all of its group behind it."""
-    waiting = sorted(rows, key=lambda row: (str(row["expires_at"]), str(row["id"])))
-    groups: dict[str, list[Row]] = {}
-    for row in waiting:
+def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
+    """Proposals as the queue shows them: what expires first, with all of its group behind it."""
+    groups: dict[str, list[Proposal]] = {}
+    for row in sorted(rows, key=lambda row: (row.expires_at, row.id)):
         groups.setdefault(_key_of(row, by), []).append(row)
     return [row for group in groups.values() for row in group]
 
 
-def grouped(shown: Sequence[Proposal], rows: Sequence[Row], by: str) -> list[Group]:
+def grouped(shown: Sequence[Candidate], rows: Sequence[Proposal], by: str) -> list[Group]:
     """The proposals of a page in their groups."""
-    groups: dict[str, list[Proposal]] = {}
+    groups: dict[str, list[Candidate]] = {}
     for each in shown:
         groups.setdefault(_key_of(each.row, by), []).append(each)
-    totals = [_key_of(row, by) for row in rows]
+    totals = Counter(_key_of(row, by) for row in rows)
     return [
-        Group(
-            key,
-            key if by == "agent" else str(some[0].row["title"] or some[0].row["path"]),
-            max(totals.count(key), len(some)),
-            some,
-        )
-        for key, some in groups.items()
+        Group(key, key if by == "agent" else some[0].name, totals[key], some) for key, some in groups.items()
     ]
+
+
+def _key_of(row: Proposal, by: str) -> str:
+    """What a proposal belongs to."""
+    return row.agent if by == "agent" else row.note_id
+
+
+def _text_of(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 def _as_before(old: str, new: str) -> str:
@@ -188,7 +187,7 @@ def _without_defaults(text: str | None) -> str | None:
 
 
 def _entries(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
-    """The lines of a frontmatter by their keys, in order, and those from its end on; all where there is none."""
+    """The lines of a frontmatter by their keys, and those from its end on; all where there is none."""
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         return [], lines

@@ -34,7 +34,9 @@ async def propose_text(lithos: Lithos, note: str, content: str, agent: str = "bo
     )
 
 
-async def propose_note(lithos: Lithos, title: str, content: str = "New.", agent: str = "bot", **more: Any) -> str:
+async def propose_note(
+    lithos: Lithos, title: str, content: str = "New.", agent: str = "bot", **more: Any
+) -> str:
     """A new note."""
     return await propose(lithos, "lithos_write", agent, title=title, content=content, **more)
 
@@ -46,7 +48,9 @@ async def row_of(lithos: Lithos, proposal_id: str) -> dict[str, Any]:
     return row
 
 
-async def decide(lithos: Lithos, proposal_id: str, decision: str, by: str = "Ann", **more: Any) -> dict[str, Any]:
+async def decide(
+    lithos: Lithos, proposal_id: str, decision: str, by: str = "Ann", **more: Any
+) -> dict[str, Any]:
     """Decide as a command does."""
     arguments = {"id": proposal_id, "decision": decision, "by": by, **more}
     answer = await lithos.server.tools.call("lithos_proposal_decide", arguments)

@@ -47,8 +47,8 @@ def test_signs_are_shown_by_name_in_every_line_and_counted_of_what_is_added() ->
         " same<bdi class=sign>U+200B ZERO WIDTH SPACE</bdi>",
         "-the price is 10",
         "+the price<strong><bdi class=sign>U+2066 LEFT-TO-RIGHT ISOLATE</bdi></strong> is 10",
-        "+ask <bdi class=odd>\u0440</bdi><bdi class=sign>U+0440 CYRILLIC SMALL LETTER ER in a Latin word</bdi>"
-        "aypal about it",
+        "+ask <bdi class=odd>\u0440</bdi>"
+        "<bdi class=sign>U+0440 CYRILLIC SMALL LETTER ER in a Latin word</bdi>aypal about it",
         "+no\u00a0break",
     ]
     assert compared.signs == {
@@ -104,7 +104,11 @@ def test_a_text_of_nothing_but_signs_is_shown_in_part(text: str) -> None:
 
 def test_nothing_in_a_text_acts_on_the_page() -> None:
     for payload in PAYLOADS:
-        for compared in (compare(None, payload), compare(payload, f"x{payload}y\n{payload}"), compare(payload, None)):
+        for compared in (
+            compare(None, payload),
+            compare(payload, f"x{payload}y\n{payload}"),
+            compare(payload, None),
+        ):
             page = parse("\n".join(f"<ins>{line.html}</ins>" for line in compared.lines))
             assert {each.tag for each in page.walk()} <= {"", "ins", "bdi", "strong", "i"}, payload
             assert dangers(page) == []

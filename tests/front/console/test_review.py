@@ -1,4 +1,4 @@
-"""Review: what agents propose is looked at, approved, changed and rejected by a person (behaviours 281-283)."""
+"""Review: what agents propose is looked at, approved, changed and rejected by a person (281 to 283)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from lithos.core.proposals import MOST_OF_AGENT
 from lithos.front.console.pages import review as review_page
 from lithos.front.console.pages.review import MOST_DRAFTS, MOST_PICKED, MOST_REPORTS, SHOWN, ReviewPages
 from lithos.front.console.proposals import LARGEST_EDITED, read_signs, write_signs
@@ -27,7 +26,9 @@ def rows_of(page: Element) -> list[Element]:
 
 def names_of(page: Element) -> list[str]:
     """The titles in the queue, those that can be ticked with a star."""
-    return [f"{'*' if one.all('input', type='checkbox') else ''}{one.all('h3')[0].text}" for one in rows_of(page)]
+    return [
+        f"{'*' if one.all('input', type='checkbox') else ''}{one.all('h3')[0].text}" for one in rows_of(page)
+    ]
 
 
 def outcomes_of(page: Element) -> list[str]:
@@ -96,7 +97,7 @@ async def test_the_queue_shows_what_would_change_who_wants_it_and_until_when(tmp
         bind(lithos)
         first = await propose_text(lithos, note, "one\n\nWe wait 5 s.\n\nend\n\nmore")
         await propose_note(lithos, "Fresh", "Its text.", "bee", tags=["a"])
-        assert (await lithos.call("lithos_delete", id=gone, agent="bee")).get("code") is None
+        await propose(lithos, "lithos_delete", "bee", id=gone)
         await propose(lithos, "lithos_note_move", "bee", id=gone, path="attic/old.md")
         page = await person.look("/console/review")
         assert names_of(page) == ["*Plan", "*Fresh", "*Old", "*Old"]
@@ -105,11 +106,13 @@ async def test_the_queue_shows_what_would_change_who_wants_it_and_until_when(tmp
         ]  # fmt: skip
         plan, fresh, old, moved = rows_of(page)
         assert "change +3 −1 lines plan.md proposed just now expires in 29 d" in plan.told
-        assert [(one.tag, one.text) for one in plan.all("div", "diff")[0].walk() if one.tag in ("ins", "del", "strong")] == [
-            ("del", "We wait 4 s."), ("strong", "4"), ("ins", "We wait 5 s."), ("strong", "5"), ("ins", ""), ("ins", "more"),
+        changes = plan.all("div", "diff")[0]
+        assert [(one.tag, one.text) for one in changes.walk() if one.tag in ("ins", "del", "strong")] == [
+            ("del", "We wait 4 s."), ("strong", "4"), ("ins", "We wait 5 s."), ("strong", "5"),
+            ("ins", ""), ("ins", "more"),
         ]  # fmt: skip
         assert [one.text for one in fresh.all("div", "diff")[0].all("ins")] == [
-            "---", "title: Fresh", "author: bee", "tags: [a]", "---", "", "# Fresh", "", "Its text.",
+            "---", "title: Fresh", "author: bee", "tags:", "- a", "---", "", "# Fresh", "", "Its text.",
         ]  # fmt: skip
         assert [one.text for one in old.all("del")[1:]] == ["# Old", "", "stale"]
         assert "from old.md to attic/old.md" in moved.told
@@ -124,9 +127,8 @@ async def test_the_queue_shows_what_would_change_who_wants_it_and_until_when(tmp
         assert "change by bot +3 −1 lines" in alone.told
         assert [one.text for one in alone.all("a", "button")] == ["Next", "The note"]
         overview = await person.look("/console/")
-        assert "/console/review" in [
-            one.attributes["href"] for one in overview.all("p", "knowledge")[0].all("a") if one.text == "4 proposals to look at"
-        ]  # fmt: skip
+        (way,) = overview.all("p", "knowledge")[0].all("a")
+        assert (way.text, way.attributes["href"]) == ("4 proposals to look at", "/console/review")
 
 
 async def test_approving_writes_what_was_shown_and_names_both(tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ async def test_approving_writes_what_was_shown_and_names_both(tmp_path: Path) ->
         shown = rows_of(await person.look("/console/review"))[0]
         assert [one.text for one in shown.all("ins")] == ["+1", "three!"]
         page = await press(person, proposal, "approve")
-        assert outcomes_of(page) == ["plan.md is approved: version 3, merged with what others changed since (version 2)"]
+        assert outcomes_of(page) == ["plan.md is approved: version 3"]
         assert names_of(page) == ["*Fresh"]
         assert await text_of(person, note) == "one!\n\ntwo\n\nthree!"
         newest = (await lithos.call("lithos_history", id=note))["versions"][0]
@@ -178,7 +180,9 @@ async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: P
         assert not conflicting.all("button", data_do="approve")
         # Somebody who sends it all the same
         seal = (await lithos.call("lithos_proposals", id=ids[1]))["seal"]
-        answer = await person.post("/console/review", **{**fields, "once": "x", "act": "approve", "pick": f"{ids[1]} {seal}"})
+        answer = await person.post(
+            "/console/review", **{**fields, "once": "x", "act": "approve", "pick": f"{ids[1]} {seal}"}
+        )
         (told,) = outcomes_of(check(answer.text))
         assert told == "n1.md conflicts with what others changed (line 3); it stays pending"
         assert (await row_of(lithos, ids[1]))["status"] == "pending"
@@ -195,7 +199,7 @@ async def test_what_is_approved_is_what_was_seen(tmp_path: Path) -> None:
         for act in ("approve", "reject"):
             fields = form_for(await person.page("/console/review"), proposal, act)
             await propose_text(lithos, note, f"one\n\ntwo\n\nthree! {act}")
-            page = check((await person.post("/console/review", **fields, reason="no")).text)
+            page = check((await person.post("/console/review", **(fields | {"reason": "no"}))).text)
             assert outcomes_of(page) == ["plan.md changed since you looked: look again"]
             assert names_of(page) == ["*Plan"]
         assert (await row_of(lithos, proposal))["status"] == "pending"
@@ -215,14 +219,20 @@ async def test_rejecting_takes_a_reason_which_is_offered_again(tmp_path: Path) -
         ids = [await propose_text(lithos, note, "two") for note in notes]
         fields = form_for(await person.page("/console/review"), ids[0], "reject")
         for reason, told in (("", "say why you reject it"), ("x" * 501, "501 characters, and at most 500")):
-            answer = await person.post("/console/review", **fields, reason=reason)
+            answer = await person.post("/console/review", **(fields | {"reason": reason}))
             assert answer.status_code == 400
             assert told in check(answer.text).told
         page = await press(person, ids[0], "reject", reason="Say where it is <from>.")
         assert outcomes_of(page) == ["n0.md is rejected; the agent hears the reason"]
-        assert [one.attributes["value"] for one in page.all("datalist")[0].all("option")] == ["Say where it is <from>."]
+        assert [one.attributes["value"] for one in page.all("datalist")[0].all("option")] == [
+            "Say where it is <from>."
+        ]
         row = await row_of(lithos, ids[0])
-        assert (row["status"], row["reason"], row["decided_by"]) == ("rejected", "Say where it is <from>.", "person")
+        assert (row["status"], row["reason"], row["decided_by"]) == (
+            "rejected",
+            "Say where it is <from>.",
+            "person",
+        )
         # The same reason by one click, on the page of another one
         alone = await person.page(f"/console/review/{ids[1]}")
         again = [form for form in FORM.findall(alone) if 'name="again"' in form]
@@ -231,11 +241,15 @@ async def test_rejecting_takes_a_reason_which_is_offered_again(tmp_path: Path) -
         page = check((await person.post("/console/review", **fields)).text)
         assert (await row_of(lithos, ids[1]))["reason"] == "Say where it is <from>."
         page = await many(person, "reject", ids[2:4], "Too long.")
-        assert outcomes_of(page) == [f"n{number}.md is rejected; the agent hears the reason" for number in (2, 3)]
+        assert outcomes_of(page) == [
+            f"n{number}.md is rejected; the agent hears the reason" for number in (2, 3)
+        ]
         assert names_of(page) == ["*N4"]
         assert [await text_of(person, note) for note in notes] == ["one"] * 5
         events = [payload for kind, payload in lithos.events() if kind == "proposal.rejected"]
-        assert [(one["agent"], one["by"], one["reason"]) for one in events[-2:]] == [("bot", "person", "Too long.")] * 2
+        assert [(one["agent"], one["by"], one["reason"]) for one in events[-2:]] == [
+            ("bot", "person", "Too long.")
+        ] * 2
 
 
 async def test_a_person_changes_a_text_and_approves_that(tmp_path: Path) -> None:
@@ -270,30 +284,25 @@ async def test_a_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> N
         action, fields = form_of(await person.page(address), address)
         text = typed_in(await person.look(address)).replace("two and three", "my own words")
         await lithos.write("Plan", "one\n\ntwo, says ann", id=note, agent="ann")
-        page = check((await person.post(action, **fields, act="approve", text=text)).text)
+        page = check((await person.post(action, **(fields | {"act": "approve", "text": text}))).text)
         assert "Nothing was written: it changed since you looked: look again" in page.told
         assert "my own words" in typed_in(page)
         assert "This is the agent's own text" in page.told
         # With what is there now in sight it can be approved, over the conflict
-        _, fields = form_of(str(page_html := (await person.get(f"{address}{query_of(page)}")).text), address)
-        assert page_html
-        page = check((await person.post(action, **fields, act="approve", text=text)).text)
+        _, fields = form_of(await person.page(address), address)
+        page = check((await person.post(action, **(fields | {"act": "approve", "text": text}))).text)
         assert outcomes_of(page) == ["plan.md is approved: version 3"]
         assert await text_of(person, note) == "one\n\nmy own words"
         # Decided already: the text is shown to be kept elsewhere
-        page = check((await person.post(action, **(fields | {"once": "new"}), act="approve", text=text)).text)
+        page = check(
+            (await person.post(action, **(fields | {"once": "new", "act": "approve", "text": text}))).text
+        )
         assert "This is approved, by person; nothing more can be done with it." in page.told
         assert "my own words" in page.all("pre")[0].text
         broken = await propose_text(lithos, note, "one more")
         page = await change(person, broken, "approve", "---\nid: [\n---\n\nx")
         assert "Nothing was written: it stays pending" in page.told
         assert (await row_of(lithos, broken))["status"] == "pending"
-
-
-def query_of(page: Element) -> str:
-    """The draft that is shown: that of the newest, since the address is not part of a page."""
-    del page
-    return ""
 
 
 async def test_signs_that_cannot_be_seen_are_named_wherever_one_approves(tmp_path: Path) -> None:
@@ -321,7 +330,9 @@ async def test_signs_that_cannot_be_seen_are_named_wherever_one_approves(tmp_pat
         assert await text_of(person, note) == "pay ann\n\np\u0430ypal\u200b\n\nthe \u2066end 👨\u200d👩"
 
 
-@pytest.mark.parametrize("text", ["", "plain", "a\u200b\u200bb\u202e", "\x07\x1b\u00ad", "👨\u200d👩 no\u00a0break"])
+@pytest.mark.parametrize(
+    "text", ["", "plain", "a\u200b\u200bb\u202e", "\x07\x1b\u00ad", "👨\u200d👩 no\u00a0break"]
+)
 def test_written_signs_are_read_back(text: str) -> None:
     written = write_signs(text)
     assert not set(written) & set("\u200b\u202e\x07\x1b\u00ad")
@@ -346,7 +357,11 @@ async def test_what_was_decided_elsewhere_says_by_whom(tmp_path: Path) -> None:
             ["n1.md is approved already, by Ann"],
             ["n2.md is withdrawn already"],
         ]
-        for one, said in zip(ids, ("rejected, by Ann; nothing more", "approved, by Ann; nothing more", "withdrawn; nothing more"), strict=True):
+        for one, said in zip(
+            ids,
+            ("rejected, by Ann; nothing more", "approved, by Ann; nothing more", "withdrawn; nothing more"),
+            strict=True,
+        ):
             alone = await person.look(f"/console/review/{one}")
             assert f"This is {said}" in alone.told
             assert not alone.all("textarea")
@@ -380,15 +395,24 @@ async def test_wrong_forms_and_addresses_are_told_and_change_nothing(tmp_path: P
             ({"pick": f"<b>\u202e {seal}"}, "<b> U+202E RIGHT-TO-LEFT OVERRIDE is not there any more"),
             ({"pick": proposal}, "plan.md was not approved: you have not seen it yet"),
             ({"pick": f"{proposal} wrong"}, "plan.md changed since you looked: look again"),
-            ({"pick": f"{proposal} wrong", "by": "x", "offset": "y", "next": "\"><b>"}, "plan.md changed since you looked: look again"),
+            (
+                {"pick": f"{proposal} wrong", "by": "x", "offset": "y", "next": '"><b>'},
+                "plan.md changed since you looked: look again",
+            ),
         ):
-            answer = await person.post("/console/review", **(good | {"once": str(outcome) + str(fields)[:300]} | fields))
+            answer = await person.post(
+                "/console/review", **(good | {"once": str(outcome) + str(fields)[:300]} | fields)
+            )
             assert answer.status_code in (200, 400), fields
             if outcome is not None:
                 assert outcomes_of(check(answer.text)) == [outcome], fields
         address = f"/console/review/{proposal}"
         _, fields = form_of(await person.page(address), address)
-        for missing in ({"act": "x", "text": "a"}, {"act": "approve"}, {"act": "approve", "text": "a", "seal": ""}):
+        for missing in (
+            {"act": "x", "text": "a"},
+            {"act": "approve"},
+            {"act": "approve", "text": "a", "seal": ""},
+        ):
             answer = await person.post(address, **(fields | missing))
             assert answer.status_code == 400, missing
             assert "Nothing was decided: this form has no text." in check(answer.text).told
@@ -493,7 +517,9 @@ async def test_without_time_to_look_nothing_can_be_approved_unseen(
         _, fields = form_of(html[html.index('id="many"') - 60 :])
         data = {**fields, "act": "approve", "pick": [f"{one} {boxes[one]}" for one in ids]}
         page = check((await person.client.post("/console/review", data=data, follow_redirects=True)).text)
-        assert outcomes_of(page) == [f"n{number}.md is not decided yet: there was no time left" for number in range(3)]
+        assert outcomes_of(page) == [
+            f"n{number}.md is not decided yet: there was no time left" for number in range(3)
+        ]
         assert [(await row_of(lithos, one))["status"] for one in ids] == ["pending"] * 3
 
 
@@ -508,18 +534,22 @@ async def test_what_expires_first_comes_first_and_the_next_one_is_in_sight(tmp_p
             clock.advance(days=1)
         page = await person.look("/console/review")
         assert names_of(page) == ["*N0", "*N2", "*N1"]
-        assert [one.told.partition("expires in ")[2].partition(" d")[0] for one in rows_of(page)] == ["27", "29", "28"]
+        assert [one.told.partition("expires in ")[2].partition(" d")[0] for one in rows_of(page)] == [
+            "27",
+            "29",
+            "28",
+        ]
         fields = form_for(await person.page("/console/review"), ids[0], "approve")
         answer = await person.client.post("/console/review", data=fields)
         assert answer.status_code == 303
         assert answer.headers["location"].endswith(f"#p-{ids[2]}")
         alone = await person.look(f"/console/review/{ids[2]}?by=agent")
-        assert [one.text for one in alone.all("a", "button")] == ["Next"]
+        assert [one.text for one in alone.all("a", "button")] == ["Previous"]
 
 
 async def test_reports_and_drafts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[ReviewPages] = []
-    begin = ReviewPages.__attrs_init__ if hasattr(ReviewPages, "__attrs_init__") else ReviewPages.__init__
+    begin = ReviewPages.__init__
 
     def remember(pages: ReviewPages, *given: Any) -> None:
         begin(pages, *given)
@@ -536,6 +566,7 @@ async def test_reports_and_drafts_are_bounded(tmp_path: Path, monkeypatch: pytes
         address = f"/console/review/{proposal}"
         _, fields = form_of(await person.page(address), address)
         for number in range(MOST_DRAFTS + 2):
-            await person.client.post(address, data=fields | {"once": f"d{number}", "act": "look", "text": "x"})
+            await person.client.post(
+                address, data=fields | {"once": f"d{number}", "act": "look", "text": "x"}
+            )
         assert (len(made[0]._reports), len(made[0]._drafts)) == (MOST_REPORTS, MOST_DRAFTS)
-        assert MOST_OF_AGENT < MOST_PICKED

@@ -16,26 +16,26 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, Response, request
 
+from lithos.core.errors import ProposalNotFound
+from lithos.core.proposals import LONGEST_REASON, Proposal
 from lithos.core.text.signs import find_signs
 from lithos.front.console.console import Console, Form, Refused, given, given_offset
 from lithos.front.console.difference import name_all
 from lithos.front.console.formats import plural, query_with, readable, whole
-from lithos.front.console.proposals import Proposal, Row, grouped, in_order, read_signs, write_signs
+from lithos.front.console.proposals import Candidate, grouped, in_order, read_signs, write_signs
 from lithos.tools.contract.arguments import ArgumentFault
 
-#: Proposals of a page of the queue, asked for at once, and looked at in all.
+#: Proposals of a page of the queue, and asked for at once.
 SHOWN: Final = 20
 PAGE: Final = 200
-MOST_PENDING: Final = 2_000
 #: Lines of a difference in the queue and alone: fewer where the page would be too large.
 LINES: Final = (30, 12, 4)
 LINES_ALONE: Final = (2_000, 1_000, 400, 100, 20)
 #: Seconds for which a page looks at proposals, and for which one request decides.
 LOOK_SECONDS: Final = 5.0
 DECIDE_SECONDS: Final = 20.0
-#: Proposals that one form decides, and characters of a reason.
-MOST_PICKED: Final = 200
-LONGEST_REASON: Final = 500
+#: Proposals that one form decides.
+MOST_PICKED: Final = 100
 #: Conflicts of a proposal that are shown.
 MOST_CONFLICTS: Final = 10
 #: What was decided, and texts that a person changed, kept for their pages.
@@ -110,13 +110,12 @@ class ReviewPages:
 
     async def alone(self, proposal_id: str) -> Response:
         """One proposal with its whole difference, and its text to be changed; a decided one with who did."""
-        look = await self._read(proposal_id)
-        proposal = Proposal(row=look["proposal"], look=look)
+        proposal = await self._read(proposal_id)
         draft = self._drafts.get(request.args.get("draft", ""))
         if draft is not None and draft.proposal_id != proposal_id:
             draft = None
         by = _grouping()
-        ids = [str(row["id"]) for row in in_order(await self._pending(), by)]
+        ids = [row.id for row in in_order(await self._pending(), by)]
         place = ids.index(proposal_id) if proposal_id in ids else None
         return await self._console.show_within(
             "review_one.html",
@@ -141,44 +140,42 @@ class ReviewPages:
             "head_seq": parts.activity.head,
         }
 
-    async def _pending(self) -> list[Row]:
+    async def _pending(self) -> list[Proposal]:
         """All that waits."""
-        rows: dict[str, Row] = {}
+        rows: dict[str, Proposal] = {}
         total = 1
-        while len(rows) < min(total, MOST_PENDING):
-            answer = await self._console.call(
-                "lithos_proposals", status="pending", limit=PAGE, offset=len(rows)
-            )
-            before, total = len(rows), answer["total"]
-            rows |= {str(row["id"]): row for row in answer["proposals"]}
+        while len(rows) < total:
+            some, total = await self._console.parts.proposals.listed("pending", None, PAGE, len(rows))
+            before = len(rows)
+            rows |= {row.id: row for row in some}
             if len(rows) == before:
                 break
         return list(rows.values())
 
-    async def _look(self, rows: Iterable[Row]) -> list[Proposal]:
+    async def _look(self, rows: Iterable[Proposal]) -> list[Candidate]:
         """What these would do, as far as there is time; without those that were decided meanwhile."""
-        end, found = trio.current_time() + LOOK_SECONDS, list[Proposal]()
+        end, found = trio.current_time() + LOOK_SECONDS, list[Candidate]()
         for row in rows:
             if trio.current_time() > end:
-                found.append(Proposal(row=row))
+                found.append(Candidate(row))
                 continue
             try:
-                look = await self._console.call("lithos_proposals", id=row["id"])
-            except Refused:
+                shown = await self._console.parts.proposals.show(row.id)
+            except ProposalNotFound:
                 continue
-            if look["proposal"]["status"] == "pending":
-                found.append(Proposal(row=look["proposal"], look=look))
+            if shown.proposal.is_pending:
+                found.append(Candidate(shown.proposal, shown))
         return found
 
-    async def _read(self, proposal_id: str) -> Row:
+    async def _read(self, proposal_id: str) -> Candidate:
+        """One proposal as it is now. Raises `Refused`."""
         try:
-            return await self._console.call("lithos_proposals", id=proposal_id)
-        except Refused as refusal:
-            if refusal.code != "proposal_not_found":
-                raise
+            shown = await self._console.parts.proposals.show(proposal_id)
+        except ProposalNotFound as refusal:
             raise Refused(
                 "There is no such proposal, or it is not kept any more. Look for it on the page Review.", 404
             ) from refusal
+        return Candidate(shown.proposal, shown)
 
     # -- deciding -----------------------------------------------------------------------------------
 
@@ -186,7 +183,9 @@ class ReviewPages:
         """Approve or reject what is chosen, each as it was shown; where the outcomes are told."""
         decision = form.get("act", "")
         if decision not in ("approve", "reject"):
-            raise Refused("Nothing was decided: this form says neither approve nor reject. Load Review again.")
+            raise Refused(
+                "Nothing was decided: this form says neither approve nor reject. Load Review again."
+            )
         picked = dict(each.partition(" ")[::2] for each in form.getlist("pick") if each.strip())
         if not picked:
             raise Refused("Nothing was decided: no proposal is chosen. Go back and tick what you mean.")
@@ -200,7 +199,9 @@ class ReviewPages:
             elif decision == "approve" and not seal:
                 outcomes.append(await self._left(proposal_id, "was not approved: you have not seen it yet"))
             else:
-                outcomes.append(await self._carry_out(proposal_id, decision, seal=seal or None, reason=reason))
+                outcomes.append(
+                    await self._carry_out(proposal_id, decision, seal=seal or None, reason=reason)
+                )
         return self._tell(outcomes, form)
 
     async def change(self, form: Form, proposal_id: str) -> str:
@@ -208,17 +209,17 @@ class ReviewPages:
         act, text, seal = form.get("act", ""), form.get("text"), form.get("seal", "")
         if act not in ("approve", "look") or text is None or not seal:
             raise Refused("Nothing was decided: this form has no text. Begin at the page of the proposal.")
-        look = await self._read(proposal_id)
+        proposal = await self._read(proposal_id)
         typed = text.replace("\r\n", "\n").replace("\r", "\n")
         text = read_signs(typed)
-        if _has_lines_of_windows(look.get("proposed")):
+        if _has_lines_of_windows(proposal.text or ""):
             text = text.replace("\n", "\r\n")
         if act == "look":
             return self._keep(proposal_id, text, "This is what approving your text would do.", "ok")
         if any(sign.kind == "hidden" and not sign.is_quiet for sign in find_signs(typed)):
             message = (
-                "Nothing was decided: your text has signs that cannot be seen. Below they are written out, as "
-                "⟦U+200B⟧. Take them out, or approve once more to keep them."
+                "Nothing was decided: your text has signs that cannot be seen. Below they are written out, "
+                "as ⟦U+200B⟧. Take them out, or approve once more to keep them."
             )
             return self._keep(proposal_id, text, message, "warn")
         outcome = await self._carry_out(proposal_id, "approve", seal=seal, text=text)
@@ -250,10 +251,9 @@ class ReviewPages:
     async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> Outcome:
         """The outcome of a proposal that was not decided so; it is looked up for its name."""
         try:
-            row = (await self._read(proposal_id))["proposal"]
+            return Outcome(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
         except Refused:
             return Outcome(ending, proposal_id, proposal_id, text)
-        return Outcome(ending, proposal_id, str(row["path"] or row["title"] or proposal_id), text)
 
     def _tell(self, outcomes: Sequence[Outcome], form: Form) -> str:
         """Keep outcomes; the address of the queue that tells them, at the proposal that comes next."""
@@ -277,7 +277,7 @@ def _kept(kept: OrderedDict[str, Any], value: Any, most: int) -> str:
     return key
 
 
-def _refusal_of(answer: Row) -> tuple[str, Ending]:
+def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:
     """Why a decision was not made, as the end of a sentence."""
     code = answer["code"]
     if code == "proposal_not_found":
@@ -295,7 +295,7 @@ def _refusal_of(answer: Row) -> tuple[str, Ending]:
     return f"stays pending: {answer['message']}", "bad"
 
 
-def _place_of(conflict: Row) -> str:
+def _place_of(conflict: Mapping[str, Any]) -> str:
     return f"line {conflict['line']}" if "line" in conflict else readable(conflict.get("key", "?"), 60)
 
 
@@ -304,8 +304,8 @@ def _reason_of(form: Form) -> str:
     reason = (form.get("again") or form.get("reason") or "").strip()
     if not reason:
         raise Refused(
-            "Nothing was decided: say why you reject it, so that the agent does better next time. Go back and "
-            "give a reason."
+            "Nothing was decided: say why you reject it, so that the agent does better next time. Go back "
+            "and give a reason."
         )
     if len(reason) > LONGEST_REASON:
         raise Refused(
@@ -320,5 +320,5 @@ def _grouping() -> str:
     return by if by in GROUPINGS else next(iter(GROUPINGS))
 
 
-def _has_lines_of_windows(text: object) -> bool:
-    return isinstance(text, str) and text.count("\r\n") == text.count("\n") > 0
+def _has_lines_of_windows(text: str) -> bool:
+    return text.count("\r\n") == text.count("\n") > 0
