@@ -181,6 +181,9 @@ front.console.pages.overview.Happenings: _kept | `.MOST_KEPT` | a sentence of HT
 front.console.pages.tasks.BoardPages: _drafts | `.MOST_DRAFTS` | `.LONGEST_DRAFT` a field
 front.console.pages.overview.Row: folded | `.MOST_FOLDED` | a sentence each
 front.console.pages.undo.UndoPages: _reports | `.MOST_REPORTS` | the results of a request
+front.console.pages.review.ReviewPages: _reports | `.MOST_REPORTS` | sentences on `.MOST_PICKED` proposals
+front.console.pages.review.ReviewPages: _drafts | `.MOST_DRAFTS` | the text of a form, at most
+    `front.server.limits.FORM_BYTES`
 front.console.sessions.Session: _notices | `.MOST_NOTICES` | sentences
 front.console.sessions.Session: submissions | `.MOST_SUBMISSIONS` | a key and a location
 front.console.sessions.Sessions: _by_id | `.MOST_SESSIONS` | sessions

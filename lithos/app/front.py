@@ -118,6 +118,7 @@ def _add_console(
         notes,
         overview,
         receipts,
+        review,
         search,
         switcher,
         system,
@@ -126,7 +127,7 @@ def _add_console(
     )
 
     read = login, overview, search, switcher, notes, note, files, graph
-    modules = *read, tasks, agents, undo, receipts, system
+    modules = *read, review, tasks, agents, undo, receipts, system
     pages: list[Callable[[Console, Blueprint], None]] = [module.add_routes for module in modules]
     if settings.public_url is not None and server.authorization is not None:
         from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without

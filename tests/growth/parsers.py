@@ -22,6 +22,7 @@ from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.formats import chats, conversation, json_items, memory_files, observations, texts
 from lithos.core.history import differences, merging, outline, section_edit, versions
+from lithos.core.history import words as changes
 from lithos.core.learning import arranging, inference, lead, questions, ranking
 from lithos.core.notes import (
     document,
@@ -56,6 +57,7 @@ from lithos.core.text import (
     own_text,
     pieces,
     query,
+    signs,
     snippet,
 )
 from lithos.core.text import snippet as truncation
@@ -445,6 +447,14 @@ PARSERS: Final[Mapping[str, Parse]] = {
     ),
     "merging.metadata_patch": lambda t: merging.metadata_patch({t: t, "x": _many(t)}, {t: t[1:], "x": t}),
     "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),
+    "differences.split_lines": differences.split_lines,
+    "differences.group_changes": lambda t: list(differences.group_changes(_many(t), _many(t[::-1]))),
+    "words.changed_words": lambda t: changes.changed_words([t], [t[::-1]]),
+    "words.changed_words of lines": lambda t: changes.changed_words(_many(t), _many(t[::-1])),
+    "signs.find_signs": lambda t: list(signs.find_signs(t)),
+    "signs.pieces_of": lambda t: list(signs.pieces_of(t)),
+    "signs.spell_out": signs.spell_out,
+    "signs.count_names": lambda t: signs.count_names([t]),
     "differences.match_lines": lambda t: differences.match_lines(
         [ord(each) % 5 for each in t], [ord(each) % 5 for each in t[::-1]]
     ),

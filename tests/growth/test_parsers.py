@@ -30,6 +30,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "compares numbers and aspects": ("model.check_fence",),
     "entities.digest_entities": ("entities.is_machine_made",),
     "one partition": ("events.origin_source",),
+    "names one character": ("signs.name_of",),
     "limits.holds_more_values": ("limits.ValueCount.exceeds",),
     "matching.has_tags": ("matching.has_tag",),
     "compares versions and names": ("undo.takes_back", "undo.is_undone", "undo.since_by_others"),

@@ -25,6 +25,8 @@ _DEPTH: Final = 8
 
 #: Where equal lines begin in the first and in the second text, and how many there are.
 Block = tuple[int, int, int]
+#: What becomes of lines (`equal`, `replace`, `delete`, `insert`), and their bounds in both texts.
+Change = tuple[str, int, int, int, int]
 #: Bounds in the first and in the second text.
 _Range = tuple[int, int, int, int]
 
@@ -189,17 +191,26 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
     if old == new:
         return Diff("", is_truncated=False)
     first, second = _lines_of(old), _lines_of(new)
-    numbers: dict[str, int] = {}
-    one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
-    matched = _Matched(first, second, match_lines(one, other)[0])
     parts: list[str] = []
     size = 0
-    for line in chain((f"--- {old_name}\n", f"+++ {new_name}\n"), _render(matched, first, second)):
+    for line in chain((f"--- {old_name}\n", f"+++ {new_name}\n"), _render(first, second)):
         parts.append(line)
         size += len(line)
         if size > LONGEST_DIFF:
             return Diff("".join(parts)[:LONGEST_DIFF], is_truncated=True)
     return Diff("".join(parts), is_truncated=False)
+
+
+def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[Change]]:
+    """The changes from one text to another by lines, in groups with a few equal lines around each."""
+    numbers: dict[str, int] = {}
+    one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
+    matched = _Matched(first, second, match_lines(one, other)[0])
+    for group in matched.get_grouped_opcodes(CONTEXT):
+        if len(first) - group[-1][2] <= CONTEXT:  # the few lines that are left are shown as well
+            tag, i, _, j, _ = group[-1]
+            group[-1] = tag, i, len(first), j, len(second)
+        yield group
 
 
 def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
@@ -211,18 +222,19 @@ def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
     return len(second) - same, len(first) - same
 
 
-def _lines_of(data: bytes) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Lines with their LF; the last may have none."""
-    lines = data.decode("utf-8", "replace").split("\n")
+    lines = text.split("\n")
     last = lines.pop()
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
-def _render(matched: _Matched, first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
-    for group in matched.get_grouped_opcodes(CONTEXT):
-        if len(first) - group[-1][2] <= CONTEXT:  # the few lines that are left are shown as well
-            tag, i, _, j, _ = group[-1]
-            group[-1] = tag, i, len(first), j, len(second)
+def _lines_of(data: bytes) -> list[str]:
+    return split_lines(data.decode("utf-8", "replace"))
+
+
+def _render(first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
+    for group in group_changes(first, second):
         _, i, _, j, _ = group[0]
         _, _, i_end, _, j_end = group[-1]
         yield f"@@ -{_range(i, i_end)} +{_range(j, j_end)} @@\n"

@@ -52,7 +52,8 @@ LARGEST: Final = 200_000
 #: HTTP status of refusals by their code; others are 400.
 _STATUSES: Final[Mapping[str, int]] = {
     "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,
-    "receipt_not_found": 404, "not_found": 404, "version_conflict": 409, "claim_failed": 409,
+    "receipt_not_found": 404, "proposal_not_found": 404, "not_found": 404, "version_conflict": 409,
+    "proposal_closed": 409, "claim_failed": 409,
     "forbidden": 403, "internal_error": 503, "search_backend_error": 503, "lcma_disabled": 409,
     "history_disabled": 409,
 }  # fmt: skip
@@ -74,6 +75,7 @@ NAVIGATION: Final = (
     ("Search", "/console/search", "s"),
     ("Notes", "/console/notes", "n"),
     ("Graph", "/console/graph", "g"),
+    ("Review", "/console/review", "r"),
     ("Tasks", "/console/tasks", "t"),
     ("Agents", "/console/agents", "a"),
     ("System", "/console/system", "y"),
@@ -153,6 +155,7 @@ class Console:
             "version": self.settings.version,
             "static_key": self._static_key,
             "navigation": NAVIGATION,
+            "waiting": self.parts.proposals.counts()["pending"],
             "path": request.path,
             "args": request.args.to_dict(),
             "agent": session.agent if session else self.own_agent,

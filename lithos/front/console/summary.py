@@ -74,6 +74,8 @@ class Summary:
     conflicts: Sequence[Mapping[str, Any]] | None
     concerns: ConcernReport | None
     samples: Sequence[Sample]
+    #: Changes that wait for a person.
+    proposals: int
     untold: tuple[str, ...]
 
     @property
@@ -82,6 +84,7 @@ class Summary:
         counts = self.concerns.counts if self.concerns is not None else {}
         unread = sum(self.health.components.get(part, {}).get(key, 0) for part, key in _UNREAD)
         found = [
+            (self.proposals, "proposal to look at", "proposals to look at", "/console/review"),
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
             *((counts.get(kind, 0), kind, kind, address) for kind, address in _COUNTED.items()),
             (unread, "unreadable", "unreadable", "/console/notes?status=broken"),
@@ -124,6 +127,7 @@ class Summaries:
             conflicts=None if edges is None else self._open_conflicts(edges["edges"]),
             concerns=await parts.concerns.report(),
             samples=parts.samples.taken,
+            proposals=parts.proposals.counts()["pending"],
             untold=tuple(untold),
         )
 

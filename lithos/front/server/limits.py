@@ -30,7 +30,8 @@ PING_INTERVAL: Final = 15.0
 MESSAGE_BYTES: Final = 64 * 1024
 #: Largest request head; above it the answer is 431.
 HEAD_BYTES: Final = 32 * 1024
-#: Largest form of the console: its longest text has 20,000 characters, of 12 bytes each at most.
+#: Largest form of the console: its longest texts have 20,000 characters, of 12 bytes each at most, or 80,000
+#: bytes, of 3 each.
 FORM_BYTES: Final = 512 * 1024
 FORM_FIELDS: Final = 200
 #: Largest request of a client that asks to be let in.

@@ -17,10 +17,13 @@ from attrs import frozen
 
 from lithos.core.principals import RIGHTS, Rights
 from lithos.front.console.console import Console
+from tests.front.console.proposing import bind, propose_note
 from tests.front.console.visiting import Visitor, browser, form_of, make_token, visiting
 
 #: The agent that the bound tokens are bound to, and another one.
 MINE, OTHER = "ann", "worker"
+#: One that may only propose.
+PROPOSER: Final = "bot"
 
 
 @frozen
@@ -64,6 +67,14 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
         Route("/notes/<note_id>/clear", f"{note}/clear", "write", "write"),
         Route("/files/<path:path>", "/files/picture.png"),
         Route("/graph", "/graph"),
+        Route("/review", "/review", "read", "admin"),
+        Route(
+            "/review/<proposal_id>",
+            f"/review/{made['proposal']}",
+            "read",
+            "admin",
+            {"act": "approve", "text": "# Then proposed\n\nSo be it.\n"},
+        ),
         Route("/tasks", "/tasks"),
         Route("/tasks/new", "/tasks/new", "write", "write", {"title": "New"}),
         Route("/tasks/<task_id>", own),
@@ -125,6 +136,9 @@ async def prepare(person: Visitor) -> dict[str, str]:
     for name, query in (("receipt", "beacon text"), ("private", "hidden lantern")):
         answer = await call("lithos_retrieve", query=query, agent_id=OTHER)
         made[name] = answer["receipt_id"]
+    bind(person.lithos, PROPOSER)
+    await propose_note(person.lithos, "First proposed", agent=PROPOSER)
+    made["proposal"] = await propose_note(person.lithos, "Then proposed", agent=PROPOSER)
     return made
 
 
@@ -183,7 +197,7 @@ async def test_the_table_has_every_route(tmp_path: Path, monkeypatch: pytest.Mon
     async with visiting(tmp_path) as person:
         await person.page("/console/")
         told = dict.fromkeys(
-            ("note", "gone", "own", "other", "own_gate", "other_gate", "receipt", "private"), "x"
+            ("note", "gone", "own", "other", "own_gate", "other_gate", "receipt", "private", "proposal"), "x"
         )
         table = {("GET", one.rule) for one in routes(told) if one.rule not in ("/logout",)}
         table |= {("POST", one.rule) for one in routes(told) if one.post}
@@ -226,7 +240,9 @@ def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
 
 
 #: Pages that say why they offer no change.
-TELLING: Final = frozenset({"/notes/<note_id>", "/tasks", "/tasks/<task_id>"})
+TELLING: Final = frozenset({
+    "/notes/<note_id>", "/tasks", "/tasks/<task_id>", "/review", "/review/<proposal_id>",
+})  # fmt: skip
 #: Pages of a change: whose it is is looked at only where changes are allowed at all.
 OWNED: Final = frozenset({"/tasks/<task_id>/release", "/tasks/<task_id>/cancel", "/tasks/<task_id>/resolve"})
 
@@ -305,6 +321,9 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
             assert tried >= 11
             events = list(person.lithos.server.coordinator._store.events_after(seen))
             agents = {event.draft.agent for event in events if event.draft.type != "agent.registered"}
+            # What is approved is signed by who proposed it.
+            assert (PROPOSER in agents) is (guest.rights == "admin")
+            agents.discard(PROPOSER)
             if guest.rights == "read":
                 assert not events
             elif guest.agent is not None:

@@ -31,12 +31,14 @@ TYPES: Final[Mapping[str, str]] = {
     "task.claimed": "task claimed", "task.released": "claim released", "task.claim_expired": "claim expired",
     "task.ready": "task ready", "task.completed": "task completed", "task.cancelled": "task cancelled",
     "task.reopened": "task reopened", "finding.posted": "finding posted", "edge.upserted": "notes related",
-    "agent.registered": "agent registered",
+    "agent.registered": "agent registered", "proposal.created": "change proposed",
+    "proposal.approved": "proposal approved", "proposal.rejected": "proposal rejected",
+    "proposal.expired": "proposal expired", "proposal.withdrawn": "proposal withdrawn",
 }  # fmt: skip
 #: Groups of types that the filter offers, by the first word of their types.
 GROUPS: Final[Mapping[str, str]] = {
     "note": "all of notes", "task": "all of tasks", "finding": "findings", "edge": "relations",
-    "agent": "agents",
+    "agent": "agents", "proposal": "all of proposals",
 }  # fmt: skip
 #: What happens by itself: nobody looks for it in the feed who did not ask.
 MACHINERY: Final = frozenset(("agent.registered", "task.ready"))

@@ -128,6 +128,7 @@
     } else if (Date.now() - leader < 1200) {
       const link = find(`a[data-key="${CSS.escape(event.key)}"]`);
       leader = 0;
+      event.preventDefault();  // no key of the page itself
       if (link) link.click();
     }
   });
@@ -379,6 +380,69 @@
     });
   });
   const box = (svg) => { const { x, y, width, height } = svg.viewBox.baseVal; return { x, y, width, height }; };
+
+  // -- review: keys, and what comes or is decided elsewhere while one looks --
+  part("review", (element) => {
+    const rows = all("[data-proposal]", element), can = (name, row) => find(`[data-do="${name}"]`, row);
+    let here = rows.findIndex((row) => `#${row.id}` === location.hash);
+    const choose = (at, moves) => {
+      if (at < 0 || at >= rows.length) return;
+      here = at;
+      rows.forEach((row, number) => { row.classList.toggle("here", number === at); if (number === at) row.setAttribute("aria-current", "true"); else row.removeAttribute("aria-current"); });
+      if (moves) { rows[at].focus({ preventScroll: true }); rows[at].scrollIntoView({ block: "nearest" }); }
+    };
+    choose(Math.max(here, 0), here >= 0);
+    for (const hint of all("[data-keys]", element)) hint.hidden = false;
+    element.addEventListener("focusin", (event) => choose(rows.indexOf(event.target.closest("[data-proposal]")), false));
+    const step = (by, way) => { const link = can(way, document); if (rows.length === 1 && link) link.click(); else choose(here + by, true); };
+    const keys = {
+      j: () => step(1, "next"),
+      k: () => step(-1, "previous"),
+      a: (row) => can("approve", row)?.click(),
+      r: (row) => {
+        const told = can("reject", row)?.closest("details");
+        if (told) { told.open = true; find("input[name=reason]", told).focus(); }
+      },
+      e: (row) => { const way = can("change", row); if (way?.matches("textarea")) { way.scrollIntoView({ block: "center" }); way.focus(); } else if (way) way.click(); },
+    };
+    document.addEventListener("keydown", (event) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !rows.length) return;
+      if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
+      const act = keys[event.key];
+      if (act) { event.preventDefault(); act(rows[here]); }
+    });
+
+    const news = find("[data-news]", element), places = Object.fromEntries(rows.map((row) => [row.dataset.proposal, row]));
+    let stream = null, head = element.dataset.head, count = 0, patience = 500;
+    const hear = (event) => {
+      head = event.lastEventId || head;
+      const [kind, row] = [event.type.split(".")[1], places[JSON.parse(event.data).proposal_id]];
+      if (kind === "created" && !row) count += 1;
+      for (const told of row ? all("[data-decided]", row) : []) {
+        told.textContent = kind === "created" ? "changed meanwhile: load again" : `${kind} meanwhile`;
+        told.hidden = false;
+      }
+      if (!news || !count) return;
+      find("[data-told]", news).textContent = count === 1 ? "1 new proposal has come." : `${count} new proposals have come.`;
+      news.hidden = false;
+    };
+    const close = () => { if (stream) stream.close(); stream = null; };
+    // A fetch tells whether the server is there, and leads to the login where the session has ended.
+    const retry = () => {
+      setTimeout(async () => { if (await fetchPart("/console/find?q=") === null) retry(); else connect(); }, patience);
+      patience = Math.min(patience * 2, 15000);
+    };
+    const connect = () => {
+      if (stream || document.hidden) return;
+      const types = ["created", "approved", "rejected", "expired", "withdrawn"].map((kind) => `proposal.${kind}`);
+      stream = new EventSource(`/console/events?since=${head}&types=${types.join(",")}`);
+      stream.onopen = () => { patience = 500; };
+      stream.onerror = () => { close(); retry(); };
+      for (const type of types) stream.addEventListener(type, hear);
+    };
+    document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else connect(); });
+    connect();
+  });
 
   window.addEventListener("DOMContentLoaded", () => {
     const here = find(".side nav [aria-current]");

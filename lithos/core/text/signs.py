@@ -1,0 +1,302 @@
+"""Signs in a text that nobody can see, or that pass for others, with the names by which they are shown.
+
+Who approves a change has to see all of it (docs/spec/scopes.md §2). Not seen are characters without width,
+those that turn the direction of what follows, tags, variation selectors, unusual spaces and control
+characters; not recognised is a letter of another script in the middle of a word, as the Cyrillic а in pаypal.
+
+A sign that belongs where it stands is quiet: a joiner in an emoji or in a script that needs it, a selector
+behind the picture or ideograph that it selects, a no-break space. It can be left in the text, and named
+beside it. All of it takes time in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from heapq import merge
+from itertools import chain, islice
+from typing import Final, Literal
+from unicodedata import category, name, normalize
+
+from attrs import frozen
+
+#: `hidden` is not seen itself; `mixed` are letters of another script than the rest of their word.
+Kind = Literal["hidden", "mixed"]
+
+#: The joiners, which some scripts and emoji need.
+_NON_JOINER: Final = "\u200c"
+_JOINER: Final = "\u200d"
+_TAGS: Final = "\U000e0000-\U000e007f"
+_SELECTORS: Final = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+#: Spaces that text in many languages has everywhere.
+_COMMON_SPACES: Final = frozenset("\u00a0\u202f\u3000")
+#: Format characters that are seen, as the Arabic sign of a number or of a verse.
+_SEEN: Final = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+_PREFIXED: Final = re.compile(f"[{_SEEN}]")
+#: The inside of a character class: control characters but for tab and line feed, format characters, all
+#: spaces but the usual one, fillers and joiners without a shape, and what is to be ignored by default.
+_UNSEEN: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
+    "\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    f"{_SEEN}{_SELECTORS}"
+)
+#: A run of tags, of selectors, or of one and the same character; the CR of a line break is none.
+_HIDDEN: Final = re.compile(
+    f"(?P<tags>[{_TAGS}]+)|(?P<selectors>[{_SELECTORS}]+)|(?!\r\n)(?P<one>[{_UNSEEN}])(?P=one)*"
+)
+
+_CONTROLS: Final = (
+    "NULL", "START OF HEADING", "START OF TEXT", "END OF TEXT", "END OF TRANSMISSION", "ENQUIRY",
+    "ACKNOWLEDGE", "BELL", "BACKSPACE", "TABULATION", "LINE FEED", "LINE TABULATION", "FORM FEED",
+    "CARRIAGE RETURN", "SHIFT OUT", "SHIFT IN", "DATA LINK ESCAPE", "DEVICE CONTROL ONE",
+    "DEVICE CONTROL TWO", "DEVICE CONTROL THREE", "DEVICE CONTROL FOUR", "NEGATIVE ACKNOWLEDGE",
+    "SYNCHRONOUS IDLE", "END OF TRANSMISSION BLOCK", "CANCEL", "END OF MEDIUM", "SUBSTITUTE", "ESCAPE",
+    "FILE SEPARATOR", "GROUP SEPARATOR", "RECORD SEPARATOR", "UNIT SEPARATOR",
+)  # fmt: skip
+_OTHER_NAMES: Final = {
+    "\x7f": "DELETE", "\x85": "NEXT LINE", "\ufeff": "ZERO WIDTH NO-BREAK SPACE (BYTE ORDER MARK)",
+}  # fmt: skip
+
+#: Scripts in which joiners make a difference between letters, as insides of character classes: those that
+#: have them between two letters, and those that have them behind a sign.
+_JOINED: Final = re.compile(
+    "[\u0620-\u06ff\u0700-\u07ff\u0840-\u08ff\u1800-\u18af\ufb50-\ufdff\ufe70-\ufefc]"
+)
+_CONJOINED: Final = re.compile(
+    "[\u0900-\u0dff\u0f00-\u109f\u1780-\u17ff\u1a20-\u1aaf\u1b00-\u1bff\ua8e0-\ua9ff]"
+)
+_MONGOLIAN: Final = re.compile("[\u1800-\u18af]")
+_FREE_SELECTORS: Final = frozenset("\u180b\u180c\u180d\u180e\u180f")
+#: What may be a picture or not, beside the symbols; a keycap begins with the first ones.
+_PICTURES: Final = frozenset("#*0123456789\u203c\u2049\u2139\u3030\u303d")
+_FLAG: Final = "\U0001f3f4"
+_CANCEL: Final = "\U000e007f"
+
+#: Letters that look like Latin ones, among the Greek; others stand in formulas beside Latin letters.
+_LATIN_LOOKS: Final = frozenset("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϺϳαγικνορυχϲ")
+_LATIN: Final = (
+    "A-Za-zªºÀ-ÖØ-öø-\u02af\u1d00-\u1d25\u1d6b-\u1d77\u1d79-\u1d9a\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua787"
+    "\ua78b-\ua7ff\uab30-\uab5a\uff21-\uff3a\uff41-\uff5a"
+)
+_GREEK: Final = "\u0370-\u0373\u0376-\u037d\u037f\u0386\u0388-\u03e1\u03f0-\u03ff\u1f00-\u1fbc\u1fc2-\u1ffc"
+_CYRILLIC: Final = "\u0400-\u052f\u1c80-\u1c8f\ua640-\ua69b"
+_SCRIPTS: Final = (
+    ("Latin", re.compile(f"[{_LATIN}]")),
+    ("Cyrillic", re.compile(f"[{_CYRILLIC}]")),
+    ("Greek", re.compile(f"[{_GREEK}]")),
+)
+_OF_TWO: Final = re.compile(f"[{_GREEK}{_CYRILLIC}]")
+#: Has no width, so that what it stands between is read as one word.
+_WIDTHLESS: Final = f"\xad\u034f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff{_SELECTORS}{_TAGS}"
+#: What is read as one word: letters, digits, marks, and whatever nobody sees between them; a piece of a
+#: longer one.
+_WORD: Final = re.compile(f"[\\w\u0300-\u036f{_WIDTHLESS}]{{1,1000}}")
+#: Letters of a run that are named.
+_NAMED: Final = 4
+#: Signs that are counted.
+MOST_COUNTED: Final = 10_000
+
+
+@frozen
+class Sign:
+    """What of a text has to be shown by name: `text[start:end]`; `is_quiet` where it belongs there."""
+
+    start: int
+    end: int
+    name: str
+    kind: Kind = "hidden"
+    is_quiet: bool = False
+
+
+def find_signs(text: str) -> Iterator[Sign]:
+    """The signs of a text in their order, found as they are asked for; none overlaps another."""
+    hidden = map(_hidden_sign, _HIDDEN.finditer(text))
+    if text.isascii() or not _OF_TWO.search(text):
+        return hidden
+    return merge(hidden, _mixed_signs(text), key=lambda sign: sign.start)
+
+
+def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
+    """A text cut into what stands there, and what has to be named instead or beside it; quiet signs stay."""
+    done = 0
+    for sign in find_signs(text):
+        if sign.is_quiet:
+            continue
+        if sign.start > done:
+            yield text[done : sign.start], None
+        yield text[sign.start : sign.end], sign
+        done = sign.end
+    if done < len(text):
+        yield text[done:], None
+
+
+def spell_out(text: str) -> str:
+    """A text whose signs are named in brackets: hidden ones in their place, letters behind themselves."""
+    return "".join(
+        piece if sign is None else f"{piece if sign.kind == 'mixed' else ''}[{sign.name}]"
+        for piece, sign in pieces_of(text)
+    )
+
+
+def count_names(
+    texts: Iterable[str], most: int = MOST_COUNTED
+) -> tuple[dict[str, int], dict[str, int], bool]:
+    """How often each sign is in these texts, by name: those that are not quiet, and those that are.
+
+    And whether those are all: no more than `most` are looked at.
+    """
+    loud: dict[str, int] = {}
+    quiet: dict[str, int] = {}
+    for sign in islice(chain.from_iterable(map(find_signs, texts)), most):
+        counts = quiet if sign.is_quiet else loud
+        counts[sign.name] = counts.get(sign.name, 0) + 1
+    return loud, quiet, sum(loud.values()) + sum(quiet.values()) < most
+
+
+@lru_cache(maxsize=1024)
+def name_of(character: str) -> str:
+    """The number and the name of one character."""
+    code = ord(character)
+    if code < len(_CONTROLS):
+        told = _CONTROLS[code]
+    elif category(character) == "Cs":
+        told = "SURROGATE"
+    else:
+        told = _OTHER_NAMES.get(character) or name(character, "") or _nameless(character)
+    return f"U+{code:04X} {told}"
+
+
+def _nameless(character: str) -> str:
+    return "CONTROL CHARACTER" if category(character) == "Cc" else "NOT ASSIGNED"
+
+
+# -- what is not seen ------------------------------------------------------------------------------
+
+
+def _hidden_sign(found: re.Match[str]) -> Sign:
+    start, end = found.span()
+    text = found.string
+    if found["tags"]:
+        return Sign(start, end, _name_tags(found[0]), is_quiet=_is_flag(text, start, found[0]))
+    if found["selectors"]:
+        return Sign(start, end, _name_run(found[0]), is_quiet=_is_selector(text, start, found[0]))
+    return Sign(start, end, _name_run(found[0]), is_quiet=_belongs(text, start, end))
+
+
+def _name_run(run: str) -> str:
+    """The name of a character and how often it stands there; of several the first, and their number."""
+    times = "" if len(run) == 1 else f" × {len(run):,}"
+    if len(set(run)) > 1:
+        times = f" and {len(run) - 1:,} more selectors"
+    return name_of(run[0]) + times
+
+
+def _name_tags(run: str) -> str:
+    """Tags with the text that they spell, which a reader does not see and a program does."""
+    spelled = "".join(chr(ord(tag) - 0xE0000) for tag in run if "\U000e0020" <= tag <= "\U000e007e")
+    shown = spelled[:200] + ("…" if len(spelled) > 200 else "")
+    if len(run) == 1:
+        return name_of(run)
+    return f"{len(run):,} TAG characters from U+{ord(run[0]):04X}" + (
+        f" that spell “{shown}”" if shown else ""
+    )
+
+
+def _belongs(text: str, start: int, end: int) -> bool:
+    """Whether one character, or a run of it, is where people write it."""
+    character = text[start]
+    if character in _COMMON_SPACES or _PREFIXED.match(character):
+        return True
+    if end - start > 1:
+        return False
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if character in _FREE_SELECTORS:
+        return bool(_MONGOLIAN.match(before))
+    if character == _JOINER and _is_picture(before, text[start - 2 : start - 1]) and _is_symbol(after):
+        return True
+    if character not in (_JOINER, _NON_JOINER):
+        return False
+    return bool(_CONJOINED.match(before) or (_JOINED.match(before) and _JOINED.match(after)))
+
+
+def _is_symbol(character: str) -> bool:
+    return bool(character) and category(character) == "So"
+
+
+def _is_picture(character: str, before: str) -> bool:
+    """Whether an emoji ends here: a symbol, or its selector or colour of skin behind one."""
+    is_behind = character == "\ufe0f" or "\U0001f3fb" <= character <= "\U0001f3ff"
+    return _is_symbol(before) if is_behind else _is_symbol(character)
+
+
+def _is_selector(text: str, start: int, run: str) -> bool:
+    """Whether a selector stands behind what it can select."""
+    before = text[start - 1 : start]
+    if len(run) > 1 or not before:
+        return False
+    if run in "\ufe0e\ufe0f" and (before in _PICTURES or category(before) in ("So", "Sm", "Sk")):
+        return True
+    is_ideograph = "\u3400" <= before <= "\u9fff" or "\uf900" <= before <= "\ufaff" or before >= "\U00020000"
+    return is_ideograph and category(before) == "Lo"
+
+
+def _is_flag(text: str, start: int, run: str) -> bool:
+    """Whether tags are those of a flag, as that of Scotland: at most seven behind a black one."""
+    return text[start - 1 : start] == _FLAG and len(run) <= 8 and run.endswith(_CANCEL)
+
+
+# -- letters of another script ---------------------------------------------------------------------
+
+
+def _mixed_signs(text: str) -> Iterator[Sign]:
+    """The letters of words that do not belong to the script of the most."""
+    for word in _WORD.finditer(text):
+        if _OF_TWO.search(word[0]):
+            yield from _odd_letters(word[0], word.start())
+
+
+def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
+    """The runs of letters of a word that are of another script; Greek ones only where they look Latin.
+
+    In `σ_x` letters of two scripts stand side by side, as formulas have them: of Greek ones the parts count.
+    """
+    letters = [(place, script) for place, character in enumerate(word) if (script := _script_of(character))]
+    counts = {script: sum(one == script for _, one in letters) for script, _ in _SCRIPTS}
+    most = max(counts.values())
+    main = next(script for script, count in counts.items() if count == most)  # Latin before others
+    if most == len(letters):
+        return
+    if set(filter(counts.__getitem__, counts)) == {"Latin", "Greek"} and not _passes_for_latin(word):
+        return
+    run: list[int] = []
+    for place, script in letters:
+        if script == main:
+            continue
+        if run and place != run[-1] + 1:
+            yield _mixed_sign(word, run, begin, main)
+            run = []
+        run.append(place)
+    if run:
+        yield _mixed_sign(word, run, begin, main)
+
+
+def _passes_for_latin(word: str) -> bool:
+    """Whether a part of the word between underscores has Latin letters and Greek ones that look like them."""
+    latin = _SCRIPTS[0][1]
+    return any(
+        latin.search(part) and any(normalize("NFD", each)[0] in _LATIN_LOOKS for each in part)
+        for part in word.split("_")
+    )
+
+
+def _script_of(character: str) -> str:
+    """One of the three scripts whose letters look alike; "" for all others."""
+    return next((script for script, pattern in _SCRIPTS if pattern.match(character)), "")
+
+
+def _mixed_sign(word: str, run: list[int], begin: int, main: str) -> Sign:
+    names = "; ".join(name_of(word[place]) for place in run[:_NAMED])
+    more = f" and {len(run) - _NAMED:,} more" if len(run) > _NAMED else ""
+    return Sign(begin + run[0], begin + run[-1] + 1, f"{names}{more} in a {main} word", "mixed")

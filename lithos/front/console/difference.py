@@ -1,0 +1,197 @@
+"""What would become of a text, in lines with the changed words marked and all hidden signs named, as HTML.
+
+For whoever approves it (docs/spec/scopes.md §2): nothing of either text reaches the page but escaped, and
+nothing that cannot be seen but by its name. Both sides may be of any length; what is not shown is counted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from attrs import frozen
+from markupsafe import Markup
+
+from lithos.core.history.differences import Change, group_changes, split_lines
+from lithos.core.history.words import Span, changed_words
+from lithos.core.text.signs import Sign, count_names, find_signs
+
+#: Lines of a difference, and characters of one line and of all as HTML.
+MOST_LINES: Final = 2_000
+LONGEST_LINE: Final = 2_000
+MOST_CHARACTERS: Final = 150_000
+#: Characters before the first changed word of a line that is cut.
+LEAD: Final = 60
+#: Different signs that are named beside a difference.
+MOST_NAMES: Final = 20
+
+#: Stands beside the lines of the texts, and how a line is written into a page.
+_BESIDE: Final = ("place", "remark")
+_LINE: Final = '<span class="removed"></span>\n'
+_NO_BREAK: Final = "no line break at the end of the file"
+_SIGN: Final = Markup("<bdi class=sign>{}</bdi>")
+_ODD: Final = Markup("<bdi class=odd>{}</bdi><bdi class=sign>{}</bdi>")
+_CHANGED: Final = Markup("<strong>{}</strong>")
+_TEXT: Final = Markup("{}")
+_CUT: Final = Markup("<i>… {} characters more</i>")
+_SKIPPED: Final = Markup("<i>{} characters …</i>")
+
+
+@frozen
+class Line:
+    """One line: `same`, `added`, `removed`, `place` (which line follows) or `remark`."""
+
+    kind: str
+    html: Markup
+
+
+@frozen
+class Comparison:
+    """What becomes of a text: its first changed lines, of all the numbers, and the signs in what is added.
+
+    `left` are lines that are not shown; `signs` tells how often each sign is in the added lines, shown or
+    not, and `quiet` the same of signs that belong where they are; there are others if it `has_more`.
+    """
+
+    lines: Sequence[Line]
+    added: int
+    removed: int
+    left: int
+    signs: Mapping[str, int]
+    quiet: Mapping[str, int]
+    has_more: bool
+
+
+def compare(
+    old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS
+) -> Comparison:
+    """The difference of two texts, None for one that is not there; at most so many lines, and characters."""
+    first, second = _lines_of(old, new), _lines_of(new, old)
+    groups = list(group_changes(first, second))
+    changes = [change for group in groups for change in group if change[0] != "equal"]
+    signs, quiet, is_whole = count_names(
+        line.removesuffix("\n") for _, _, _, j, j_end in changes for line in second[j:j_end]
+    )
+    shown: list[Line] = []
+    count = 0
+    for kind, text, marks in _pieces(groups, first, second):
+        html = _render(text, marks)
+        room -= len(html) + len(_LINE)
+        if count >= most or room < 0:
+            break
+        shown.append(Line(kind, html))
+        count += kind not in _BESIDE
+    return Comparison(
+        lines=shown[:-1] if shown and shown[-1].kind == "place" else shown,
+        added=sum(j_end - j for _, _, _, j, j_end in changes),
+        removed=sum(i_end - i for _, i, i_end, _, _ in changes),
+        left=sum(_length(change) for group in groups for change in group) - count,
+        signs=dict(list(signs.items())[:MOST_NAMES]),
+        quiet=dict(list(quiet.items())[:MOST_NAMES]),
+        has_more=not is_whole or max(len(signs), len(quiet)) > MOST_NAMES,
+    )
+
+
+def name_all(text: object, most: int = 300) -> Markup:
+    """A short text, such as a title or a path, with its signs named, on one line."""
+    whole = " ".join(str(text).split("\n"))
+    return Markup("<bdi>{}</bdi>").format(_cut_line(whole, [], most))
+
+
+def _lines_of(text: str | None, other: str | None) -> list[str]:
+    """The lines of a text; the CRs of line breaks go where both texts have them in every line."""
+    texts = [each for each in (text, other) if each]
+    if all(each.count("\r\n") == each.count("\n") > 0 for each in texts):
+        text = text and text.replace("\r\n", "\n")
+    return split_lines(text or "")
+
+
+def _length(change: Change) -> int:
+    """The lines that show a change; equal ones are shown once."""
+    tag, i, i_end, j, j_end = change
+    return i_end - i + (0 if tag == "equal" else j_end - j)
+
+
+def _pieces(
+    groups: Sequence[Sequence[Change]], first: Sequence[str], second: Sequence[str]
+) -> Iterator[tuple[str, str, Sequence[Span]]]:
+    """The kind, the text and the changed words of each line of a difference, made as they are asked for."""
+    for group in groups:
+        _, i, _, j, _ = group[0]
+        if i or j:
+            yield "place", f"line {j + 1:,}", ()
+        for tag, i, i_end, j, j_end in group:
+            if tag == "equal":
+                yield from (("same", line, ()) for line in first[i:i_end])
+                continue
+            old, new = first[i:i_end], second[j:j_end]
+            marks = changed_words(old, new)
+            for kind, lines, spans in (("removed", old, marks[0]), ("added", new, marks[1])):
+                for line, changed in zip(lines, spans, strict=True):
+                    yield kind, line, changed
+                    if not line.endswith("\n"):
+                        yield "remark", _NO_BREAK, ()
+
+
+def _render(line: str, marks: Sequence[Span]) -> Markup:
+    return _cut_line(line.removesuffix("\n"), marks, LONGEST_LINE)
+
+
+def _cut_line(text: str, marks: Sequence[Span], most: int) -> Markup:
+    """A line, of a long one the part in which its first change is."""
+    start = 0
+    if len(text) > most and marks and marks[0][0] > most - LEAD:
+        start = marks[0][0] - LEAD
+    part = text[start : start + most]
+    signs = [sign for sign in find_signs(part) if not sign.is_quiet]
+    parts = [_SKIPPED.format(f"{start:,}")] if start else []
+    done = 0
+    changed = [
+        (begin - start, min(end - start, len(part))) for begin, end in marks if begin - start < len(part)
+    ]
+    for begin, end in _widened(changed, signs):
+        parts.append(_plain(part, done, begin, signs))
+        parts.append(_CHANGED.format(_plain(part, begin, end, signs)))
+        done = end
+    parts.append(_plain(part, done, len(part), signs))
+    left = len(text) - start - len(part)
+    if left:
+        parts.append(_CUT.format(f"{left:,}"))
+    return Markup("").join(parts)
+
+
+def _widened(marks: Sequence[Span], signs: Sequence[Sign]) -> list[Span]:
+    """Marks that end at no place inside of a sign, in order, those that touch joined."""
+    found: list[Span] = []
+    at = 0
+    for start, end in marks:
+        while at < len(signs) and signs[at].end <= start:
+            at += 1
+        reach = at
+        while reach < len(signs) and signs[reach].start < end:
+            reach += 1
+        inside = signs[at:reach]
+        first = min([start, *(sign.start for sign in inside[:1])])
+        last = max([end, *(sign.end for sign in inside[-1:])])
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _plain(text: str, start: int, end: int, signs: Sequence[Sign]) -> Markup:
+    """A part of a line, escaped, with the signs in it named; none of them lies across its ends."""
+    parts: list[Markup] = []
+    for sign in signs[bisect_left(signs, start, key=_start_of) : bisect_left(signs, end, key=_start_of)]:
+        parts.append(_TEXT.format(text[start : sign.start]))
+        seen = text[sign.start : sign.end]
+        parts.append(_ODD.format(seen, sign.name) if sign.kind == "mixed" else _SIGN.format(sign.name))
+        start = sign.end
+    parts.append(_TEXT.format(text[start:end]))
+    return Markup("").join(parts)
+
+
+def _start_of(sign: Sign) -> int:
+    return sign.start

@@ -1,0 +1,324 @@
+"""`/console/review`: what agents propose and a person decides: approve, change and approve, or reject it.
+
+What is approved is what was seen: every form carries the seal of what it showed, and the tool that decides
+refuses where the outcome would be another one by now. So does what else has changed: each result is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from secrets import token_urlsafe
+from typing import Any, Final, Literal
+
+import trio
+from attrs import define, field, frozen
+from quart import Blueprint, Response, request
+
+from lithos.core.errors import ProposalNotFound
+from lithos.core.proposals import LONGEST_REASON, Proposal
+from lithos.core.text.signs import find_signs
+from lithos.front.console.console import Console, Form, Refused, given, given_offset
+from lithos.front.console.difference import name_all
+from lithos.front.console.formats import plural, query_with, readable, whole
+from lithos.front.console.proposals import Candidate, grouped, in_order, read_signs, write_signs
+from lithos.tools.contract.arguments import ArgumentFault
+
+#: Proposals of a page of the queue, and asked for at once.
+SHOWN: Final = 20
+PAGE: Final = 200
+#: Lines of a difference in the queue and alone: fewer where the page would be too large.
+LINES: Final = (30, 12, 4)
+LINES_ALONE: Final = (2_000, 1_000, 400, 100, 20)
+#: Seconds for which a page looks at proposals, and for which one request decides.
+LOOK_SECONDS: Final = 5.0
+DECIDE_SECONDS: Final = 20.0
+#: Proposals that one form decides.
+MOST_PICKED: Final = 100
+#: Conflicts of a proposal that are shown.
+MOST_CONFLICTS: Final = 10
+#: What was decided, and texts that a person changed, kept for their pages.
+MOST_REPORTS: Final = 50
+MOST_DRAFTS: Final = 20
+#: What the queue is grouped by, and what that is called.
+GROUPINGS: Final[Mapping[str, str]] = {"agent": "By agent", "note": "By note"}
+_ANCHOR: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the queue and the page of one proposal."""
+    pages = ReviewPages(console)
+    app.get("/review")(pages.queue)
+    app.post("/review", endpoint="decide proposals")(console.change(pages.decide, "admin"))
+    app.get("/review/<proposal_id>")(pages.alone)
+    app.post("/review/<proposal_id>", endpoint="change proposal")(console.change(pages.change, "admin"))
+
+
+Ending = Literal["ok", "warn", "bad"]
+
+
+@frozen
+class Outcome:
+    """What became of one proposal that somebody decided, as a sentence behind its title."""
+
+    ending: Ending
+    id: str
+    title: str
+    text: str
+    note_id: str = ""
+
+
+@frozen(kw_only=True)
+class Draft:
+    """A text that a person made of a proposed one, and what is said about it."""
+
+    proposal_id: str
+    text: str
+    message: str
+    ending: Ending
+
+
+@define(eq=False)
+class ReviewPages:
+    """The pages about proposals."""
+
+    _console: Console
+    _reports: OrderedDict[str, Sequence[Outcome]] = field(factory=OrderedDict)
+    _drafts: OrderedDict[str, Draft] = field(factory=OrderedDict)
+
+    async def queue(self) -> Response:
+        """What waits, by agent or by note, those that expire first before others."""
+        by = _grouping()
+        rows = in_order(await self._pending(), by)
+        offset = given_offset(len(rows))
+        shown = await self._look(rows[offset : offset + SHOWN])
+        return await self._console.show_within(
+            "review.html",
+            "most",
+            LINES,
+            groups=grouped(shown, rows, by),
+            by=by,
+            groupings=[(name, query_with({}, by=key)) for key, name in GROUPINGS.items()],
+            here=GROUPINGS[by],
+            total=len(rows),
+            limit=SHOWN,
+            offset=offset,
+            done=self._reports.get(request.args.get("done", ""), ()),
+            **self._shared(),
+        )
+
+    async def alone(self, proposal_id: str) -> Response:
+        """One proposal with its whole difference, and its text to be changed; a decided one with who did."""
+        proposal = await self._read(proposal_id)
+        draft = self._drafts.get(request.args.get("draft", ""))
+        if draft is not None and draft.proposal_id != proposal_id:
+            draft = None
+        by = _grouping()
+        ids = [row.id for row in in_order(await self._pending(), by)]
+        place = ids.index(proposal_id) if proposal_id in ids else None
+        return await self._console.show_within(
+            "review_one.html",
+            "most",
+            LINES_ALONE,
+            proposal=proposal,
+            draft=draft,
+            written=proposal.editable if draft is None else write_signs(draft.text),
+            before=ids[place - 1] if place else None,
+            after=ids[place + 1] if place is not None and place + 1 < len(ids) else None,
+            by=by,
+            **self._shared(),
+        )
+
+    def _shared(self) -> dict[str, Any]:
+        parts = self._console.parts
+        return {
+            "name_all": name_all,
+            "most_conflicts": MOST_CONFLICTS,
+            "longest_reason": LONGEST_REASON,
+            "reasons": parts.proposals.last_reasons(),
+            "head_seq": parts.activity.head,
+        }
+
+    async def _pending(self) -> list[Proposal]:
+        """All that waits."""
+        rows: dict[str, Proposal] = {}
+        total = 1
+        while len(rows) < total:
+            some, total = await self._console.parts.proposals.listed("pending", None, PAGE, len(rows))
+            before = len(rows)
+            rows |= {row.id: row for row in some}
+            if len(rows) == before:
+                break
+        return list(rows.values())
+
+    async def _look(self, rows: Iterable[Proposal]) -> list[Candidate]:
+        """What these would do, as far as there is time; without those that were decided meanwhile."""
+        end, found = trio.current_time() + LOOK_SECONDS, list[Candidate]()
+        for row in rows:
+            if trio.current_time() > end:
+                found.append(Candidate(row))
+                continue
+            try:
+                shown = await self._console.parts.proposals.show(row.id)
+            except ProposalNotFound:
+                continue
+            if shown.proposal.is_pending:
+                found.append(Candidate(shown.proposal, shown))
+        return found
+
+    async def _read(self, proposal_id: str) -> Candidate:
+        """One proposal as it is now. Raises `Refused`."""
+        try:
+            shown = await self._console.parts.proposals.show(proposal_id)
+        except ProposalNotFound as refusal:
+            raise Refused(
+                "There is no such proposal, or it is not kept any more. Look for it on the page Review.", 404
+            ) from refusal
+        return Candidate(shown.proposal, shown)
+
+    # -- deciding -----------------------------------------------------------------------------------
+
+    async def decide(self, form: Form) -> str:
+        """Approve or reject what is chosen, each as it was shown; where the outcomes are told."""
+        decision = form.get("act", "")
+        if decision not in ("approve", "reject"):
+            raise Refused(
+                "Nothing was decided: this form says neither approve nor reject. Load Review again."
+            )
+        picked = dict(each.partition(" ")[::2] for each in form.getlist("pick") if each.strip())
+        if not picked:
+            raise Refused("Nothing was decided: no proposal is chosen. Go back and tick what you mean.")
+        if len(picked) > MOST_PICKED:
+            raise Refused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
+        reason = _reason_of(form) if decision == "reject" else None
+        end, outcomes = trio.current_time() + DECIDE_SECONDS, list[Outcome]()
+        for proposal_id, seal in picked.items():
+            if trio.current_time() > end:
+                outcomes.append(await self._left(proposal_id, "is not decided yet: there was no time left"))
+            elif decision == "approve" and not seal:
+                outcomes.append(await self._left(proposal_id, "was not approved: you have not seen it yet"))
+            else:
+                outcomes.append(
+                    await self._carry_out(proposal_id, decision, seal=seal or None, reason=reason)
+                )
+        return self._tell(outcomes, form)
+
+    async def change(self, form: Form, proposal_id: str) -> str:
+        """Approve a proposal with the text that a person made of it, or show first what that would do."""
+        act, text, seal = form.get("act", ""), form.get("text"), form.get("seal", "")
+        if act not in ("approve", "look") or text is None or not seal:
+            raise Refused("Nothing was decided: this form has no text. Begin at the page of the proposal.")
+        proposal = await self._read(proposal_id)
+        typed = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = read_signs(typed)
+        if _has_lines_of_windows(proposal.text or ""):
+            text = text.replace("\n", "\r\n")
+        if act == "look":
+            return self._keep(proposal_id, text, "This is what approving your text would do.", "ok")
+        if any(sign.kind == "hidden" and not sign.is_quiet for sign in find_signs(typed)):
+            message = (
+                "Nothing was decided: your text has signs that cannot be seen. Below they are written out, "
+                "as ⟦U+200B⟧. Take them out, or approve once more to keep them."
+            )
+            return self._keep(proposal_id, text, message, "warn")
+        outcome = await self._carry_out(proposal_id, "approve", seal=seal, text=text)
+        if outcome.ending == "ok":
+            return self._tell([outcome], form)
+        return self._keep(proposal_id, text, f"Nothing was written: it {outcome.text}", "warn")
+
+    async def _carry_out(self, proposal_id: str, decision: str, **more: str | None) -> Outcome:
+        """One decision, in the name of the person."""
+        arguments = {name: value for name, value in more.items() if value is not None}
+        try:
+            answer = await self._console.tools.call(
+                "lithos_proposal_decide",
+                {"id": proposal_id, "decision": decision, "by": self._console.agent, **arguments},
+            )
+        except ArgumentFault as fault:
+            raise Refused(f"Nothing was decided: {fault}") from fault
+        done = answer or {}
+        if "code" in done:
+            return await self._left(proposal_id, *_refusal_of(done))
+        title = str(done.get("path") or proposal_id)
+        if decision == "reject":
+            return Outcome("ok", proposal_id, title, "is rejected; the agent hears the reason")
+        version, merged = done.get("version"), done.get("merged_with")
+        told = "is approved" + ("" if version is None else f": version {version}")
+        told += "" if merged is None else f", merged with what others changed since (version {merged})"
+        return Outcome("ok", proposal_id, title, told, str(done.get("note_id") or ""))
+
+    async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> Outcome:
+        """The outcome of a proposal that was not decided so; it is looked up for its name."""
+        try:
+            return Outcome(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
+        except Refused:
+            return Outcome(ending, proposal_id, proposal_id, text)
+
+    def _tell(self, outcomes: Sequence[Outcome], form: Form) -> str:
+        """Keep outcomes; the address of the queue that tells them, at the proposal that comes next."""
+        key = _kept(self._reports, outcomes, MOST_REPORTS)
+        by = form.get("by", "")
+        query = query_with({}, by=by if by in GROUPINGS else None, offset=whole(form.get("offset")), done=key)
+        after = form.get("next", "")
+        return f"/console/review{query}" + (f"#p-{after}" if _ANCHOR.fullmatch(after) else "")
+
+    def _keep(self, proposal_id: str, text: str, message: str, ending: Ending) -> str:
+        draft = Draft(proposal_id=proposal_id, text=text, message=message, ending=ending)
+        return f"/console/review/{proposal_id}?draft={_kept(self._drafts, draft, MOST_DRAFTS)}#change"
+
+
+def _kept(kept: OrderedDict[str, Any], value: Any, most: int) -> str:
+    """The key of a value that is kept; the oldest goes where there are too many."""
+    key = token_urlsafe(12)
+    kept[key] = value
+    while len(kept) > most:
+        kept.popitem(last=False)
+    return key
+
+
+def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:
+    """Why a decision was not made, as the end of a sentence."""
+    code = answer["code"]
+    if code == "proposal_not_found":
+        return "is not there any more", "bad"
+    if code == "proposal_closed":
+        who, status = answer.get("decided_by"), readable(answer["status"], 30)
+        if status == "pending":
+            return f"is being decided at this moment, by {readable(who, 60)}", "warn"
+        return f"is {status} already" + (f", by {readable(who, 60)}" if who else ""), "bad"
+    if code == "version_conflict" and answer.get("conflicts"):
+        places = ", ".join(_place_of(each) for each in answer["conflicts"][:MOST_CONFLICTS])
+        return f"conflicts with what others changed ({places}); it stays pending", "warn"
+    if code == "version_conflict":
+        return "changed since you looked: look again", "warn"
+    return f"stays pending: {answer['message']}", "bad"
+
+
+def _place_of(conflict: Mapping[str, Any]) -> str:
+    return f"line {conflict['line']}" if "line" in conflict else readable(conflict.get("key", "?"), 60)
+
+
+def _reason_of(form: Form) -> str:
+    """Why something is rejected: one of the last reasons, or what was typed. Raises `Refused`."""
+    reason = (form.get("again") or form.get("reason") or "").strip()
+    if not reason:
+        raise Refused(
+            "Nothing was decided: say why you reject it, so that the agent does better next time. Go back "
+            "and give a reason."
+        )
+    if len(reason) > LONGEST_REASON:
+        raise Refused(
+            f"Nothing was decided: the reason has {plural(len(reason), 'character')}, and at most "
+            f"{LONGEST_REASON} are kept. Go back and shorten it."
+        )
+    return reason
+
+
+def _grouping() -> str:
+    by = given("by", 20)
+    return by if by in GROUPINGS else next(iter(GROUPINGS))
+
+
+def _has_lines_of_windows(text: str) -> bool:
+    return text.count("\r\n") == text.count("\n") > 0

@@ -1,0 +1,223 @@
+"""What the console shows of proposals: their outcome as a comparison, in groups, and texts to be changed.
+
+A comparison leaves out what follows from every write: version, time and contributors. A text that a person
+changes has its hidden signs written out, as ⟦U+202E⟧: a field would hide them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from lithos.core.proposals import Kind, Proposal
+from lithos.core.text.signs import find_signs
+from lithos.front.console.difference import MOST_CHARACTERS, Comparison, compare
+from lithos.services.notes.proposals import ShownProposal
+
+KINDS: Final[Mapping[Kind, str]] = {
+    "create": "new note", "update": "change", "delete": "deletion", "move": "move",
+}  # fmt: skip
+#: Characters of a difference for each of its lines.
+LINE_ROOM: Final = 200
+#: Bytes of a text that can be changed on the page.
+LARGEST_EDITED: Final = 80_000
+#: How a sign that nobody sees is written where a text is changed.
+_WRITTEN: Final = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
+_OPENING: Final = "⟦U+"
+
+_WITH_TEXT: Final = ("create", "update")
+#: Keys of a frontmatter that a write sets by itself, and what it says of every new note.
+_FOLLOWS: Final = frozenset(("updated_at", "version", "contributors"))
+_OF_NEW: Final = frozenset(("id", "created_at", "schema_version"))
+_DEFAULTS: Final = frozenset((
+    "tags: []", "aliases: []", "confidence: 1.0", "contributors: []", "source: null", "supersedes: null",
+    "access_scope: shared", "note_type: observation", "status: active",
+))  # fmt: skip
+#: A line that begins the value of a key.
+_KEY: Final = re.compile(r"([^\s:#-][^:]*):")
+_FENCE: Final = "---"
+
+
+@frozen
+class Candidate:
+    """A proposal as a page shows it; `shown` is None where there was no time to look what it would do."""
+
+    row: Proposal
+    shown: ShownProposal | None = None
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.row.id
+
+    @property
+    def name(self) -> str:
+        """What the note is or would be called."""
+        return self.row.title or self.row.path
+
+    @property
+    def does(self) -> str:
+        """What it would do, in a word or two."""
+        return KINDS[self.row.kind]
+
+    @property
+    def seal(self) -> str:
+        """Stands for what is shown of it; empty where nothing is."""
+        return "" if self.shown is None else self.shown.seal
+
+    @property
+    def conflicts(self) -> Sequence[Mapping[str, Any]]:
+        """What others changed as well."""
+        return () if self.shown is None else self.shown.conflicts
+
+    @property
+    def can_be_approved(self) -> bool:
+        """Whether it waits, was looked at, and conflicts with nothing."""
+        return self.row.is_pending and self.shown is not None and not self.conflicts
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether its conflicts cannot be settled by another text: something is in its place, or gone."""
+        is_gone = self.shown is not None and self.shown.current is None
+        return bool(self.conflicts) and (self.row.kind != "update" or is_gone)
+
+    @property
+    def text(self) -> str | None:
+        """The proposed text; None where there is none, or was no time to look."""
+        return None if self.shown is None or self.row.kind == "move" else _text_of(self.shown.proposed)
+
+    @property
+    def editable(self) -> str | None:
+        """The proposed text with hidden signs written out, for a field; None where it cannot be changed."""
+        text = self.text
+        if text is None or self.row.kind not in _WITH_TEXT or self.is_stuck:
+            return None
+        written = write_signs(text)
+        return None if _OPENING in text or len(written.encode()) > LARGEST_EDITED else written
+
+    def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> Comparison | None:
+        """The difference that approving makes now; `text`: with what a person made of the proposed one.
+
+        `is_brief`: of a new note without what every new note says, of one that goes without its frontmatter.
+        None where there is nothing to compare.
+        """
+        if self.shown is None or self.row.kind == "move":
+            return None
+        old, new = _text_of(self.shown.current), self.text if text is None else text
+        if self.row.kind == "delete":
+            new = None
+        if old is not None and new is not None:
+            new = _as_before(old, new)
+        elif is_brief:
+            old, new = _body_of(old), _without_defaults(new)
+        return compare(old, new, most, room=min(most * LINE_ROOM, MOST_CHARACTERS))
+
+
+@frozen
+class Group:
+    """Proposals of one agent or for one note on a page; `total` are those on all pages."""
+
+    key: str
+    title: str
+    total: int
+    proposals: Sequence[Candidate]
+
+
+def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
+    """Proposals as the queue shows them: what expires first, with all of its group behind it."""
+    groups: dict[str, list[Proposal]] = {}
+    for row in sorted(rows, key=lambda row: (row.expires_at, row.id)):
+        groups.setdefault(_key_of(row, by), []).append(row)
+    return [row for group in groups.values() for row in group]
+
+
+def grouped(shown: Sequence[Candidate], rows: Sequence[Proposal], by: str) -> list[Group]:
+    """The proposals of a page in their groups."""
+    groups: dict[str, list[Candidate]] = {}
+    for each in shown:
+        groups.setdefault(_key_of(each.row, by), []).append(each)
+    totals = Counter(_key_of(row, by) for row in rows)
+    return [
+        Group(key, key if by == "agent" else some[0].name, totals[key], some) for key, some in groups.items()
+    ]
+
+
+def _key_of(row: Proposal, by: str) -> str:
+    """What a proposal belongs to."""
+    return row.agent if by == "agent" else row.note_id
+
+
+def _text_of(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _as_before(old: str, new: str) -> str:
+    """The new text with what a write sets by itself as it was in the old one."""
+    before = {key: lines for key, lines in _entries(old)[0] if key in _FOLLOWS}
+    entries, rest = _entries(new)
+    kept = [line for key, lines in entries for line in (before.get(key, []) if key in _FOLLOWS else lines)]
+    return "\n".join([*kept, *rest])
+
+
+def _body_of(text: str | None) -> str | None:
+    """A text without its frontmatter."""
+    if text is None:
+        return None
+    entries, rest = _entries(text)
+    return "\n".join(rest[1:]).lstrip("\r\n") if entries else text
+
+
+def _without_defaults(text: str | None) -> str | None:
+    """The text of a new note without what its frontmatter says of each."""
+    if text is None:
+        return None
+    entries, rest = _entries(text)
+    kept = [
+        line
+        for key, lines in entries
+        if key not in _FOLLOWS | _OF_NEW
+        for line in lines
+        if line.rstrip("\r") not in _DEFAULTS
+    ]
+    return "\n".join([*kept, *rest])
+
+
+def _entries(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    """The lines of a frontmatter by their keys, and those from its end on; all where there is none."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return [], lines
+    entries: list[tuple[str, list[str]]] = [("", [lines[0]])]
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == _FENCE:
+            return entries, lines[number:]
+        key = _KEY.match(line)
+        if key:
+            entries.append((key[1], []))
+        entries[-1][1].append(line)
+    return [], lines
+
+
+def write_signs(text: str) -> str:
+    """A text to be changed in a field: what nobody sees there is written as ⟦U+202E⟧."""
+    parts, done = list[str](), 0
+    for sign in find_signs(text):
+        if sign.kind == "hidden" and not sign.is_quiet:
+            written = "".join(f"{_OPENING}{ord(each):04X}⟧" for each in text[sign.start : sign.end])
+            parts += (text[done : sign.start], written)
+            done = sign.end
+    return "".join([*parts, text[done:]])
+
+
+def read_signs(text: str) -> str:
+    """The text that was written so."""
+    return _WRITTEN.sub(lambda found: _character(int(found[1], 16)) or found[0], text)
+
+
+def _character(code: int) -> str:
+    """A character; "" for a number that is none, or one that no file can hold."""
+    return "" if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)

@@ -1,0 +1,58 @@
+"""Agents who may only propose, for tests of what a person sees of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lithos.core.scopes import EVERYTHING, Scope, WriteScopes
+from tests.servers import Lithos
+
+#: Who may change nothing, and propose everything.
+PROPOSERS = ("bot", "bee")
+
+
+def bind(lithos: Lithos, *agents: str) -> None:
+    """Let these agents propose alone."""
+    names = agents or PROPOSERS
+    lithos.server.actors.writer.scopes = WriteScopes(
+        agents={name: Scope(write=(), propose=EVERYTHING) for name in names}
+    )
+
+
+async def propose(lithos: Lithos, tool: str, agent: str = "bot", **arguments: Any) -> str:
+    """What an agent proposes by calling a tool; the id of the proposal."""
+    answer = await lithos.call(tool, agent=agent, **arguments)
+    assert answer["status"] == "proposed", answer
+    return str(answer["proposal_id"])
+
+
+async def propose_text(lithos: Lithos, note: str, content: str, agent: str = "bot", **more: Any) -> str:
+    """A change of the text of a note."""
+    title = (await lithos.read(note))["title"]
+    return await propose(
+        lithos, "lithos_write", agent, **({"id": note, "title": title, "content": content} | more)
+    )
+
+
+async def propose_note(
+    lithos: Lithos, title: str, content: str = "New.", agent: str = "bot", **more: Any
+) -> str:
+    """A new note."""
+    return await propose(lithos, "lithos_write", agent, title=title, content=content, **more)
+
+
+async def row_of(lithos: Lithos, proposal_id: str) -> dict[str, Any]:
+    """The proposal as the tool tells it."""
+    answer = await lithos.call("lithos_proposals", id=proposal_id)
+    row: dict[str, Any] = answer["proposal"]
+    return row
+
+
+async def decide(
+    lithos: Lithos, proposal_id: str, decision: str, by: str = "Ann", **more: Any
+) -> dict[str, Any]:
+    """Decide as a command does."""
+    arguments = {"id": proposal_id, "decision": decision, "by": by, **more}
+    answer = await lithos.server.tools.call("lithos_proposal_decide", arguments)
+    assert answer is not None
+    return dict(answer)
