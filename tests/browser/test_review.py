@@ -125,7 +125,9 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
         browser.press("e")
         active = browser.driver.switch_to.active_element
         assert active.get_attribute("name") == "text"
-        browser.driver.execute_script("arguments[0].value = arguments[0].value.replace('says bot', 'says Ann')", active)
+        browser.driver.execute_script(
+            "arguments[0].value = arguments[0].value.replace('says bot', 'says Ann')", active
+        )
         browser.click("Show what it would do", "#change button")
         browser.shows("This is what approving your text would do.")
         assert "two, says Ann" in browser.text_now(".diff ins")
