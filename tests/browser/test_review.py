@@ -1,0 +1,198 @@
+"""Review in a browser: a person with two minutes and a keyboard, and one with a mouse and a narrow window."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import trio
+from attrs import frozen
+
+from tests.browser.driving import THEMES, WIDTHS, Browser
+from tests.front.console.proposing import bind, decide, propose_note, propose_text, row_of
+from tests.front.console.visiting import Visitor, visiting
+from tests.servers import Lithos
+
+pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]
+
+T = TypeVar("T")
+HERE = ".proposal.here"
+
+
+@frozen
+class Site:
+    """A running server in another thread, and what agents do there."""
+
+    url: str
+    _lithos: Lithos
+    _token: trio.lowlevel.TrioToken
+
+    def do(self, act: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
+        """What one of the functions of `proposing` gives."""
+        return trio.from_thread.run(partial(act, self._lithos, *given, **named), trio_token=self._token)
+
+    def create(self, title: str, content: str) -> str:
+        return str(self.do(Lithos.create, title, content, agent="ann"))
+
+    def content(self, note: str) -> str:
+        return str(self.do(Lithos.read, note)["content"])
+
+    def status(self, proposal: str) -> str:
+        return str(self.do(row_of, proposal)["status"])
+
+
+@contextmanager
+def reviewing(data: Path) -> Iterator[Site]:
+    """A server whose agents `bot` and `bee` may only propose."""
+    begun: queue.Queue[Site | None] = queue.Queue()
+    ended, failures = trio.Event(), list[BaseException]()
+
+    async def serve() -> None:
+        person: Visitor
+        async with visiting(data) as person:
+            bind(person.lithos)
+            begun.put(Site(person.url, person.lithos, trio.lowlevel.current_trio_token()))
+            await ended.wait()
+
+    def run() -> None:
+        try:
+            trio.run(serve)
+        except BaseException as failure:
+            failures.append(failure)
+            begun.put(None)
+            raise
+
+    thread = threading.Thread(target=run, name="reviewing")
+    thread.start()
+    try:
+        site = begun.get(timeout=60)
+        assert site is not None, failures
+        yield site
+        trio.from_thread.run_sync(ended.set, trio_token=site._token)
+    finally:
+        thread.join(60)
+    assert not thread.is_alive()
+    assert not failures
+
+
+def at(browser: Browser, title: str) -> None:
+    """Wait until the proposal with this title is the one that keys act on."""
+    browser.until(lambda: title in browser.text_now(f"{HERE} h3"), f"the keys are at {title}")
+
+
+def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) -> None:
+    """behaviour 281: j, k, a, r and e; what comes or is decided meanwhile is told."""
+    with reviewing(tmp_path) as site:
+        notes = [site.create(f"Note {number}", "one\n\ntwo\n\nthree") for number in range(4)]
+        ids = [site.do(propose_text, note, "one\n\ntwo, says bot\n\nthree") for note in notes]
+        browser = window.visit(site.url, "/console/")
+        browser.shows("4 proposals to look at")
+        browser.press("g", "r")
+        browser.shows("By agent")
+        assert browser.path == "/console/review"
+        assert browser.one(".keys").is_displayed()
+        # j and k go from one to the next, and never out of the list
+        at(browser, "Note 0")
+        browser.press("j")
+        at(browser, "Note 1")
+        browser.press("k", "k")
+        at(browser, "Note 0")
+        # a approves, and the next one is in sight
+        browser.press("a")
+        browser.shows("note-0.md is approved: version 2", ".decided")
+        at(browser, "Note 1")
+        assert site.content(notes[0]) == "one\n\ntwo, says bot\n\nthree"
+        # r asks for the reason; letters in the field are letters
+        browser.press("r")
+        browser.until(
+            lambda: browser.driver.switch_to.active_element.get_attribute("name") == "reason", "asks why"
+        )
+        browser.press("a", "j", "k", "\n")
+        browser.shows("note-1.md is rejected", ".decided")
+        row = site.do(row_of, ids[1])
+        assert (row["status"], row["reason"], row["decided_by"]) == ("rejected", "ajk", "person")
+        assert site.content(notes[1]) == "one\n\ntwo\n\nthree"
+        # e changes before it approves
+        at(browser, "Note 2")
+        browser.press("e")
+        browser.shows("Change and approve", "#change h2")
+        browser.press("e")
+        active = browser.driver.switch_to.active_element
+        assert active.get_attribute("name") == "text"
+        browser.driver.execute_script("arguments[0].value = arguments[0].value.replace('bot', 'Ann')", active)
+        browser.click("Show what it would do", "#change button")
+        browser.shows("This is what approving your text would do.")
+        assert "two, says Ann" in browser.text_now(".diff ins")
+        assert site.content(notes[2]) == "one\n\ntwo\n\nthree"
+        browser.click("Approve this text", "#change button")
+        browser.shows("note-2.md is approved", ".decided")
+        assert site.content(notes[2]) == "one\n\ntwo, says Ann\n\nthree"
+        at(browser, "Note 3")
+        # What happens meanwhile
+        site.do(propose_note, "Fresh", agent="bee")
+        browser.shows("1 new proposal has come.", "[data-news]")
+        site.do(decide, ids[3], "reject", reason="Elsewhere.")
+        browser.shows("rejected meanwhile", HERE)
+        browser.press("a")
+        browser.shows("note-3.md is rejected already, by Ann", ".decided")
+        at(browser, "Fresh")
+        assert [site.status(one) for one in ids] == ["approved", "rejected", "approved", "rejected"]
+        assert not browser.complaints()
+        assert not browser.asked_elsewhere()
+
+
+def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: Path) -> None:
+    """behaviour 283 too: what cannot be seen is read by its name; each look is sound."""
+    with reviewing(tmp_path) as site:
+        plan = site.create("Plan", "one\n\nWe pay ann.\n\nthree")
+        other = site.create("Other", "text\n\nmore")
+        ids = [
+            site.do(propose_text, plan, "one\n\nWe pay \u202e\u0430nn\u200b.\n\nthree, and more"),
+            site.do(propose_text, other, "text, says bee\n\nmore", agent="bee"),
+            site.do(propose_note, "Fresh note", "Its text.", agent="bee", tags=["a"]),
+        ]
+        site.do(decide, site.do(propose_note, "Bad"), "reject", reason="Say where it is from.")
+        browser = window.visit(site.url)
+        for theme in THEMES:
+            for width in WIDTHS:
+                browser.look_as(theme, width)
+                for name, address in (
+                    ("review", ""),
+                    ("review-by-note", "?by=note"),
+                    ("review-one", f"/{ids[0]}"),
+                ):
+                    browser.open(f"/console/review{address}")
+                    browser.shows("U+202E RIGHT-TO-LEFT OVERRIDE", ".diff")
+                    browser.shows("U+0430 CYRILLIC SMALL LETTER A", ".diff")
+                    browser.judge()
+                    browser.picture(f"{name}-{theme}-{width}")
+        browser.open("/console/review")
+        browser.shows("bee")
+        site.do(Lithos.write, "Other", "text, says ann\n\nmore", id=other, agent="ann")
+        groups = browser.all("section.proposals")
+        assert len(groups) == 2
+        for button in browser.all("[data-all]"):
+            browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+            button.click()
+        for box in browser.all("section.proposals input[type=checkbox]"):
+            if not box.is_selected():
+                browser.driver.execute_script("arguments[0].click()", box)
+        browser.click("Approve what is ticked", "#many button")
+        browser.shows("Decided 2 of 3", ".decided")
+        browser.shows("other.md changed since you looked: look again", ".decided")
+        browser.shows("It cannot be approved as it is", "section.proposals")
+        browser.judge()
+        browser.picture("review-decided-dark-400")
+        assert [site.status(one) for one in ids] == ["approved", "pending", "approved"]
+        assert site.content(other) == "text, says ann\n\nmore"
+        browser.click("Reject", f"#p-{ids[1]} summary")
+        browser.fill("reason", "Say where it is from.", submit=True)
+        browser.shows("other.md is rejected", ".decided")
+        browser.shows("Nothing waits for you.")
+        browser.judge()
