@@ -68,9 +68,9 @@ def render_settings() -> str:
     parts = [
         _SETTINGS_INTRODUCTION,
     ]
-    for section, purpose in _list_sections(Config, ""):
+    for section, purpose in (*_list_sections(Config, ""), ("", "Beside the sections, at the top.")):
         rows = [_setting_row(each) for key, each in SETTINGS.items() if key.rpartition(".")[0] == section]
-        parts += [f"## {section}\n", f"{purpose}\n"]
+        parts += [f"## {section or 'agents'}\n", f"{purpose}\n"]
         parts.append(make_table(("Key", "Default", "Takes", "Meaning", "Environment"), rows))
     short = [(as_code(name), as_code(key)) for name, key in SHORT_VARIABLES.items()]
     older = [(as_code(old), as_code(new)) for old, new in OLDER_NAMES.items()]

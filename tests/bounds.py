@@ -69,8 +69,8 @@ coordination: cursors | `services.tasks.retention.CURSORS`, idle ones a year | a
 coordination: events | `events.journal_size` | 2,560 times `events.journal_size`
 coordination: findings task_edges tasks | a user's: tasks and findings are kept | `tools.contract.bounds` for
     every text
-coordination: proposals | `core.proposals.MOST_PENDING` wait, `MOST_DECIDED` are kept for `KEPT_FOR` | two
-    files of a note
+coordination: proposals | `core.proposals.MOST_PENDING` wait, `core.proposals.MOST_DECIDED` of the last
+    `core.proposals.KEPT_FOR` are kept | two files of a note
 coordination: imported_rows | one per row that an import carried over | ids
 coordination: lessons | `stores.coordination.tasks.KEPT`, dropped when learned | 2 lists of ids each
 coordination: note_creations note_ids note_versions | a note id
@@ -118,6 +118,8 @@ CONTAINERS: Final[Mapping[str, Bound]] = _read("""
 actors.coordinating.broadcaster.Broadcaster: _subscriptions | `events.max_sse_clients` and
     `events.max_ws_clients` | their queues
 actors.coordinating.broadcaster.Broadcaster: _watchers | fixed
+actors.coordinating.proposals.ProposalBoard: _changed | those of one commit | as rows
+actors.coordinating.proposals.ProposalBoard: _notes | the notes that had a proposal since the start | ids
 actors.coordinating.broadcaster.Broadcaster: recent | `events.event_buffer_size` | `.RING_BYTES`
 actors.coordinating.broadcaster.Subscription: _send events | `events.subscriber_queue_size` | shared events
 actors.coordinating.coordinator.Coordinator: _audit | `.AUDIT_BACKLOG` | ids
@@ -208,7 +210,7 @@ services.importing.records.Remembered: taken | tasks of the source whose ids are
 services.importing.records.Remembered: tasks | `.MOST_REMEMBERED`, until the import ends | ids
 services.importing.run.Report: attachments carried counted edges results tables | fixed
 services.importing.run.Report: listed | `.MOST_LISTED` of each kind | `.LONGEST` a text
-services.keyring.TokenRing: _by_digest _by_principal | `stores.tokens.MOST_TOKENS` | names of
+services.keyring.TokenRing: _by_digest _by_principal _scopes | `stores.tokens.MOST_TOKENS` | names of
     `stores.tokens.LONGEST_AGENT` and a hash each
 services.notes.moving.Moving: _receive _send | `.CAPACITY` | a request each
 services.notes.resources.Changes: _followers | sessions, `front.mcp.resources.MOST_LISTENERS` | theirs
@@ -266,7 +268,7 @@ stores.owner_record: _held | data directories of this process | a path each
 tools.contract.admission.Admission: _changing _reading _waiting | a connection
 tools.contract.arguments: _common_fields | fixed
 tools.contract.arguments.ArgumentReader: _paths _readers | fixed
-tools.contract.declaring: _DECLARED all_tools | fixed
+tools.contract.declaring: _DECLARED _declared | fixed
 tools.contract.fitting._Shortener: paths | 20 of one answer | 200 characters each
 tools.contract.registry.Tools: _by_name | fixed
 tools.contract.rows: _writer_of | fixed

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from lithos.config.catalogue import SETTINGS, Config, as_public_dict
 from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
+from lithos.config.rules import PATTERNS
 from lithos.config.sections import LlmConfig, SearchConfig, ServerConfig
 from lithos.config.sources import ConfigError
+from lithos.core.scopes import Scope, check_typed, scopes_of_agents
 
 SECRET = "s3cr3t-pass-w0rd"
 
@@ -334,3 +336,40 @@ def test_any_text_in_the_environment_is_taken_or_refused_by_name(key: str, text:
     except ConfigError as error:
         outcome = str(error)
     assert key in outcome
+
+
+def test_agents_and_protected_notes_are_patterns(tmp_path: Path) -> None:
+    """behaviours 278 and 279"""
+    text = (
+        "agents:\n  claude: {write: [notes/], propose: ['**']}\n"
+        "storage: {protected: [law/, '**/*.secret.md']}"
+    )
+    config = load(tmp_path, text).config
+    assert config.agents == {"claude": {"write": ("notes/",), "propose": ("**",)}}
+    assert config.storage.protected == ("law/", "**/*.secret.md")
+    from_text = load(tmp_path, env={"LITHOS_AGENTS": '{"a": {"propose": ["x/"]}}'}).config
+    assert from_text.agents == {"a": {"propose": ("x/",)}}
+    assert scopes_of_agents(config.agents)["claude"] == Scope(("notes/",), ("**",))
+
+
+@pytest.mark.parametrize(
+    "globs", [["notes"], ["/a/"], ["!a/", "b/"], ["a//b.md"], ["../x.md"], [""], ["x" * 501], ["a/"] * 101]
+)
+def test_a_pattern_that_cannot_work_is_refused_as_the_rule_of_scopes_refuses_it(
+    tmp_path: Path, globs: list[str]
+) -> None:
+    with pytest.raises(ValueError, match="pattern"):
+        check_typed(globs)
+    assert "storage.protected" in refusal(tmp_path, yaml.safe_dump({"storage": {"protected": globs}}))
+    assert "agents" in refusal(tmp_path, yaml.safe_dump({"agents": {"a": {"write": globs}}}))
+    assert "agents" in refusal(tmp_path, yaml.safe_dump({"agents": {"a": {"wirte": ["a/"]}}}))
+
+
+@given(st.lists(st.text("ab*?/.!d\u0301", max_size=6), max_size=3))
+def test_what_the_configuration_takes_the_rule_of_scopes_takes(globs: list[str]) -> None:
+    try:
+        check_typed(globs)
+        is_taken = True
+    except ValueError:
+        is_taken = False
+    assert PATTERNS.accepts(tuple(globs)) == is_taken

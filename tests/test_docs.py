@@ -72,7 +72,7 @@ def texts_like(shape: str, folder: str) -> set[str]:
 
 def test_every_event_type_of_the_code_is_documented() -> None:
     in_answers = {path for tool in all_tools() for path in (*tool.paged.rows, *tool.paged.beside)}
-    found = texts_like(r'"((?:note|task|finding|edge|agent)\.[a-z_]+)"', "")
+    found = texts_like(r'"((?:note|task|finding|edge|agent|proposal)\.[a-z_]+)"', "")
     assert found - in_answers == set(EVENTS)
 
 

@@ -49,6 +49,7 @@ from lithos.core.events import Event
 from lithos.core.learning.salience import LearningSettings
 from lithos.core.notes.style import VaultStyle
 from lithos.core.plan import Place
+from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
 from lithos.core.tasks.model import ClaimTimes
 from lithos.core.times import format_time, settled_time
 from lithos.metrics import Metrics
@@ -251,7 +252,10 @@ class Actors:
             self.catalogue,
             self.clock,
         )
-        return Writer(preparation, applying, self.publisher, self.keeper.take, self.outlines, proposing)
+        writer = Writer(preparation, applying, self.publisher, self.keeper.take, self.outlines, proposing)
+        protected = check_globs(self.config.storage.protected)
+        writer.scopes = WriteScopes(protected, scopes_of_agents(self.config.agents))
+        return writer
 
     def _make_watcher(self) -> Watcher:
         """The watcher; switched off, it still ends what the guard began."""

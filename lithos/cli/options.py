@@ -352,6 +352,10 @@ _COMMANDS: Final = (
                 _take("--agent ID", "whoever has it acts as this agent and as no other"),
                 _take("--rights", "what it may do (default: write)", choices=RIGHTS),
                 _take("--expires DAYS", "how long it lives (default: for ever)", _days),
+                _take("--write GLOB", "patterns of the notes that it may change at once, such as plans/ or "
+                    "'**/*.md' (default: all; none with --propose alone)", nargs="+", action="extend"),
+                _take("--propose GLOB", "patterns of the notes where its changes wait for a person",
+                    nargs="+", action="extend"),
             )),
             Command("list", "names, rights, agents and ends; never the tokens themselves"),
             Command("revoke", "end a token; a running server ends its streams within 2 seconds", takes=(

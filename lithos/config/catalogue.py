@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 import attrs
 from attrs import field, frozen
 
-from lithos.config.rules import Rule
+from lithos.config.rules import AGENT_SCOPES, Rule, setting
 from lithos.config.sections import (
     CoordinationConfig,
     EventsConfig,
@@ -60,6 +60,12 @@ class Config:
     history: HistoryConfig = field(factory=HistoryConfig)
     telemetry: TelemetryConfig = field(factory=TelemetryConfig)
     lcma: LcmaConfig = field(factory=LcmaConfig)
+    agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
+        MappingProxyType({}),
+        "What agents may change that have no token with patterns of its own, by the name they give: `write`, "
+        "and `propose` for what waits for a person.",
+        AGENT_SCOPES,
+    )
 
 
 @frozen(kw_only=True)
@@ -122,7 +128,7 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
 )
 
 #: Every section, nested ones with their dots.
-SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in SETTINGS)
+SECTIONS: Final = frozenset(key.rpartition(".")[0] for key in SETTINGS if "." in key)
 
 
 def hide_userinfo(text: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
+from unicodedata import normalize
 
 import attrs
 from attrs import field, frozen
@@ -65,6 +66,42 @@ WEB_ADDRESS = Rule(
 RIGHTS_MAP = Rule(
     "a map of at most 100 values to read, write or admin",
     lambda given: len(given) <= 100 and set(given.values()) <= {"read", "write", "admin"},
+)
+
+
+def _are_patterns(globs: Sequence[str]) -> bool:
+    """Whether `core.scopes.check_typed` takes these, which nothing here may import."""
+    shown = [normalize("NFC", glob.strip()) for glob in globs]
+    excludes = bool(shown) and shown[0].startswith("!")
+    return len(shown) <= 100 and not excludes and all(_is_pattern(glob.removeprefix("!")) for glob in shown)
+
+
+def _is_pattern(glob: str) -> bool:
+    parts = glob.split("/")
+    is_path = bool(glob) and not {".", ".."} & set(parts) and "" not in parts[:-1]
+    names_notes = parts[-1] == "" or parts[-1].endswith(".md") or bool({"*", "?"} & set(parts[-1]))
+    return is_path and names_notes and len(glob) <= 500 and glob.isprintable()
+
+
+def _are_agent_scopes(given: Mapping[str, Mapping[str, Sequence[str]]]) -> bool:
+    if len(given) > 1_000 or not all(name.strip() and len(name) <= 200 for name in given):
+        return False
+    return all(
+        name in ("write", "propose") and _are_patterns(globs)
+        for lists in given.values()
+        for name, globs in lists.items()
+    )
+
+
+PATTERNS = Rule(
+    "a list of at most 100 patterns of notes in the vault, such as plans/ (all below that folder) or "
+    "**/*.md, of which the first does not begin with !",
+    _are_patterns,
+)
+AGENT_SCOPES = Rule(
+    "for each of at most 1000 agents `write` and `propose`, each a list of patterns such as plans/ or "
+    "**/*.md",
+    _are_agent_scopes,
 )
 #: The address at which others see the server: no path, so that what it tells of itself is at its root.
 PUBLIC_ADDRESS = Rule(

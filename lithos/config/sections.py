@@ -22,6 +22,7 @@ from lithos.config.rules import (
     INNER_FOLDER,
     NAMES,
     NOT_BLANK,
+    PATTERNS,
     POSITIVE,
     PUBLIC_ADDRESS,
     RIGHTS_MAP,
@@ -313,6 +314,9 @@ class StorageConfig:
         "Patterns of files that are no notes, from the notes folder on; null: `templates/**` with a vault "
         "whose Obsidian settings name no other folder of templates.",
         NAMES,
+    )
+    protected: tuple[str, ...] = setting(
+        (), "Patterns of notes that only persons change, whatever an agent's token allows.", PATTERNS
     )
     title_from: Literal["heading", "file"] | None = setting(
         None,

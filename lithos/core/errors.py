@@ -74,7 +74,7 @@ class ProposalNotFound(LithosError):
 
 
 class ProposalClosed(LithosError):
-    """The proposal was decided already, or is being approved; extras: `status`, `decided_by`."""
+    """The proposal was decided already, or is being approved; extras: `proposal_status`, `decided_by`."""
 
 
 class HistoryDisabled(LithosError):

@@ -6,7 +6,7 @@ merge with what changed since. An agent has at most one proposal of a note's tex
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -20,13 +20,19 @@ Kind = Literal["create", "update", "delete", "move"]
 Status = Literal["pending", "approved", "rejected", "expired", "withdrawn"]
 STATUSES: Final[tuple[Status, ...]] = ("pending", "approved", "rejected", "expired", "withdrawn")
 
+#: The type of the event of each.
+EVENTS: Final[Mapping[Status, str]] = {
+    "pending": "proposal.created", "approved": "proposal.approved", "rejected": "proposal.rejected",
+    "expired": "proposal.expired", "withdrawn": "proposal.withdrawn",
+}  # fmt: skip
+
 #: Pending ones in all, and of one agent.
 MOST_PENDING: Final = 1_000
 MOST_OF_AGENT: Final = 100
 #: Characters of a reason.
 LONGEST_REASON: Final = 500
 #: What was decided is kept for so long, and at most so many of them.
-KEPT_FOR: Final = timedelta(days=30)
+KEPT_FOR: Final = timedelta(days=90)
 MOST_DECIDED: Final = 2_000
 #: Reasons that are offered again.
 MOST_REASONS: Final = 5

@@ -24,6 +24,8 @@ LONGEST_GLOB: Final = 500
 #: Where a path lies for a caller: changed at once, kept as a proposal, or refused.
 Place = Literal["write", "propose", "outside", "protected"]
 EVERYTHING: Final = ("**",)
+#: How the path of every note ends.
+_NOTE: Final = ".md"
 
 
 @frozen
@@ -74,6 +76,60 @@ def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
             "meant, such as **"
         )
     return checked
+
+
+def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
+    """The globs as a person gave them: `check_globs`, and none that can match no note.
+
+    A folder's name alone would match nothing, and so protect or allow nothing. Raises `ValueError`.
+    """
+    checked = check_globs(globs)
+    for glob in checked:
+        last = glob.removeprefix("!").rpartition("/")[2]
+        if last and not last.endswith(_NOTE) and not any(sign in last for sign in "*?"):
+            raise ValueError(
+                f"the pattern {glob[:80]!r} matches no note, whose path ends in {_NOTE}; for all below a "
+                f"folder give {f'{glob[:80]}/'!r}"
+            )
+    return checked
+
+
+def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Scope]:
+    """The scopes of section `agents` of the configuration, by the agents' names.
+
+    Raises `ValueError` for a pattern that cannot be used; it begins with the key, such as `agents.ann.write`.
+    """
+    scopes: dict[str, Scope] = {}
+    for agent, lists in given.items():
+        checked = {name: typed_under(f"agents.{agent}.{name}", globs) for name, globs in lists.items()}
+        scope = make_scope(checked.get("write"), checked.get("propose"))
+        if scope is not None:
+            scopes[agent] = scope
+    return scopes
+
+
+def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
+    """`check_typed` of a setting, whose key begins the message of the `ValueError`."""
+    try:
+        return check_typed(globs)
+    except ValueError as problem:
+        raise ValueError(f"{key}: {problem}") from None
+
+
+def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
+    """The scope of what a person chose in a form: writes there, or everywhere, but where changes wait.
+
+    None where neither was given. Raises `ValueError` as `check_typed`.
+    """
+    if not (write or propose):
+        return None
+    waiting = check_typed(propose)
+    return Scope(check_globs((*(check_typed(write) or EVERYTHING), *map(_turned, waiting))), waiting)
+
+
+def _turned(glob: str) -> str:
+    """The pattern that takes away what this one adds, and the other way round."""
+    return glob.removeprefix("!") if glob.startswith("!") else f"!{glob}"
 
 
 def _problem_of(glob: str) -> str | None:

@@ -21,6 +21,7 @@ from attrs import field, frozen
 from lithos.actors.blocking import Blocking, Threads
 from lithos.core.oauth.grants import Access
 from lithos.core.principals import ANYONE, OWNER, Principal
+from lithos.core.scopes import Scope
 from lithos.stores.tokens import LOCK, TOKENS, Token, TokensUnreadable, is_released, read_tokens
 from lithos.telemetry import get_logger
 
@@ -35,6 +36,8 @@ EVERY: Final = 0.5
 UNSETTLED: Final = 3.0
 #: Whoever presents `server.auth_token`.
 AUTH_TOKEN: Final = Principal("auth_token", "admin")
+#: The scope of a named token that is gone: a call that it was let in with changes nothing any more.
+NOTHING: Final = Scope((), ())
 
 _Look = tuple[tuple[int, ...] | None, ...]
 
@@ -96,6 +99,7 @@ class TokenRing:
         self._trouble: str | None = None
         self._by_digest: Mapping[bytes, _Key] = {}
         self._by_principal: Mapping[Principal, Sequence[_Key]] = {}
+        self._scopes: Mapping[Principal, Scope | None] = {}
         self._changed = trio.Event()
         self._reading = trio.Lock()
         self._arrange()
@@ -155,6 +159,15 @@ class TokenRing:
         if any(key.is_valid(now) for key in self._by_principal.get(principal, ())):
             return True
         return self.foreign is not None and self.foreign.is_valid(principal)
+
+    def scope_of(self, principal: Principal) -> Scope | None:
+        """What the token of this principal may change now; None where it has no scope, or is no named one.
+
+        One that was revoked, replaced or cannot be known since its call was let in has the scope `NOTHING`.
+        """
+        if principal in self._scopes:
+            return self._scopes[principal]
+        return NOTHING if principal.mark else None
 
     async def wait_changed(self) -> None:
         """Wait until a principal may have become invalid: a token was revoked, changed, or has expired."""
@@ -228,6 +241,7 @@ class TokenRing:
         for key in keys:
             by_principal.setdefault(key.principal, []).append(key)
         self._by_principal = by_principal
+        self._scopes = {token.principal: token.scope for token in self.named}
 
     def _tell(self) -> None:
         self._changed.set()
@@ -299,6 +313,10 @@ class OneToken:
     def is_valid(self, principal: Principal) -> bool:
         """Whether this is whom it admits."""
         return principal == (ANYONE if self.is_open else AUTH_TOKEN)
+
+    def scope_of(self, principal: Principal) -> Scope | None:
+        """It limits nothing."""
+        return None
 
     async def wait_changed(self) -> None:
         """Wait for ever: it never changes."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from lithos.actors.actors import Actors, settings_of
 from lithos.actors.blocking import Threads
 from lithos.core.history.versions import VersionLimits
@@ -84,6 +86,7 @@ class Services:
             config.server.auth_token,
             asks_always=config.server.public_url is not None,
         )
+        actors.writer.scopes = attrs.evolve(actors.writer.scopes, of_token=self.keyring.scope_of)
         #: Lets clients elsewhere in; None without `server.public_url`, and with somebody else's issuer.
         self.authorization = self._make_authorization()
         texts = NoteTexts(stores.files, actors.catalogue, actors.opening)

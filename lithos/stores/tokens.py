@@ -25,10 +25,12 @@ from lithos.core import principals
 from lithos.core.errors import InvalidInput
 from lithos.core.oauth.grants import Grant
 from lithos.core.principals import RIGHTS, Principal, Rights
+from lithos.core.scopes import Scope
 from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores import PRIVATE_FOLDER, overwrite, sync_folder
 from lithos.stores.oauth.grant_rows import grant_of_row, row_of_grant
 from lithos.stores.oauth.private_file import FileBusy, locked, replace_private
+from lithos.stores.oauth.scope_rows import row_of_scope, scope_of_row, size_of_scopes
 
 TOKENS: Final = "tokens.json"
 LOCK: Final = "tokens.lock"
@@ -39,13 +41,16 @@ MOST_TOKENS: Final = 1_000
 #: Characters of a token's name, and of an agent id.
 LONGEST_NAME: Final = 64
 LONGEST_AGENT: Final = 200
-#: Bytes of the file: every token at its longest.
-LARGEST: Final = 8 * 1024 * 1024
+#: Bytes of all scopes in the file, and of the file: these, and every token at its longest.
+LARGEST_SCOPES: Final = 8 * 1024 * 1024
+LARGEST: Final = LARGEST_SCOPES + 8 * 1024 * 1024
 #: Names of principals that are no named token.
 RESERVED: Final = frozenset({"anyone", "auth_token", "owner"})
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+#: Of a file without scopes, and of one with some: a Lithos that knows no scopes refuses it, and drops none.
 _VERSION: Final = 1
+_VERSION_WITH_SCOPES: Final = 2
 #: What the lock file holds while tokens are asked for.
 _REQUIRED: Final = b"required\n"
 T = TypeVar("T")
@@ -81,6 +86,8 @@ class Token:
     created_at: datetime
     expires_at: datetime | None
     grant: Grant | None = None
+    #: What it may change (docs/spec/scopes.md §1); None limits nothing.
+    scope: Scope | None = None
 
     @property
     def is_pending(self) -> bool:
@@ -146,7 +153,7 @@ def _parse(path: Path, data: bytes) -> tuple[Token, ...]:
         if len(data) > LARGEST:
             raise ValueError(f"larger than {LARGEST} bytes")
         document = json.loads(data)
-        if document["version"] != _VERSION:
+        if document["version"] not in (_VERSION, _VERSION_WITH_SCOPES):
             raise ValueError("of another version of Lithos")
         tokens = tuple(map(_token_of, document["tokens"]))
         if len({token.name for token in tokens}) != len(tokens) or len(tokens) > MOST_TOKENS:
@@ -166,6 +173,7 @@ def _token_of(row: dict[str, Any]) -> Token:
         created_at=parse_time(row["created_at"]),
         expires_at=None if row["expires_at"] is None else parse_time(row["expires_at"]),
         grant=grant_of_row(row["grant"]) if "grant" in row else None,
+        scope=scope_of_row(row),
     )
     if token.rights not in RIGHTS or not _DIGEST.fullmatch(token.digest):
         raise ValueError("no such rights, or no hash")
@@ -194,6 +202,15 @@ def check_agent(agent: str) -> str:
     return agent
 
 
+def check_scope(rights: Rights, scope: Scope | None) -> None:
+    """Raises `ValueError` for a scope beside rights that change nothing."""
+    if scope is not None and rights == "read":
+        raise ValueError(
+            "A token with the rights read changes nothing, so it takes no --write and no --propose. Leave "
+            "them out, or give it --rights write."
+        )
+
+
 class TokenStore:
     """Changes the tokens of a data directory, with or without a running server. Every method may block."""
 
@@ -203,9 +220,15 @@ class TokenStore:
         self._private = private
 
     def create(
-        self, name: str, rights: Rights, agent: str | None, now: datetime, expires_at: datetime | None
+        self,
+        name: str,
+        rights: Rights,
+        agent: str | None,
+        now: datetime,
+        expires_at: datetime | None,
+        scope: Scope | None = None,
     ) -> tuple[Token, str]:
-        """A new token and its secret, which is kept nowhere.
+        """A new token and its secret, which is kept nowhere. `scope` limits what it may change.
 
         Raises `TokenRefused`, `TokensUnreadable` and `OSError`; then there is none.
         """
@@ -213,10 +236,11 @@ class TokenStore:
             check_name(name)
             if agent is not None:
                 principals.check_agent(check_agent(agent))
+            check_scope(rights, scope)
         except (ValueError, InvalidInput) as problem:
             raise TokenRefused(str(problem)) from problem
         secret = f"{PREFIX}{secrets.token_urlsafe(32)}"
-        token = Token(name, digest_of(secret.encode()), rights, agent, now, expires_at)
+        token = Token(name, digest_of(secret.encode()), rights, agent, now, expires_at, scope=scope)
         self._private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with self._locked() as lock:
             known = self._known()
@@ -230,6 +254,7 @@ class TokenStore:
                 raise TokenRefused(
                     f"There are {MOST_TOKENS:,} tokens, the most there may be. Revoke expired ones."
                 )
+            _check_room((*tokens, token))
             _require(lock)
             try:
                 self._write((*tokens, token))
@@ -264,6 +289,7 @@ class TokenStore:
             if len(left) > MOST_TOKENS:
                 raise TokenRefused(f"There are {MOST_TOKENS:,} tokens, the most there may be.")
             if tuple(left) != known:
+                _check_room(left)
                 _require(lock)
                 self._write(left)
         return said
@@ -293,7 +319,9 @@ class TokenStore:
     def _write(self, tokens: Sequence[Token]) -> None:
         """Replace the file, durably."""
         rows = [_row_of(token) for token in tokens]
-        replace_private(self.path, {"version": _VERSION, "tokens": rows})
+        has_scopes = any(token.scope is not None for token in tokens)
+        version = _VERSION_WITH_SCOPES if has_scopes else _VERSION
+        replace_private(self.path, {"version": version, "tokens": rows})
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -319,6 +347,15 @@ def _require(lock: int) -> None:
         os.fsync(lock)
 
 
+def _check_room(tokens: Sequence[Token]) -> None:
+    """Raises `TokenRefused` where the scopes of these tokens would not fit into the file."""
+    if size_of_scopes(token.scope for token in tokens) > LARGEST_SCOPES:
+        raise TokenRefused(
+            "The patterns of all tokens together take more room than there is. Give fewer or shorter ones, "
+            "such as folders/, or revoke tokens that nobody needs."
+        )
+
+
 def _row_of(token: Token) -> dict[str, Any]:
     grant = {} if token.grant is None else {"grant": row_of_grant(token.grant)}
     return {
@@ -328,5 +365,6 @@ def _row_of(token: Token) -> dict[str, Any]:
         "rights": token.rights,
         "created_at": format_time(token.created_at),
         "expires_at": format_optional(token.expires_at),
+        **row_of_scope(token.scope),
         **grant,
     }

@@ -19,7 +19,7 @@ from lithos.tools.relations import entry_rows
     "lithos_links",
     "core",
     "RI",
-    place=45,
+    place=60,
     paged=Paged(rows=("outgoing", "incoming"), most=MOST_BESIDE, totals="each"),
     is_legacy=True,
 )
@@ -45,7 +45,7 @@ class LinksTool:
 
 
 @tool(
-    "lithos_semantic", "core", "RI", place=46, paged=Paged(rows=("results",), totals="none"), is_legacy=True
+    "lithos_semantic", "core", "RI", place=61, paged=Paged(rows=("results",), totals="none"), is_legacy=True
 )
 class SemanticTool:
     """Search notes by meaning. Newer: lithos_search."""
@@ -77,7 +77,7 @@ class SemanticTool:
     "lithos_provenance",
     "core",
     "RI",
-    place=47,
+    place=62,
     paged=Paged(rows=("sources", "derived", "unresolved_sources"), most=MOST_BESIDE, totals="each"),
     is_legacy=True,
 )

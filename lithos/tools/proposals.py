@@ -19,12 +19,12 @@ _DECISIONS = (APPROVE, REJECT)
 
 @tool("lithos_proposals", "standard", "RI", place=45, paged=Paged(rows=("proposals",)), filters_agent=True)
 class ProposalsTool:
-    """Changes that wait for a person, or what became of them; with id what one would change."""
+    """Changes that wait for a person, or what became of them."""
 
-    agent: str | None = argument("Of this agent.", None, bound=NAME)
+    agent: str | None = argument("By this agent.", None, bound=NAME)
     status: str = argument("State of the proposals.", "pending", one_of=STATUSES, bound=LOOKUP)
-    id: str | None = argument("Instead: this one, with its difference.", None, bound=LOOKUP)
-    limit: int = argument("Most proposals.", 50)
+    id: str | None = argument("This one, with its difference.", None, bound=LOOKUP)
+    limit: int = argument("Most proposals.", 50, is_listed=False)
     offset: int = argument("Proposals to skip.", 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:

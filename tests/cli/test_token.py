@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lithos.cli import main
+from lithos.core.scopes import Scope
 from lithos.stores.tokens import TOKENS, digest_of, read_tokens
 
 SECRET = re.compile(r"lithos_[\w-]{43}")
@@ -120,3 +121,36 @@ def test_a_damaged_file_is_named_and_kept(data: Path, capsys: pytest.CaptureFixt
         assert run(data, *arguments) == 1, arguments
         assert "is damaged" in capsys.readouterr().err
     assert (data / ".lithos" / TOKENS).read_text() == "{"
+
+
+def test_a_token_may_be_limited_to_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """behaviour 278"""
+    made = ("create", "ci", "--write", "notes/", "logs/*.md", "--write", "!notes/x/", "--propose", "**")
+    assert run(data, *made) == 0
+    told = capsys.readouterr().err
+    assert "changes notes at notes/, logs/*.md, !notes/x/ at once" in told
+    assert "at ** wait for a person (lithos proposals)" in told
+    (token,) = read_tokens(data / ".lithos") or ()
+    assert token.scope == Scope(("notes/", "logs/*.md", "!notes/x/"), ("**",))
+    assert run(data, "list") == 0
+    assert "write notes/ logs/*.md !notes/x/; propose **" in capsys.readouterr().out
+    assert run(data, "list", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["tokens"]
+    assert (row["write"], row["propose"]) == (["notes/", "logs/*.md", "!notes/x/"], ["**"])
+    assert run(data, "create", "asks", "--propose", "notes/") == 0
+    capsys.readouterr()
+    assert (read_tokens(data / ".lithos") or ())[1].scope == Scope((), ("notes/",))
+
+
+@pytest.mark.parametrize("glob", ["notes", "/etc/", "!x/", "a/../b.md", ""])
+def test_a_pattern_that_cannot_work_makes_no_token(
+    data: Path, capsys: pytest.CaptureFixture[str], glob: str
+) -> None:
+    assert run(data, "create", "ci", "--write", glob) == 2
+    assert "This cannot be: the pattern" in capsys.readouterr().err
+    assert read_tokens(data / ".lithos") is None
+
+
+def test_who_only_reads_is_given_no_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(data, "create", "ci", "--rights", "read", "--write", "notes/") == 1
+    assert "changes nothing, so it takes no --write" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import evolve
 
-from lithos.core import events, findings, limits, offers, plan, principals, times
+from lithos.core import events, findings, limits, offers, plan, principals, scopes, times
 from lithos.core.context import briefing, parts, passages, tokens
 from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
@@ -574,6 +574,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
         {"gate_type": "timer", "ready_at": t}
     ),
     "graph.read_ready_at": lambda t: gates.read_ready_at({"ready_at": t}),
+    "scopes.covers": lambda t: scopes.covers(["a/**/b*c/*", "**/*a*b*"], t[:5_000]),
+    "scopes.covers by a glob": lambda t: scopes.covers([t[:500]], "ab/" * 300),
     "ignored.Ignored.of": lambda t: ignored.Ignored.of([t], _many(t)),
     "ignored.Ignored.covers": _IGNORED.covers,
     "ignored.check_filter": ignored.check_filter,

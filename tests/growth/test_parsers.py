@@ -105,6 +105,22 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     ),
     "asks for a type": ("yaml_nodes.is_scalar",),
     "yaml_nodes.read_mapping": ("yaml_nodes.line_nesting_deeper",),
+    "scopes.covers": (
+        "scopes.Scope.place_of", "scopes.WriteScopes.place_of", "scopes.WriteScopes.limits",
+        "scopes.WriteScopes.scope_of",
+    ),
+    "joins the globs of a scope": (
+        "scopes.refusal_of", "scopes.make_scope", "scopes.check_globs", "scopes.check_typed",
+        "scopes.scopes_of_agents", "scopes.typed_under", "scopes.chosen_scope",
+    ),
+    "compares names": ("scopes.is_person",),
+    "compares numbers": ("proposals.check_room",),
+    "looks a proposal up": (
+        "proposals.PendingProposals.get", "proposals.PendingProposals.own",
+        "proposals.PendingProposals.new_at",
+    ),
+    "keeps five reasons": ("proposals.PendingProposals.begin_reasons",),
+    "parts.activity_text": ("parts.decisions_text",),
     "yaml_nodes.write_entry": ("yaml_nodes.write_inline", "yaml_nodes.write_block"),
 }  # fmt: skip
 EXCUSED = {name: why for why, names in _REASONS.items() for name in names}

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 import trio
+from attrs import evolve
 
 from lithos.actors.blocking import Inline
-from lithos.core.principals import ANYONE, OWNER, Principal
-from lithos.services.keyring import AUTH_TOKEN, OneToken, TokenRing
+from lithos.core.oauth.claims import principal_of
+from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
+from lithos.core.scopes import Scope
+from lithos.services.keyring import AUTH_TOKEN, NOTHING, OneToken, TokenRing
 from lithos.stores.tokens import LOCK, TOKENS, TokenStore
 from tests.fakes import Clock
 
@@ -113,6 +116,57 @@ async def test_a_token_of_the_same_name_does_not_stand_for_the_one_before(privat
         assert not ring.is_valid(before)
         assert before.name == "ci"
         assert before.agent is None
+
+
+def scoped(private: Path, scope: Scope | None, name: str = "ci") -> bytes:
+    return TokenStore(private).create(name, "write", None, Clock()(), None, scope)[1].encode()
+
+
+async def test_a_token_has_the_scope_that_the_file_gives_it_now(private: Path) -> None:
+    """behaviour 278: a scope that changed counts for a call that was let in before."""
+    narrow, wide = Scope(("a/",), ()), Scope(("a/", "b/"), ("**",))
+    secret, free = scoped(private, narrow), scoped(private, None, "free")
+    async with running(private, "s3cret") as (ring, _):
+        found, other = ring.find(secret), ring.find(free)
+        assert found is not None
+        assert other is not None
+        assert (ring.scope_of(found), ring.scope_of(other)) == (narrow, None)
+        TokenStore(private).change(
+            lambda tokens: ([evolve(each, scope=wide) for each in tokens if each.name == "ci"], None)
+        )
+        await changed(ring)
+        assert ring.scope_of(found) == wide
+        assert ring.scope_of(evolve(found, is_person=True)) == wide
+        assert ring.scope_of(other) == NOTHING  # revoked
+        assert [ring.scope_of(each) for each in (OWNER, COMMAND, AUTH_TOKEN, ANYONE)] == [None] * 4
+
+
+async def test_a_replaced_or_unreadable_token_changes_nothing_any_more(private: Path) -> None:
+    """It is no token without a scope: a call that waits in a queue does not win by its end."""
+    secret = scoped(private, Scope(("a/",), ()))
+    async with running(private) as (ring, _):
+        before = ring.find(secret)
+        assert before is not None
+        TokenStore(private).revoke("ci")
+        later = scoped(private, None)
+        await changed(ring)
+        after = ring.find(later)
+        assert after is not None
+        assert (ring.scope_of(before), ring.scope_of(after)) == (NOTHING, None)
+        (private / TOKENS).write_text("{")
+        await changed(ring)
+        assert ring.scope_of(after) == NOTHING
+        assert NOTHING.place_of("a/b.md") == "outside"
+
+
+async def test_a_token_of_somebody_elses_server_has_no_scope_of_its_own(private: Path) -> None:
+    """It falls back to that of its agent in the configuration."""
+    async with running(private) as (ring, _):
+        claims = {"sub": "ann", "scope": "write"}
+        foreign = principal_of(claims, "scope", {"write": "write"})
+        assert ring.scope_of(foreign) is None
+        assert OneToken(None).scope_of(foreign) is None
+        assert OneToken("s3cret").scope_of(AUTH_TOKEN) is None
 
 
 async def test_an_expired_token_is_out_by_itself(private: Path) -> None:

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 import lithos.stores.tokens
+from lithos.core.scopes import Scope
 from lithos.stores.tokens import (
+    LARGEST,
+    LARGEST_SCOPES,
     LOCK,
     LONGEST_NAME,
     MOST_TOKENS,
@@ -90,6 +93,73 @@ def test_names_are_unique_and_of_letters_that_can_be_told_anywhere(store: TokenS
         store.create(name, "read", None, NOW, None)
 
 
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(("notes/**", "!notes/plans/"), ("notes/plans/**",)),
+        Scope((), ("**",)),
+        Scope(("Zürich/", "😀/*.md"), ()),
+        Scope((), ()),  # writes nothing: not to be read as one that may write everything
+        Scope(),
+    ],
+)
+def test_a_scope_is_kept_with_its_token(store: TokenStore, private: Path, scope: Scope) -> None:
+    """behaviour 278"""
+    token, _ = store.create("ci", "write", "bot", NOW, None, scope)
+    other, _ = store.create("all", "write", None, NOW, None)
+    assert (token.scope, other.scope) == (scope, None)
+    assert read_tokens(private) == (token, other)
+
+
+def test_a_file_without_scopes_is_as_it_always_was(store: TokenStore, private: Path) -> None:
+    token, _ = store.create("ci", "write", "bot", NOW, None)
+    kept = (private / TOKENS).read_bytes()
+    assert kept == (
+        b'{\n "version": 1,\n "tokens": [\n  {\n   "name": "ci",\n   "hash": "'
+        + token.digest.encode()
+        + b'",\n'
+        b'   "agent": "bot",\n   "rights": "write",\n   "created_at": "2026-03-04T05:06:07.000008+00:00",\n'
+        b'   "expires_at": null\n  }\n ]\n}\n'
+    )
+    store.create("some", "write", None, NOW, None, Scope(("a/",), ()))
+    store.revoke("some")
+    assert (private / TOKENS).read_bytes() == kept
+
+
+def test_a_lithos_that_knows_no_scopes_refuses_a_file_with_some(store: TokenStore, private: Path) -> None:
+    """It would let the token change everything."""
+    store.create("ci", "write", None, NOW, None, Scope(("a/",), ()))
+    assert json.loads((private / TOKENS).read_text())["version"] == 2
+
+
+def test_a_token_that_only_reads_has_no_scope(store: TokenStore, private: Path) -> None:
+    with pytest.raises(TokenRefused, match="changes nothing, so it takes no --write"):
+        store.create("ci", "read", None, NOW, None, Scope(("a/",), ()))
+    assert read_tokens(private) is None
+
+
+def test_the_scopes_of_all_tokens_fit_into_the_file(store: TokenStore, private: Path) -> None:
+    """The longest patterns, which JSON makes twelve times as long, and yet a file that can be read."""
+    wide = tuple("\U0001f600" * 496 + f"{number:02}/" for number in range(100))
+    grown = Scope(wide, wide)
+    store.create("first", "write", None, NOW, None, grown)
+    whole = (private / TOKENS).stat().st_size
+    fitting = LARGEST_SCOPES // whole
+    for number in range(1, fitting):
+        store.create(f"t{number}", "write", None, NOW, None, grown)
+    refused = False
+    for number in range(3):
+        try:
+            store.create(f"more{number}", "write", None, NOW, None, grown)
+        except TokenRefused as refusal:
+            refused = "more room than there is" in str(refusal)
+    assert refused
+    kept = read_tokens(private) or ()
+    assert fitting <= len(kept) <= fitting + 1
+    assert (private / TOKENS).stat().st_size < LARGEST
+    store.create("none", "write", None, NOW, None)  # takes no room of theirs
+
+
 def test_what_is_typed_in_place_of_a_name_is_not_repeated(store: TokenStore) -> None:
     _, secret = store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="Tokens: ci") as refusal:
@@ -139,7 +209,7 @@ def test_a_removed_file_never_reads_as_none_defined(store: TokenStore, private: 
         b"{",
         b"[]",
         b'"x"',
-        b'{"version": 2, "tokens": []}',
+        b'{"version": 3, "tokens": []}',
         b'{"version": 1}',
         b'{"version": 1, "tokens": [{}]}',
         b'{"version": 1, "tokens": [1]}',
@@ -172,6 +242,15 @@ def test_a_damaged_file_is_refused_without_repeating_it(
         ("agent", ""),
         ("expires_at", "tomorrow"),
         ("created_at", None),
+        ("write", None),
+        ("write", "notes/**"),
+        ("write", [1]),
+        ("write", ["/etc"]),
+        ("write", ["!notes/"]),
+        ("write", ["x" * 501]),
+        ("propose", {}),
+        ("propose", [""]),
+        ("propose", ["a"] * 101),
     ],
 )
 def test_one_wrong_value_spoils_the_file(store: TokenStore, private: Path, key: str, value: object) -> None:

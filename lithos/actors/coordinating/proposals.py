@@ -11,6 +11,7 @@ from lithos.core.commands import Done, Handlers
 from lithos.core.errors import Forbidden, ProposalClosed, ProposalNotFound
 from lithos.core.events import EventDraft
 from lithos.core.proposals import (
+    EVENTS,
     NOTE_DELETED,
     AbandonApproval,
     BeginApproval,
@@ -60,7 +61,7 @@ class ProposalBoard:
             raise ProposalClosed(
                 "A person is approving your earlier proposal for this note at this moment. Read the note, "
                 "then make your change again.",
-                status="pending",
+                proposal_status="pending",
             )
         proposal = attrs.evolve(
             new,
@@ -71,14 +72,14 @@ class ProposalBoard:
         self._rows.put(proposal, command.texts)
         self._notes.add(proposal.note_id)
         self._changed.append(proposal)
-        return Done(proposal, (_event("created", proposal, proposal.agent, now),))
+        return Done(proposal, (_event(proposal, proposal.agent, now),))
 
     def _begin(self, command: BeginApproval, now: datetime) -> Done[Proposal]:
         proposal = self._pending(command.id)
         if proposal.begun_at is not None:
             raise ProposalClosed(
                 f"{proposal.decided_by} is approving this proposal at this moment. Look again.",
-                status="pending",
+                proposal_status="pending",
                 decided_by=proposal.decided_by,
             )
         begun = attrs.evolve(proposal, begun_at=now, decided_by=command.by)
@@ -100,7 +101,7 @@ class ProposalBoard:
         if proposal.begun_at is not None and command.status != "approved":
             raise ProposalClosed(
                 f"{proposal.decided_by} is approving this proposal at this moment. Look again.",
-                status="pending",
+                proposal_status="pending",
                 decided_by=proposal.decided_by,
             )
         return self._end(proposal, command.status, command.by, command.reason, now)
@@ -130,7 +131,7 @@ class ProposalBoard:
             proposal, status=status, reason=reason, decided_at=now, decided_by=decided_by, begun_at=None
         )
         self._put(ended)
-        return Done(ended, (_event(status, ended, by, now),))
+        return Done(ended, (_event(ended, by, now),))
 
     def _put(self, proposal: Proposal) -> None:
         self._rows.put(proposal)
@@ -146,11 +147,12 @@ class ProposalBoard:
             by = f" by {proposal.decided_by[:60]}" if proposal.decided_by else ""
             raise ProposalClosed(
                 f"The proposal is {proposal.status}{by} already; nothing was changed.",
-                status=proposal.status,
+                proposal_status=proposal.status,
                 decided_by=proposal.decided_by,
             )
         return proposal
 
 
-def _event(what: str, proposal: Proposal, agent: str, now: datetime) -> EventDraft:
-    return EventDraft(type=f"proposal.{what}", agent=agent, payload=event_payload(proposal), timestamp=now)
+def _event(proposal: Proposal, agent: str, now: datetime) -> EventDraft:
+    kind = EVENTS[proposal.status]
+    return EventDraft(type=kind, agent=agent, payload=event_payload(proposal), timestamp=now)

@@ -18,6 +18,7 @@ from lithos.cli.streams import make_printable
 from lithos.core.oauth.clients import OWN_PREFIX, Client, read_name
 from lithos.core.oauth.redirects import check_redirects
 from lithos.core.principals import Rights
+from lithos.core.scopes import Scope, check_typed, make_scope
 from lithos.core.times import format_time
 from lithos.stores.oauth.clients import MOST_CLIENTS, ClientsFull, ClientStore
 from lithos.stores.oauth.login_links import LoginLinks
@@ -44,16 +45,38 @@ def _create(session: Session) -> int:
     now = datetime.now(UTC)
     rights: Rights = typed.get("rights", "write")
     store, agent = TokenStore(session.private), typed.get("agent")
+    scope = _scope_of(typed)
     expires_at = now + timedelta(days=typed["expires"]) if "expires" in typed else None
-    token, secret = store.create(typed["name"], rights, agent, now, expires_at)
+    token, secret = store.create(typed["name"], rights, agent, now, expires_at, scope)
     tell(session, {**_row(token, now), "token": secret}, secret)
     who = "any agent" if token.agent is None else f"the agent '{token.agent}' alone"
     end = "" if expires_at is None else f", until {expires_at:%Y-%m-%d %H:%M} UTC"
     _hint(session, f"The token '{token.name}' may {_MAY[token.rights]} as {who}{end}. It is not shown again.")
+    if token.scope is not None:
+        _hint(session, _limits_of(token.scope))
     _hint(session, "Clients send it as a header: Authorization: Bearer TOKEN")
     if session.config.server.auth_token is None and len(read_tokens(session.private) or ()) == 1:
         _hint(session, "From now on nobody uses this server without a token, but this user's commands.")
     return 0
+
+
+def _scope_of(typed: Mapping[str, Any]) -> Scope | None:
+    """What was typed of patterns. Raises `CommandFailed` for one that cannot be used."""
+    try:
+        lists = {name: check_typed(typed[name]) for name in ("write", "propose") if name in typed}
+    except ValueError as problem:
+        raise CommandFailed(f"This cannot be: {problem}.", exit_code=2) from problem
+    return make_scope(lists.get("write"), lists.get("propose"))
+
+
+def _limits_of(scope: Scope) -> str:
+    """A scope in words."""
+    parts = []
+    if scope.write:
+        parts.append(f"It changes notes at {', '.join(scope.write)} at once.")
+    if scope.propose:
+        parts.append(f"Its changes at {', '.join(scope.propose)} wait for a person (lithos proposals).")
+    return " ".join([*parts, "All else it only reads."])
 
 
 def _list(session: Session) -> int:
@@ -74,8 +97,10 @@ def _describe(token: Token, now: datetime) -> str:
         word = "expired" if token.has_expired(now) else "expires"
         end = f"{word} {token.expires_at:%Y-%m-%d %H:%M} UTC"
     client = "" if token.grant is None else f"  for {token.grant.client_name}"
+    limits = "" if token.scope is None else f"  {token.scope}"
     return (
-        f"{token.name:<24}  {token.rights:<5}  {agent:<24}  since {token.created_at:%Y-%m-%d}  {end}{client}"
+        f"{token.name:<24}  {token.rights:<5}  {agent:<24}  since {token.created_at:%Y-%m-%d}  {end}"
+        f"{client}{limits}"
     )
 
 
@@ -192,6 +217,7 @@ def _row(token: Token, now: datetime) -> dict[str, Any]:
         "created_at": format_time(token.created_at),
         "expires_at": None if token.expires_at is None else format_time(token.expires_at),
         "expired": token.has_expired(now),
+        **({} if token.scope is None else {name: list(globs) for name, globs in token.scope.lists}),
         **client,
     }
 

@@ -23,6 +23,7 @@ from lithos.core.context.parts import (
     LeftOut,
     TaskPart,
     activity_text,
+    decisions_text,
     header,
     left_out_text,
     render_spans,
@@ -46,6 +47,7 @@ FOR_OTHERS: Final = 1_500
 TASK_SHARE: Final = 0.35
 WARNINGS_SHARE: Final = 0.15
 ACTIVITY_SHARE: Final = 0.1
+DECISIONS_SHARE: Final = 0.15
 LEFT_OUT_SHARE: Final = 0.03
 #: Tokens of the list of what was left out, at least.
 LEFT_OUT_LEAST: Final = 14
@@ -71,6 +73,8 @@ class Material:
     terms: Terms = Terms()
     warnings: Sequence[AboutNote] = ()
     activity: Sequence[str] = ()
+    #: What persons decided of the agent's proposals.
+    decisions: Sequence[str] = ()
     #: Notes that are not shown whatever their text says.
     withheld: Sequence[LeftOut] = ()
 
@@ -141,6 +145,9 @@ def compose(material: Material, budget: int, count: Count, weights: Weights = We
         share = TASK_SHARE if has_notes else 1 - LEFT_OUT_SHARE - ACTIVITY_SHARE
         task = task_text(material.task, int(budget * share), count)
     warnings = warnings_text(material.warnings, int(budget * WARNINGS_SHARE), count)
+    if material.decisions:
+        decided = decisions_text(material.decisions, int(budget * DECISIONS_SHARE), count)
+        warnings = f"{decided}\n\n{warnings}".strip()
     activity = activity_text(material.activity, int(budget * ACTIVITY_SHARE), count)
     reserve = max(LEFT_OUT_LEAST, int(budget * LEFT_OUT_SHARE)) if has_notes or material.withheld else 0
     around = [task, warnings, activity]

@@ -240,6 +240,11 @@ def activity_text(lines: Sequence[str], most: int, count: Count) -> str:
     return _list_of("## Recent changes", [f"- {one_line(line, 400)}" for line in lines], most, count, "more")
 
 
+def decisions_text(lines: Sequence[str], most: int, count: Count) -> str:
+    """What persons decided of the agent's proposals, newest first."""
+    return _list_of("## Your proposals", [f"- {one_line(line, 500)}" for line in lines], most, count, "more")
+
+
 def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
     """What had no room, and how to read it."""
     lines = [f"- {one_line(each.title, TITLE_SHOWN)} (`id={each.id}`, {each.tokens} tokens)" for each in left]

@@ -32,7 +32,8 @@ _CONCERNS: Final = 0.3
 _TITLE: Final = 100
 #: What becomes of proposals, in the words of a briefing.
 _DECIDED: Final[Mapping[str, str]] = {
-    "approved": "was approved", "rejected": "was rejected", "expired": "expired, nobody looked at it",
+    "proposal.approved": "was approved", "proposal.rejected": "was rejected",
+    "proposal.expired": "expired, nobody looked at it",
 }  # fmt: skip
 #: What the server itself found when it started is nobody's activity.
 _NOTES: Final[Mapping[str, str]] = {
@@ -41,21 +42,15 @@ _NOTES: Final[Mapping[str, str]] = {
 
 
 def tell_activity(
-    events: Iterable[Event],
-    terms: Terms,
-    note: Callable[[str], Entry | None],
-    task_id: str | None,
-    agent_id: str | None = None,
+    events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
 ) -> list[str]:
     """A line per event, newest first, one per note; `note` gives the found notes that may be shown.
 
-    What a task's own part shows, its findings and claims, is left out. What persons decided of the agent's
-    own proposals comes first.
+    What a task's own part shows, its findings and claims, is left out.
     """
-    events = list(events)
-    lines = [] if agent_id is None else list(_tell_decisions(events, agent_id))[:MOST]
+    lines: list[str] = []
     told: set[str] = set()
-    for event in reversed(events):
+    for event in reversed(list(events)):
         for key, text in _tell(event, terms, note, task_id):
             if key not in told:
                 told.add(key)
@@ -65,19 +60,22 @@ def tell_activity(
     return lines[:MOST]
 
 
-def _tell_decisions(events: Sequence[Event], agent_id: str) -> Iterator[str]:
-    """What became of an agent's proposals, newest first, with the reason."""
+def tell_decisions(events: Sequence[Event], agent_id: str | None) -> list[str]:
+    """What became of an agent's proposals, newest first, with who decided and why."""
+    lines: list[str] = []
     for event in reversed(events):
-        payload, (group, _, what) = event.draft.payload, event.draft.type.partition(".")
-        if group != "proposal" or what not in _DECIDED or payload.get("agent") != agent_id:
+        payload, what = event.draft.payload, event.draft.type
+        if what not in _DECIDED or payload.get("agent") != agent_id:
             continue
-        by = payload.get("by")
-        told = (
-            f"your proposal for {one_line(str(payload['path']), _TITLE)} ({payload['kind']}) {_DECIDED[what]}"
-        )
-        told += f" by {one_line(str(by), 80)}" if by else ""
-        told += f": {one_line(str(payload['reason']), 300)}" if payload.get("reason") else ""
-        yield f"{format_time(event.draft.timestamp)[:16]}Z {told} (`proposal_id={payload['proposal_id']}`)"
+        told = f"{payload['kind']} of {one_line(str(payload['path']), _TITLE)} {_DECIDED[what]}"
+        if payload.get("by"):
+            told += f" by {one_line(str(payload['by']), 80)}"
+        if payload.get("reason"):
+            told += f": {one_line(str(payload['reason']), 300)}"
+        lines.append(f"{format_time(event.draft.timestamp)[:16]}Z {told}")
+        if len(lines) >= MOST:
+            break
+    return lines
 
 
 def _tell(

@@ -20,7 +20,7 @@ from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.model import NoteWarning
 from lithos.services.context.candidates import Candidate, Candidates, Found
-from lithos.services.context.changes import Changed, JournalChanges, tell_activity
+from lithos.services.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.services.context.splits import Splits, remember_counts
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.candidates import Gate
@@ -197,16 +197,19 @@ class Context:
         if sheet is not None and "task" in wanted:
             task = _task_part(sheet, changed)
         activity: list[str] = []
+        decisions: list[str] = []
         if "activity" in wanted:
             events = changed.events if changed is not None else await self._changes.recent()
             shown = {each.entry.note.id: each.entry for each in found.notes}
-            activity = tell_activity(events, found.terms, shown.get, request.task_id, request.agent_id)
+            activity = tell_activity(events, found.terms, shown.get, request.task_id)
+            decisions = tell_decisions(events, request.agent_id)
         material = Material(
             task=task,
             sources=read.sources if "notes" in wanted else (),
             terms=found.terms,
             warnings=read.warnings if "warnings" in wanted else (),
             activity=activity,
+            decisions=decisions,
             withheld=read.withheld if "notes" in wanted else (),
         )
         return material, read.is_degraded
@@ -328,4 +331,6 @@ def _gate_of(request: ContextRequest) -> Gate:
 
 
 def _has_news(material: Material) -> bool:
-    return bool(material.task or material.sources or material.warnings or material.activity)
+    return bool(
+        material.task or material.sources or material.warnings or material.activity or material.decisions
+    )

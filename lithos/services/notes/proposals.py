@@ -69,6 +69,8 @@ R = TypeVar("R")
 
 #: Rows of one page.
 MOST_LISTED: Final = 200
+#: The largest number that a store can hold.
+_LARGEST: Final = 2**63 - 1
 #: How often an approval is made again because the note was changed meanwhile.
 RETRIES: Final = 5
 #: Seconds for the coordinator, and for all of an approval once it has begun.
@@ -149,8 +151,8 @@ class Proposals:
         if limit < 1 or offset < 0:
             raise InvalidInput("limit must be at least 1, and offset must not be negative.")
         wanted: Status = known
-        most = min(limit, MOST_LISTED)
-        return await self._reading.run(lambda: self._rows.listed(wanted, agent, most, offset))
+        most, skipped = min(limit, MOST_LISTED), min(offset, _LARGEST)
+        return await self._reading.run(lambda: self._rows.listed(wanted, agent, most, skipped))
 
     async def get(self, proposal_id: str) -> tuple[Proposal, ProposalTexts]:
         """A proposal with its files. Raises `ProposalNotFound`."""

@@ -31,6 +31,7 @@ from lithos.core.oauth.requests import (
     take,
 )
 from lithos.core.principals import Rights
+from lithos.core.scopes import Scope
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.documents import Documents
 from lithos.services.oauth.issuing import (
@@ -85,11 +86,13 @@ class Unanswerable(Exception):
 
 @frozen
 class Allowed:
-    """What a person allowed: the agent that the client acts as, what it may do, and until when."""
+    """What a person allowed: the agent that the client acts as, what it may do, where, and until when."""
 
     agent: str
     rights: Rights
     until: datetime | None
+    #: What it may change; None limits nothing.
+    scope: Scope | None = None
 
 
 class AuthorizationServer:
@@ -204,6 +207,7 @@ class AuthorizationServer:
         request, now = asked.request, self._clock()
         code = make_code()
         rights = min(allowed.rights, most_of(request.scopes), key=SCOPES.index)
+        scope = None if rights == "read" else allowed.scope
         grant = Grant(
             client_id=request.client_id,
             client_name=asked.client.name,
@@ -216,7 +220,7 @@ class AuthorizationServer:
         def add(tokens: Sequence[Token]) -> tuple[Sequence[Token], str]:
             kept = without_ended(tokens, now)
             name = free_name(asked.client.name, {each.name for each in kept})
-            return [*kept, Token(name, nobody, rights, allowed.agent, now, allowed.until, grant)], name
+            return [*kept, Token(name, nobody, rights, allowed.agent, now, allowed.until, grant, scope)], name
 
         name = await self._change(add)
         log.info("a client was allowed", grant=name, agent=allowed.agent, rights=rights)

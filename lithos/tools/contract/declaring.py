@@ -118,9 +118,22 @@ _DECLARED: Final[dict[str, Tool]] = {}
 tool: Final = Tool
 
 
-@functools.cache
 def all_tools() -> tuple[Tool, ...]:
-    """Every tool of the modules below `lithos.tools`, legacy ones too, in the order of `tools/list`."""
+    """Every tool that clients may know, legacy ones too, in the order of `tools/list`."""
+    return _declared()[0]
+
+
+def own_tools() -> tuple[Tool, ...]:
+    """The tools of Lithos's own commands and pages."""
+    return _declared()[1]
+
+
+@functools.cache
+def _declared() -> tuple[tuple[Tool, ...], tuple[Tool, ...]]:
+    """The tools of the modules below `lithos.tools`: clients' and Lithos's own."""
     for module in walk_packages(lithos.tools.__path__, f"{lithos.tools.__name__}."):
         import_module(module.name)
-    return tuple(sorted(_DECLARED.values(), key=lambda each: each.place))
+    found = sorted(_DECLARED.values(), key=lambda each: each.place)
+    return tuple(each for each in found if each.profile != OWN), tuple(
+        each for each in found if each.profile == OWN
+    )

@@ -29,6 +29,7 @@ from lithos.tools.contract.declaring import (
     Services,
     Tool,
     all_tools,
+    own_tools,
 )
 from lithos.tools.contract.fitting import UNPAGED, fit
 
@@ -198,7 +199,7 @@ class Tools:
         has_connectors = server.tools == CONNECTOR or server.public_url is not None
         self._by_name = {
             tool.name: tool
-            for tool in all_tools()
+            for tool in (*all_tools(), *own_tools())
             if (server.legacy_tools or not tool.is_legacy) and (has_connectors or tool.profile != CONNECTOR)
         }
         shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]

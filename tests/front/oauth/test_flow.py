@@ -79,3 +79,31 @@ async def test_who_logs_in_with_a_token_gets_to_consent(tmp_path: Path) -> None:
         entered = await public.person.post(action, data={**fields, "token": "a-static-token"})
         page = await public.person.get(entered.headers["location"])
         assert (page.status_code, "A client</bdi> in?" in page.text) == (200, True)
+
+
+async def test_a_person_says_where_a_client_writes_and_where_it_only_proposes(tmp_path: Path) -> None:
+    """behaviours 275 and 278"""
+    async with public_server(tmp_path) as public:
+        flow = await public.begin()
+        wrong = await flow.allow(agent="chat", rights="write", write="notes", propose="desk/")
+        assert wrong.status_code == 400
+        assert "matches no note" in wrong.text
+        assert ">notes</textarea>" in wrong.text
+        assert ">desk/</textarea>" in wrong.text
+        allowed = told(await flow.allow(agent="chat", rights="write", write="", propose="desk/\r\nlaw/\r\n"))
+        token = (await flow.exchange(allowed["code"])).json()["access_token"]
+        written = await public.tool(token, "lithos_write", title="T", content="C", path="notes")
+        assert written["status"] == "created"
+        asked = await public.tool(token, "lithos_write", title="Asks", content="C", path="desk")
+        assert asked["status"] == "proposed"
+        page = (await public.person.get("/console/agents")).text
+        assert "write ** !desk/ !law/; propose desk/ law/" in page
+
+        narrow = await public.begin()
+        answer = await narrow.allow(
+            agent="chat", rights="write", write="notes/\nnotes/x/", propose="notes/x/"
+        )
+        token = (await narrow.exchange(told(answer)["code"])).json()["access_token"]
+        for path, status in (("notes", "created"), ("notes/x", "proposed"), ("desk", "error")):
+            answer = await public.tool(token, "lithos_write", title=f"In {path}", content="C", path=path)
+            assert answer["status"] == status, path

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from lithos.tools.contract.arguments import ArgumentFault
-from lithos.tools.contract.declaring import Tool
+from lithos.tools.contract.declaring import OWN, Tool
 from tests.servers import Lithos, refusal, serving
 from tests.tools.task_calls import create
 
@@ -29,7 +29,7 @@ ENDING = ("lithos_task_complete", "lithos_task_cancel")
 
 
 def all_tools(lithos: Lithos) -> Iterator[Tool]:
-    yield from lithos.server.tools._by_name.values()
+    yield from (tool for tool in lithos.server.tools._by_name.values() if tool.profile != OWN)
 
 
 def optional_of(tool: Tool) -> Iterator[attrs.Attribute[Any]]:

@@ -28,7 +28,10 @@ CALLS: dict[str, dict[str, Any]] = {
     "lithos_delete": {"agent": "ann"},
 }
 #: Parameters that are the id of something else, or of a note by another rule.
-OTHERS = {"lithos_write", "lithos_read", "lithos_agent_register", "lithos_agent_info", "fetch"}
+OTHERS = {
+    "lithos_write", "lithos_read", "lithos_agent_register", "lithos_agent_info", "fetch", "lithos_proposals",
+    "lithos_proposal_withdraw",
+}  # fmt: skip
 
 
 def test_every_id_of_a_note_is_declared_as_one() -> None:

@@ -25,13 +25,15 @@ lithos_finding_list C RI; lithos_stats F RI; lithos_note_update S D; lithos_task
 lithos_task_reopen F I; lithos_task_ready F RI; lithos_task_blocked F RI; lithos_task_children F RI;
 lithos_task_edge_upsert F I; lithos_task_edge_list F RI; lithos_task_spawn F; lithos_context C R;
 lithos_task_next C; lithos_note_move S D; lithos_note_edit S D; lithos_history S RI;
-lithos_impact S; lithos_restore S D
+lithos_impact S; lithos_restore S D; lithos_proposals S RI;
+lithos_proposal_withdraw S I
 """
 TOOLS = {name: (profile, "".join(letters)) for name, profile, *letters in map(str.split, TABLE.split(";"))}
 ORDER = list(TOOLS)
 #: Profile to what it lists, and how many.
-SHOWN = {"core": ("C", 14), "standard": ("CS", 30), "full": ("CSF", 44)}
-LARGEST_LISTING = 25_000
+SHOWN = {"core": ("C", 14), "standard": ("CS", 32), "full": ("CSF", 46)}
+#: The tools for proposals came last, with 950 bytes of these.
+LARGEST_LISTING = 26_000
 
 
 def hints(spec: ToolSpec) -> str:
@@ -125,6 +127,8 @@ PARAMETERS = {
     "lithos_agent_info": ("id", ""),
     "lithos_agent_list": ("", "type active_since offset"),
     "lithos_stats": ("", ""),
+    "lithos_proposals": ("", "agent status id offset"),
+    "lithos_proposal_withdraw": ("agent id", ""),
 }
 DEFAULTS = {
     "lithos_context": {"budget": 2_000},
@@ -137,6 +141,7 @@ DEFAULTS = {
     "lithos_history": {"deleted": False, "limit": 20},
     "lithos_impact": {"action": "preview", "open_tasks": False},
     "lithos_related": {"depth": 1},
+    "lithos_proposals": {"status": "pending"},
 }
 
 

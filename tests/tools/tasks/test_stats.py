@@ -11,6 +11,7 @@ KEYS = [
     "duplicate_urls", "index_drift_detected", "tantivy_doc_count", "unresolved_links", "expired_docs",
     "expired_claims", "tantivy_last_updated", "chroma_last_updated", "vector_last_updated",
     "graph_node_count", "graph_edge_count", "embedding_tier", "embedding_done", "embedding_total",
+    "pending_proposals",
 ]  # fmt: skip
 
 

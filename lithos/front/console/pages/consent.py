@@ -22,6 +22,7 @@ from lithos.core.errors import InvalidInput
 from lithos.core.oauth.redirects import place_of
 from lithos.core.oauth.requests import OAuthRefused, read_parameters
 from lithos.core.principals import OWNER, Rights, check_agent
+from lithos.core.scopes import chosen_scope
 from lithos.front.console.console import HEADERS, Console, Form, Refused
 from lithos.front.console.sessions import LONGEST_NAME
 from lithos.services.oauth.authorization import Allowed, Asked, AuthorizationServer, Unanswerable
@@ -31,6 +32,8 @@ log = get_logger("lithos.oauth")
 
 #: How long a grant may last, in days and in words; the last is the one without an end.
 LIVES: Final = (("7", "a week"), ("30", "a month"), ("365", "a year"), ("", "until it is revoked"))
+#: Where a client writes, and where its changes wait: patterns, one a line.
+_PATTERNS: Final = ("write", "propose")
 DENIED: Final = OAuthRefused("access_denied", "The person refused.")
 
 
@@ -64,7 +67,8 @@ class ConsentPages:
             raise self._unanswerable(trouble) from trouble
         return await self._show(asked, query)
 
-    async def _show(self, asked: Asked, query: str, message: str = "", agent: str = "") -> Response:
+    async def _show(self, asked: Asked, query: str, message: str = "", form: Form | None = None) -> Response:
+        typed = {name: (form or {}).get(name, "") for name in ("agent", "rights", "days", *_PATTERNS)}
         place = place_of(asked.request.redirect_uri)
         response = await self._console.show(
             "consent.html",
@@ -75,7 +79,8 @@ class ConsentPages:
             query=query,
             seal=_seal(asked, query),
             lives=LIVES,
-            suggested=agent or _agent_of(asked.client.name),
+            suggested=typed["agent"][:LONGEST_NAME] or _agent_of(asked.client.name),
+            typed=typed,
             message=message,
         )
         # Browsers hold the answer to a form, where it redirects, to the policy of its page.
@@ -106,7 +111,7 @@ class ConsentPages:
         try:
             allowed = self._read_allowed(form)
         except InvalidInput as trouble:
-            return await self._show(asked, query, trouble.message, form.get("agent", "")[:LONGEST_NAME])
+            return await self._show(asked, query, trouble.message, form)
         location = await g.session.once(form["once"], partial(self._allow, asked, allowed))
         return _going_to(location)
 
@@ -126,7 +131,11 @@ class ConsentPages:
         if days not in dict(LIVES):
             raise InvalidInput("Choose for how long from the list.")
         until = self._console.parts.clock() + timedelta(days=int(days)) if days else None
-        return Allowed(check_agent(agent), rights, until)
+        try:
+            scope = chosen_scope(*(_lines_of(form.get(name, "")) for name in _PATTERNS))
+        except ValueError as problem:
+            raise InvalidInput(f"Nothing was allowed: {problem}.") from problem
+        return Allowed(check_agent(agent), rights, until, scope)
 
     def _answer_with(self, location: str, refusal: OAuthRefused) -> Response:
         self._console.rejected("oauth")
@@ -172,6 +181,10 @@ class ConsentPages:
         response = Response("", 303)
         response.headers["Location"] = "/console/"
         return response
+
+
+def _lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def _query() -> str:

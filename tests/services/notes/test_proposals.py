@@ -1,0 +1,496 @@
+"""Changes that wait for a person (docs/spec/scopes.md §2; behaviours 280 to 282)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from lithos.config.sections import HistoryConfig
+from lithos.core import proposals as rules
+from lithos.core.principals import COMMAND, OWNER, Principal
+from lithos.core.proposals import (
+    MOST_PENDING,
+    BeginApproval,
+    KeepProposal,
+    Proposal,
+    ProposalTexts,
+    TidyProposals,
+)
+from lithos.core.scopes import Scope, WriteScopes
+from lithos.tools.contract.arguments import UnknownTool
+from tests.servers import Clock, Lithos, refusal, serving
+
+BOT = Principal("bound", "write", "bot")
+TEXT = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive."
+
+
+@asynccontextmanager
+async def asking(data: Path, **more: Any) -> AsyncIterator[Lithos]:
+    """A server on which the agents `bot` (by its token) and `other` only propose."""
+    async with serving(data, **more) as lithos:
+        scope = Scope((), ("**",))
+        lithos.server.actors.writer.scopes = WriteScopes(
+            agents={"other": scope}, of_token=lambda by: scope if by.name == "bound" else None
+        )
+        yield lithos
+
+
+async def bot(lithos: Lithos, tool: str, **arguments: Any) -> Any:
+    return await lithos.server.tools.call(tool, arguments, BOT)
+
+
+async def person(lithos: Lithos, tool: str, **arguments: Any) -> Any:
+    return await lithos.server.tools.call(tool, arguments, COMMAND)
+
+
+async def decide(lithos: Lithos, proposal_id: str, decision: str = "approve", **more: Any) -> Any:
+    return await person(
+        lithos, "lithos_proposal_decide", id=proposal_id, decision=decision, by="anna", **more
+    )
+
+
+async def propose(lithos: Lithos, tool: str, **arguments: Any) -> str:
+    answer = await bot(lithos, tool, **arguments)
+    assert answer["status"] == "proposed", answer
+    return str(answer["proposal_id"])
+
+
+async def shown(lithos: Lithos, proposal_id: str) -> Any:
+    return await person(lithos, "lithos_proposals", id=proposal_id)
+
+
+async def seen(lithos: Lithos, note_id: str) -> dict[str, Any]:
+    """All that anybody can see of the notes."""
+    read = await lithos.call("lithos_read", id=note_id)
+    read.pop("retrieval_count", None)
+    search = [
+        await lithos.call("lithos_search", query="Two", mode=mode)
+        for mode in ("fulltext", "semantic", "hybrid")
+    ]
+    return {
+        "read": read,
+        "search": search,
+        "list": await lithos.call("lithos_list"),
+        "tags": await lithos.call("lithos_tags"),
+        "history": await lithos.call("lithos_history", id=note_id),
+        "retrieve": [
+            (row["id"], row["title"], row["snippet"])
+            for row in (await lithos.call("lithos_retrieve", query="Two"))["results"]
+        ],
+        "files": {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()},
+        "events": [each for each in lithos.events() if not each[0].startswith("proposal.")],
+    }
+
+
+PROPOSED: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "create": ("lithos_write", {"title": "Another", "content": "Two words."}),
+    "update": ("lithos_write", {"content": "Quite another text.", "tags": ["new"]}),
+    "update of values": ("lithos_note_update", {"tags": ["new"], "title": "Renamed"}),
+    "edit": ("lithos_note_edit", {"op": "append", "text": "Two more."}),
+    "move": ("lithos_note_move", {"path": "elsewhere"}),
+    "delete": ("lithos_delete", {}),
+    "restore": ("lithos_restore", {"version": 1}),
+}
+
+
+async def test_a_proposal_changes_nothing_that_anybody_sees(tmp_path: Path) -> None:
+    """behaviour 280"""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        await lithos.write("Plan", TEXT + "\n\nSix.", id=note_id)
+        await lithos.create("Links", "See [[plan]].")
+        before = await seen(lithos, note_id)
+        for name, (tool, arguments) in PROPOSED.items():
+            given = arguments if name == "create" else {"id": note_id, **arguments}
+            await propose(lithos, tool, **given)
+            assert await seen(lithos, note_id) == before, name
+        waiting = await person(lithos, "lithos_proposals")
+        assert [(row["kind"], row["agent"]) for row in waiting["proposals"]] == [
+            ("create", "bot"),
+            ("move", "bot"),
+            ("update", "bot"),
+        ]
+
+
+async def test_an_invalid_change_is_refused_and_not_proposed(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        stale = await bot(lithos, "lithos_write", id=note_id, content="x", expected_version=7)
+        assert refusal(stale, "version_conflict")
+        same = await bot(lithos, "lithos_write", title="Plan", content="x")
+        assert refusal(same, "slug_collision")
+        missing = await bot(
+            lithos, "lithos_note_edit", id=note_id, op="find_replace", find="absent", text="y"
+        )
+        assert refusal(missing, "text_not_found")
+        assert lithos.server.proposals.counts() == {"pending": 0}
+
+
+async def test_a_later_change_builds_on_the_agents_own_proposal(tmp_path: Path) -> None:
+    """behaviour 280: of the agent itself too the note stays as it is."""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        first = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
+        second = await propose(
+            lithos, "lithos_note_edit", id=note_id, op="append", text="Seven.", expected_version=1
+        )
+        third = await propose(lithos, "lithos_note_update", id=note_id, tags=["t"])
+        assert first == second == third
+        found = await shown(lithos, first)
+        assert "Six.\n\nSeven." in found["proposed"]
+        assert re.search(r"\ntags: ?(\[t\]|\n *- t)\n", found["proposed"])
+        assert (found["proposal"]["base_version"], found["conflicts"]) == (1, [])
+        assert (await lithos.read(note_id))["content"] == TEXT
+        answer = await decide(lithos, first)
+        assert (answer["status"], answer["version"]) == ("approved", 2)
+        assert (await lithos.read(note_id))["content"] == f"{TEXT}\n\nSix.\n\nSeven."
+
+
+async def test_a_note_that_is_only_proposed_is_changed_by_its_id_and_made_once(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        made = await bot(lithos, "lithos_write", title="New", content="First.", path="a")
+        again = await bot(lithos, "lithos_write", title="New", content="First.", path="a")
+        assert refusal(again, "path_collision")
+        assert again["existing_id"] == made["id"]
+        assert made["proposal_id"] == await propose(lithos, "lithos_write", id=made["id"], content="Second.")
+        edited = await propose(lithos, "lithos_note_edit", id=made["id"], op="append", text="Third.")
+        assert edited == made["proposal_id"]
+        assert refusal(await bot(lithos, "lithos_delete", id=made["id"]), "invalid_input")
+        assert lithos.files() == []
+        assert (await decide(lithos, edited))["version"] == 1
+        read = await lithos.read(made["id"])
+        assert (read["path"], read["content"], read["metadata"]["author"]) == (
+            "a/new.md",
+            "Second.\n\nThird.",
+            "bot",
+        )
+
+
+async def test_two_agents_propose_for_one_note_apart(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        mine = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
+        others = await lithos.call("lithos_note_edit", id=note_id, op="prepend", text="Zero.", agent="other")
+        assert others["status"] == "proposed"
+        assert others["proposal_id"] != mine
+        assert "Six." not in (await shown(lithos, others["proposal_id"]))["proposed"]
+        await decide(lithos, mine)
+        await decide(lithos, others["proposal_id"])
+        assert (await lithos.read(note_id))["content"] == f"Zero.\n\n{TEXT}\n\nSix."
+
+
+async def test_approving_merges_with_what_changed_since_and_names_both(tmp_path: Path) -> None:
+    """behaviour 281"""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        proposal = await propose(lithos, "lithos_write", id=note_id, content=TEXT.replace("Five", "5"))
+        await lithos.write("Plan", TEXT.replace("One", "1"), id=note_id, agent="carl")
+        answer = await decide(lithos, proposal)
+        assert (answer["status"], answer["version"]) == ("approved", 3)
+        read = await lithos.read(note_id)
+        assert read["content"] == "1.\n\nTwo.\n\nThree.\n\nFour.\n\n5."
+        assert set(read["metadata"]["contributors"]) == {"bot", "carl"}
+        newest, earlier, *_ = (await lithos.call("lithos_history", id=note_id))["versions"]
+        assert (newest["agent"], newest["op"], newest["approved_by"]) == ("bot", "updated", "anna")
+        assert "approved_by" not in earlier
+
+
+async def test_a_conflict_names_the_lines_and_leaves_the_proposal_pending(tmp_path: Path) -> None:
+    """behaviour 281"""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        proposal = await propose(lithos, "lithos_write", id=note_id, content=TEXT.replace("Two", "2"))
+        await lithos.write("Plan", TEXT.replace("Two", "Zwei"), id=note_id, agent="carl")
+        before = (lithos.knowledge / "plan.md").read_bytes()
+        answer = await decide(lithos, proposal)
+        assert "waits on" in refusal(answer, "version_conflict")
+        (conflict,) = answer["conflicts"]
+        assert (conflict["line"], conflict["mine"].strip(), conflict["theirs"].strip()) == (3, "2.", "Zwei.")
+        assert (lithos.knowledge / "plan.md").read_bytes() == before
+        found = await shown(lithos, proposal)
+        assert (found["proposal"]["status"], found["conflicts"]) == ("pending", [conflict])
+        mended = found["current"].replace("Zwei", "2, zwei")
+        answer = await decide(lithos, proposal, seal=found["seal"], text=mended)
+        assert answer["status"] == "approved"
+        assert "2, zwei." in (await lithos.read(note_id))["content"]
+
+
+async def test_only_what_was_seen_is_approved(tmp_path: Path) -> None:
+    """behaviour 281: the seal is of the note and the outcome, so that a change of either is seen first."""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
+        seal = (await shown(lithos, proposal))["seal"]
+        await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Evil.")
+        assert "look again" in refusal(await decide(lithos, proposal, seal=seal), "version_conflict")
+        seal = (await shown(lithos, proposal))["seal"]
+        await lithos.write("Plan", TEXT.replace("One", "1"), id=note_id)
+        assert "look again" in refusal(await decide(lithos, proposal, seal=seal), "version_conflict")
+        answer = await decide(lithos, proposal, "reject", seal=seal, reason="no")
+        assert "look again" in refusal(answer, "version_conflict")
+        seal = (await shown(lithos, proposal))["seal"]
+        assert (await decide(lithos, proposal, seal=seal))["status"] == "approved"
+        assert refusal(await decide(lithos, proposal, text="x"), "invalid_input")
+
+
+async def test_of_two_persons_who_approve_at_once_one_does(tmp_path: Path) -> None:
+    """behaviour 281: an approval happens once."""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
+        answers: list[Any] = []
+
+        async def approve() -> None:
+            answers.append(await decide(lithos, proposal))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(approve)
+        assert sorted(answer["status"] for answer in answers) == ["approved", "error", "error", "error"]
+        assert {answer["code"] for answer in answers if "code" in answer} == {"proposal_closed"}
+        assert (await lithos.read(note_id))["content"].count("Six.") == 1
+        assert (await lithos.call("lithos_history", id=note_id))["total"] == 2
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["with history", "without history"])
+@pytest.mark.parametrize("written", [True, False], ids=["written", "not written"])
+@pytest.mark.parametrize("kind", ["create", "update", "merge", "move", "delete"])
+async def test_an_approval_that_a_crash_interrupted_is_finished_or_waits_again(
+    tmp_path: Path, kind: str, written: bool, kept: bool
+) -> None:
+    """behaviour 281: an approval happens once, also over a crash."""
+    history = HistoryConfig(enabled=kept)
+    async with asking(tmp_path, history=history) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        tool, arguments = {
+            "create": ("lithos_write", {"title": "New", "content": "x"}),
+            "update": ("lithos_write", {"id": note_id, "content": "Quite another."}),
+            "merge": ("lithos_note_edit", {"id": note_id, "op": "append", "text": "Six."}),
+            "move": ("lithos_note_move", {"id": note_id, "path": "elsewhere"}),
+            "delete": ("lithos_delete", {"id": note_id}),
+        }[kind]
+        proposal = await propose(lithos, tool, **arguments)
+        if kind == "merge":
+            await lithos.write("Plan", TEXT.replace("One", "1"), id=note_id)
+        service = lithos.server.proposals
+        looked = await service.show(proposal)
+        await lithos.server.coordinator.mailbox.ask(BeginApproval(id=proposal, by="anna"))
+        if written:
+            await service._carry_out(looked, "anna", None)
+    async with asking(tmp_path, history=history) as lithos:
+        files = {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()}
+        await lithos.server.proposals.resume()
+        row = (await shown(lithos, proposal))["proposal"]
+        assert (row["status"], row["decided_by"]) == (("approved", "anna") if written else ("pending", None))
+        answer = await decide(lithos, proposal)
+        if written:
+            assert refusal(answer, "proposal_closed")
+            assert {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()} == files
+        else:
+            assert answer["status"] == "approved"
+
+
+async def test_each_kind_is_carried_out_as_it_was_proposed(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        await lithos.create("Links", "See [[plan]] and [text](plan.md).")
+        moved = await propose(lithos, "lithos_note_move", id=note_id, path="sub/Plan B.md")
+        assert (await shown(lithos, moved))["diff"] == "rename from plan.md\nrename to sub/Plan B.md\n"
+        assert (await decide(lithos, moved))["path"] == "sub/Plan B.md"
+        assert b"sub/Plan%20B.md" in (lithos.knowledge / "links.md").read_bytes()
+        gone = await propose(lithos, "lithos_delete", id=note_id)
+        assert (await decide(lithos, gone))["status"] == "approved"
+        assert lithos.files() == ["links.md"]
+        newest = (await lithos.call("lithos_history", id=note_id))["versions"][0]
+        assert (newest["op"], newest["agent"], newest["approved_by"]) == ("deleted", "bot", "anna")
+        back = await propose(lithos, "lithos_restore", id=note_id, version=1)
+        assert (await decide(lithos, back))["status"] == "approved"
+        assert (await lithos.read(note_id))["content"] == TEXT
+
+
+async def test_a_deletion_of_a_note_that_changed_since_waits_on(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        gone = await propose(lithos, "lithos_delete", id=note_id)
+        await lithos.write("Plan", "Precious.", id=note_id)
+        answer = await decide(lithos, gone)
+        assert refusal(answer, "version_conflict")
+        assert answer["conflicts"] == [{"key": "version", "base": 1, "mine": None, "theirs": 2}]
+        assert (await lithos.read(note_id))["content"] == "Precious."
+
+
+async def test_a_place_that_was_taken_meanwhile_is_named(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        new = await propose(lithos, "lithos_write", title="Same", content="mine", path="a")
+        moved = await propose(lithos, "lithos_note_move", id=note_id, path="a/moved.md")
+        await lithos.create("Same", "theirs", path="a")
+        await lithos.create("Moved", "theirs", path="a")
+        for proposal in (new, moved):
+            answer = await decide(lithos, proposal)
+            assert "there already" in refusal(answer, "path_collision")
+        assert lithos.server.proposals.counts() == {"pending": 2}
+
+
+async def test_what_was_refused_is_never_applied_and_its_agent_hears_why(tmp_path: Path) -> None:
+    """behaviour 282"""
+    clock = Clock()
+    async with asking(tmp_path, clock=clock) as lithos:
+        notes = [await lithos.create(f"Plan {n}", TEXT) for n in range(4)]
+        ids = [
+            await propose(lithos, "lithos_note_edit", id=note, op="append", text="Never.") for note in notes
+        ]
+        cursor = (await bot(lithos, "lithos_context", query="plan"))["cursor"]
+        assert refusal(await decide(lithos, ids[0], "reject"), "invalid_input")
+        long = await decide(lithos, ids[0], "reject", reason="x" * 501)
+        assert refusal(long, "invalid_input")
+        answer = await decide(lithos, ids[0], "reject", reason="  Say where\nit is from. ")
+        assert answer["status"] == "rejected"
+        assert (await bot(lithos, "lithos_proposal_withdraw", id=ids[1]))["status"] == "withdrawn"
+        foreign = await lithos.call("lithos_proposal_withdraw", id=ids[2], agent="other")
+        assert refusal(foreign, "forbidden")
+        await lithos.call("lithos_delete", id=notes[2], agent="carl")
+        clock.advance(days=31)
+        await lithos.server.coordinator.mailbox.ask(TidyProposals(now=clock()))
+        told = (await bot(lithos, "lithos_context", query="plan", since=cursor, sections=["activity"]))[
+            "text"
+        ]
+        assert "update of plan-0.md was rejected by anna: Say where it is from." in told
+        assert "update of plan-2.md was rejected by carl: The note was deleted." in told
+        assert "update of plan-3.md expired, nobody looked at it" in told
+        others = await lithos.call("lithos_context", query="plan", since=cursor, agent_id="other")
+        assert "proposal" not in others["text"]
+        for proposal, status in zip(ids, ("rejected", "withdrawn", "rejected", "expired"), strict=True):
+            answer = await decide(lithos, proposal)
+            assert refusal(answer, "proposal_closed")
+            assert answer["status"] == "error"
+            rows = (await person(lithos, "lithos_proposals", status=status))["proposals"]
+            assert proposal in [row["id"] for row in rows]
+        texts = [(lithos.knowledge / path).read_text() for path in lithos.files()]
+        assert len(texts) == 3
+        assert not any("Never." in text for text in texts)
+        assert lithos.server.proposals.last_reasons() == ["Say where it is from."]
+    async with asking(tmp_path, clock=clock) as lithos:
+        assert lithos.server.proposals.last_reasons() == ["Say where it is from."]
+        assert lithos.server.proposals.counts() == {"pending": 0}
+
+
+async def test_there_is_room_for_so_many_and_a_way_out(tmp_path: Path, monkeypatch: Any) -> None:
+    """behaviour 282"""
+    monkeypatch.setattr(rules, "MOST_OF_AGENT", 2)
+    monkeypatch.setattr(rules, "MOST_PENDING", 3)
+    async with asking(tmp_path) as lithos:
+        notes = [await lithos.create(f"Plan {n}", TEXT) for n in range(4)]
+        for note in notes[:2]:
+            await propose(lithos, "lithos_delete", id=note)
+        full = await bot(lithos, "lithos_delete", id=notes[2])
+        assert "withdraw some" in refusal(full, "invalid_input")
+        await propose(lithos, "lithos_write", id=notes[0], content="Instead of the deletion.")
+        other = {"agent": "other", "op": "append", "text": "x"}
+        assert (await lithos.call("lithos_note_edit", id=notes[0], **other))["status"] == "proposed"
+        full = await lithos.call("lithos_note_edit", id=notes[1], **other)
+        assert "wait for a person" in refusal(full, "invalid_input")
+
+
+async def test_what_was_acknowledged_waits_after_a_restart(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
+    async with asking(tmp_path) as lithos:
+        assert await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Seven.") == proposal
+        await decide(lithos, proposal)
+        assert (await lithos.read(note_id))["content"] == f"{TEXT}\n\nSix.\n\nSeven."
+
+
+async def test_what_waits_is_counted_where_people_look(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        assert "pending_proposals" not in await bot(lithos, "lithos_context", query="plan")
+        await propose(lithos, "lithos_delete", id=note_id)
+        assert (await lithos.call("lithos_stats"))["pending_proposals"] == 1
+        assert (await bot(lithos, "lithos_context", query="plan"))["pending_proposals"] == 1
+        _, health = await lithos.server.state.report()
+        assert health["components"]["coordination"] == {"status": "ok", "pending_proposals": 1}
+        assert b"lithos_pending_proposals 1.0" in await lithos.server.gauges.scrape()
+
+
+async def test_only_lithos_own_pages_and_commands_decide_and_only_for_who_may_all(tmp_path: Path) -> None:
+    async with asking(tmp_path) as lithos:
+        proposal = await propose(lithos, "lithos_write", title="New", content="x")
+        given = {"id": proposal, "decision": "approve", "by": "bot"}
+        tools = lithos.server.tools
+        assert "lithos_proposal_decide" not in [spec.name for spec in tools.listed(COMMAND)]
+        for stranger in (BOT, OWNER, Principal("boss", "admin")):
+            with pytest.raises(UnknownTool):
+                await tools.call("lithos_proposal_decide", given, stranger)
+        page = attrs.evolve(Principal("pen", "write"), is_own=True, is_person=True)
+        assert refusal(await tools.call("lithos_proposal_decide", given, page) or {}, "forbidden")
+        missing = await person(lithos, "lithos_proposal_decide", id="nope", decision="approve", by="anna")
+        assert refusal(missing, "proposal_not_found")
+
+
+async def test_old_decisions_go_and_the_newest_stay(tmp_path: Path, monkeypatch: Any) -> None:
+    clock = Clock()
+    async with asking(tmp_path, clock=clock) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        for number in range(3):
+            proposal = await propose(
+                lithos, "lithos_note_edit", id=note_id, op="append", text=f"Text {number}."
+            )
+            await decide(lithos, proposal, "reject", reason=f"no {number}")
+            clock.advance(days=20)
+        rejected = {"status": "rejected"}
+        assert (await person(lithos, "lithos_proposals", **rejected))["total"] == 3
+        await lithos.server.coordinator.mailbox.ask(TidyProposals(now=clock() + timedelta(days=45)))
+        left = await person(lithos, "lithos_proposals", **rejected)
+        assert [row["reason"] for row in left["proposals"]] == ["no 2", "no 1"]
+
+
+async def steps_of(lithos: Lithos, note_id: str) -> int:
+    """Calls of functions on the event loop by one edit, the least of some: others' work falls on most."""
+    counts: list[int] = []
+    for number in range(25):
+        steps = 0
+
+        def count(_frame: Any, event: str, _argument: Any) -> None:
+            nonlocal steps
+            steps += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            answer = await lithos.server.tools.call(
+                "lithos_note_update", {"id": note_id, "tags": [f"t{number}"], "agent": "free"}, OWNER
+            )
+        finally:
+            sys.setprofile(None)
+        assert answer is not None
+        assert answer["status"] == "updated"
+        counts.append(steps)
+    return min(counts)
+
+
+async def test_a_thousand_proposals_that_wait_cost_a_write_nothing(tmp_path: Path) -> None:
+    """docs/spec/scopes.md §2: but for a few calls that look whether there is one of its own."""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        before = await steps_of(lithos, note_id)
+        now = lithos.server.clock()
+        proposal = Proposal(
+            id="", note_id="", agent="", kind="update", path="", title="T", created_at=now, expires_at=now
+        )
+        for number in range(MOST_PENDING):
+            made = attrs.evolve(proposal, note_id=f"n{number}", agent=f"a{number % 20}", path=f"n{number}.md")
+            await lithos.server.coordinator.mailbox.ask(
+                KeepProposal(proposal=made, texts=ProposalTexts(b"old", b"new"))
+            )
+        assert lithos.server.proposals.counts() == {"pending": MOST_PENDING}
+        assert await steps_of(lithos, note_id) <= before * 1.02
