@@ -49,36 +49,35 @@ class Site:
 
 @contextmanager
 def reviewing(data: Path) -> Iterator[Site]:
-    """A server whose agents `bot` and `bee` may only propose."""
-    begun: queue.Queue[Site | None] = queue.Queue()
-    ended, failures = trio.Event(), list[BaseException]()
+    """A server whose agents `bot` and `bee` may only propose; it ends with the block, however that ends."""
+    begun: queue.Queue[tuple[Site, trio.Event] | BaseException] = queue.Queue()
 
     async def serve() -> None:
         person: Visitor
+        ended = trio.Event()
         async with visiting(data) as person:
             bind(person.lithos)
-            begun.put(Site(person.url, person.lithos, trio.lowlevel.current_trio_token()))
+            begun.put((Site(person.url, person.lithos, trio.lowlevel.current_trio_token()), ended))
             await ended.wait()
 
     def run() -> None:
         try:
             trio.run(serve)
         except BaseException as failure:
-            failures.append(failure)
-            begun.put(None)
+            begun.put(failure)
             raise
 
-    thread = threading.Thread(target=run, name="reviewing")
+    thread = threading.Thread(target=run, name="reviewing", daemon=True)
     thread.start()
+    made = begun.get(timeout=60)
+    assert not isinstance(made, BaseException), made
+    site, ended = made
     try:
-        site = begun.get(timeout=60)
-        assert site is not None, failures
         yield site
-        trio.from_thread.run_sync(ended.set, trio_token=site._token)
     finally:
+        trio.from_thread.run_sync(ended.set, trio_token=site._token)
         thread.join(60)
     assert not thread.is_alive()
-    assert not failures
 
 
 def at(browser: Browser, title: str) -> None:
@@ -125,7 +124,9 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
         browser.press("e")
         active = browser.driver.switch_to.active_element
         assert active.get_attribute("name") == "text"
-        browser.driver.execute_script("arguments[0].value = arguments[0].value.replace('bot', 'Ann')", active)
+        browser.driver.execute_script(
+            "arguments[0].value = arguments[0].value.replace('says bot', 'says Ann')", active
+        )
         browser.click("Show what it would do", "#change button")
         browser.shows("This is what approving your text would do.")
         assert "two, says Ann" in browser.text_now(".diff ins")
@@ -177,14 +178,14 @@ def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: P
         site.do(Lithos.write, "Other", "text, says ann\n\nmore", id=other, agent="ann")
         groups = browser.all("section.proposals")
         assert len(groups) == 2
-        for button in browser.all("[data-all]"):
+        for button in (each for each in browser.all("[data-all]") if each.is_displayed()):
             browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
             button.click()
         for box in browser.all("section.proposals input[type=checkbox]"):
             if not box.is_selected():
                 browser.driver.execute_script("arguments[0].click()", box)
         browser.click("Approve what is ticked", "#many button")
-        browser.shows("Decided 2 of 3", ".decided")
+        browser.shows("2 of 3", ".decided h2")
         browser.shows("other.md changed since you looked: look again", ".decided")
         browser.shows("It cannot be approved as it is", "section.proposals")
         browser.judge()

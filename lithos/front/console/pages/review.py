@@ -283,7 +283,7 @@ def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:
     if code == "proposal_not_found":
         return "is not there any more", "bad"
     if code == "proposal_closed":
-        who, status = answer.get("decided_by"), readable(answer["status"], 30)
+        who, status = answer.get("decided_by"), readable(answer["proposal_status"], 30)
         if status == "pending":
             return f"is being decided at this moment, by {readable(who, 60)}", "warn"
         return f"is {status} already" + (f", by {readable(who, 60)}" if who else ""), "bad"
