@@ -18,6 +18,7 @@ from attrs import frozen
 from lithos import __version__
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import check_agent
+from lithos.core.proposals import STATUSES
 from lithos.core.times import parse_time
 
 #: `core.findings.SCOPES` and `core.evaluation.questions.MODES`; importing them would take longer than all
@@ -241,6 +242,17 @@ _COMMANDS: Final = (
         _take("--since TIME", "made at or after this time (ISO 8601)", _time, required=True),
         _take("--until TIME", "made before this time (default: now)", _time),
         _DRY_RUN,
+    )),
+    Command("proposals", "list, show, approve and reject what agents propose",
+        "commands.proposals:run_proposals", (
+        _take("action", "list (default), show, approve or reject", nargs="?"),
+        _take("ids ID", "which proposals", nargs="*"),
+        _take("--status", "which are listed (default: pending)", choices=STATUSES),
+        _take("--agent NAME", "list those of this agent"),
+        _take("--reason TEXT", "why they are rejected; the agent hears it"),
+        _take("--seal TEXT", "approve only what was shown with this seal"),
+        _flag("--yes", "approve without asking"),
+        _take("--by NAME", "who decides (default: your user name)"),
     )),
     Command("wait", "wait for an event and print it as JSON; exit 3 when none came in time",
         "commands.events:run_wait", (

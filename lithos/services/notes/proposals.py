@@ -21,6 +21,7 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.actors.writing.messages import (
+    ACTING,
     Approval,
     DeleteNote,
     MoveNote,
@@ -31,6 +32,7 @@ from lithos.actors.writing.messages import (
 from lithos.actors.writing.write_rules import check_content
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import (
+    Forbidden,
     InvalidInput,
     LithosError,
     PathCollision,
@@ -271,6 +273,7 @@ class Proposals:
         With `seal` only what was seen is approved. Raises `VersionConflict`, with the `conflicts` where
         others changed the same, and what a write is refused with: the proposal then waits on.
         """
+        await self._refuse_own(proposal_id)
         if text is not None and seal is None:
             raise InvalidInput("A changed text needs the seal of what it was made from: look again.")
         if text is not None:
@@ -304,6 +307,15 @@ class Proposals:
             current_version=None,
             warnings=[],
         )
+
+    async def _refuse_own(self, proposal_id: str) -> None:
+        """Raises `Forbidden` for a token bound to the agent whose proposal it is, whatever it may do."""
+        by, proposal = ACTING.get(), self._pending.get(proposal_id)
+        if by is not None and proposal is not None and by.agent == proposal.agent:
+            raise Forbidden(
+                f"The token '{by.name}' is that of {proposal.agent[:60]}, and no agent approves its own "
+                "proposal. Log in with another one."
+            )
 
     async def _carry_out(self, shown: ShownProposal, by: str, text: str | None) -> WriteOutcome:
         """Change the note as the proposal says, on its agent's behalf."""

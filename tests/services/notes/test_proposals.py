@@ -434,6 +434,9 @@ async def test_only_lithos_own_pages_and_commands_decide_and_only_for_who_may_al
                 await tools.call("lithos_proposal_decide", given, stranger)
         page = attrs.evolve(Principal("pen", "write"), is_own=True, is_person=True)
         assert refusal(await tools.call("lithos_proposal_decide", given, page) or {}, "forbidden")
+        own = attrs.evolve(Principal("boss", "admin", "bot"), is_own=True, is_person=True)
+        mine = await tools.call("lithos_proposal_decide", {**given, "by": "bot"}, own) or {}
+        assert "no agent approves its own proposal" in refusal(mine, "forbidden")
         missing = await person(lithos, "lithos_proposal_decide", id="nope", decision="approve", by="anna")
         assert refusal(missing, "proposal_not_found")
 
