@@ -49,36 +49,35 @@ class Site:
 
 @contextmanager
 def reviewing(data: Path) -> Iterator[Site]:
-    """A server whose agents `bot` and `bee` may only propose."""
-    begun: queue.Queue[Site | None] = queue.Queue()
-    ended, failures = trio.Event(), list[BaseException]()
+    """A server whose agents `bot` and `bee` may only propose; it ends with the block, however that ends."""
+    begun: queue.Queue[tuple[Site, trio.Event] | BaseException] = queue.Queue()
 
     async def serve() -> None:
         person: Visitor
+        ended = trio.Event()
         async with visiting(data) as person:
             bind(person.lithos)
-            begun.put(Site(person.url, person.lithos, trio.lowlevel.current_trio_token()))
+            begun.put((Site(person.url, person.lithos, trio.lowlevel.current_trio_token()), ended))
             await ended.wait()
 
     def run() -> None:
         try:
             trio.run(serve)
         except BaseException as failure:
-            failures.append(failure)
-            begun.put(None)
+            begun.put(failure)
             raise
 
-    thread = threading.Thread(target=run, name="reviewing")
+    thread = threading.Thread(target=run, name="reviewing", daemon=True)
     thread.start()
+    made = begun.get(timeout=60)
+    assert not isinstance(made, BaseException), made
+    site, ended = made
     try:
-        site = begun.get(timeout=60)
-        assert site is not None, failures
         yield site
-        trio.from_thread.run_sync(ended.set, trio_token=site._token)
     finally:
+        trio.from_thread.run_sync(ended.set, trio_token=site._token)
         thread.join(60)
     assert not thread.is_alive()
-    assert not failures
 
 
 def at(browser: Browser, title: str) -> None:
@@ -186,7 +185,7 @@ def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: P
             if not box.is_selected():
                 browser.driver.execute_script("arguments[0].click()", box)
         browser.click("Approve what is ticked", "#many button")
-        browser.shows("Decided 2 of 3", ".decided")
+        browser.shows("2 of 3", ".decided h2")
         browser.shows("other.md changed since you looked: look again", ".decided")
         browser.shows("It cannot be approved as it is", "section.proposals")
         browser.judge()
