@@ -16,7 +16,7 @@ import yaml
 from attrs import frozen
 
 from lithos.core.history.marking import Marked, Markers, mark_texts
-from lithos.core.history.merging import is_same, merge_items
+from lithos.core.history.merging import is_same, merge_items, token_of
 from lithos.core.notes.yaml_edit import Changes, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, Values, YamlMapping, is_merge, read_mapping
 from lithos.core.times import parse_time
@@ -219,7 +219,7 @@ class _ByKey:
             said = _values_of(read_mapping(marked.text))
         except UnreadableNote:
             return None
-        if list(said) != [key] or (items is not None and not is_same(said[key], items)):
+        if list(said) != [key] or (items is not None and not _has_items(said[key], items)):
             return None
         return _Entry("", marked.text, said[key])
 
@@ -263,6 +263,11 @@ def _merged_list(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
     if not (isinstance(ours, list) and isinstance(theirs, list)):
         return None
     return merge_items(base if isinstance(base, list) else [], theirs, ours)
+
+
+def _has_items(value: Any, items: list[Any]) -> bool:
+    """Whether a list has these items, in any order."""
+    return isinstance(value, list) and sorted(map(token_of, value)) == sorted(map(token_of, items))
 
 
 def _rewritten(key: str, ours: _Entry, theirs: _Entry, items: list[Any]) -> _Entry | None:

@@ -104,10 +104,10 @@ def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any])
         return list(theirs)
     if is_same(base, theirs):
         return list(mine)
-    before, wanted = ({_token(item) for item in side} for side in (base, mine))
-    kept = [item for item in theirs if _token(item) in wanted or _token(item) not in before]
-    present = {_token(item) for item in kept} | before
-    return kept + [item for item in mine if _token(item) not in present]
+    before, wanted = ({token_of(item) for item in side} for side in (base, mine))
+    kept = [item for item in theirs if token_of(item) in wanted or token_of(item) not in before]
+    present = {token_of(item) for item in kept} | before
+    return kept + [item for item in mine if token_of(item) not in present]
 
 
 def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
@@ -304,10 +304,10 @@ def is_same(one: Any, other: Any) -> bool:
         return True
     if one is _ABSENT or other is _ABSENT or one != other:
         return False
-    return _token(one) == _token(other)
+    return token_of(one) == token_of(other)
 
 
-def _token(value: Any) -> str:
+def token_of(value: Any) -> str:
     """A value as text: equal for equal values only."""
     if isinstance(value, datetime):
         return f"time {value.timestamp()}"

@@ -1,4 +1,4 @@
-"""Notes that diverged on two machines: generated, edits of both sides in all places, and what must survive."""
+"""Notes that diverged on two machines: generated, edits of both sides in all places; what must survive."""
 
 from __future__ import annotations
 
@@ -59,9 +59,8 @@ class _Note:
 
     def copy(self) -> _Note:
         twin = object.__new__(_Note)
-        vars(twin).update({
-            name: value.copy() if isinstance(value, dict | list) else value for name, value in vars(self).items()
-        })  # fmt: skip
+        for name, value in vars(self).items():
+            setattr(twin, name, value.copy() if isinstance(value, dict | list) else value)
         return twin
 
     def edit(self, mark: str) -> None:
@@ -128,7 +127,7 @@ class _Note:
 
 
 def lost_lines(found: Divergence, merged: bytes) -> list[str]:
-    """Lines that one side has, the other did not take away, and the merged file lacks; blank ones left out."""
+    """Lines that one side has, the other did not take away, and the merged file lacks; no blank ones."""
     base, ours, theirs, result = map(_lines, (found.base, found.ours, found.theirs, merged))
     lost: list[str] = []
     for line in ours.keys() | theirs.keys():
