@@ -40,9 +40,11 @@ def merge_files(base: bytes, ours: bytes, theirs: bytes, markers: Markers = _USU
     if any(b"\0" in side for side in sides):
         return FileMerge(None, 1)
     try:
-        marked, encoding = _merge_layouts(*map(read_layout, sides), markers), "utf-8"
+        marked = _merge_layouts(read_layout(base), read_layout(ours), read_layout(theirs), markers)
+        encoding = "utf-8"
     except UnreadableNote:
-        marked, encoding = mark_texts(*(side.decode(_BYTES) for side in sides), markers), _BYTES
+        marked = mark_texts(base.decode(_BYTES), ours.decode(_BYTES), theirs.decode(_BYTES), markers)
+        encoding = _BYTES
     return FileMerge(marked.text.encode(encoding), marked.conflicts)
 
 
@@ -51,8 +53,8 @@ def _merge_layouts(base: Layout, ours: Layout, theirs: Layout, markers: Markers)
         return mark_texts(base.text, ours.text, theirs.text, markers)
     frame = ours if ours.has_frontmatter else theirs
     newline = merge_break(base.newline if base.text else ours.newline, ours.newline, theirs.newline)
-    heads = (side.yaml.replace("\r\n", "\n") for side in (base, ours, theirs))
-    head = merge_heads(*heads, markers)
+    was, mine, other = (side.yaml.replace("\r\n", "\n") for side in (base, ours, theirs))
+    head = merge_heads(was, mine, other, markers)
     body = mark_texts(base.body, ours.body, theirs.body, markers)
     text = head.text.replace("\n", newline)
     if not text and not (ours.has_frontmatter and theirs.has_frontmatter):

@@ -56,8 +56,7 @@ class _Head:
 def merge_heads(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
     """Merge two changes of a frontmatter, given without its `---` lines and with LF as line breaks."""
     try:
-        heads = [_take_apart(text) for text in (base, ours, theirs)]
-        return _ByKey(*heads, markers).merge()
+        return _ByKey(_take_apart(base), _take_apart(ours), _take_apart(theirs), markers).merge()
     except (_NotByKey, UnreadableNote):
         return _by_lines(base, ours, theirs, markers)
 

@@ -55,10 +55,10 @@ def mark_texts(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
     if theirs == base:
         return Marked(ours)
     numbers: dict[str, int] = {}
-    sides = [Lines.of(text, numbers) for text in (base, ours, theirs)]
-    if any(len(side.texts) > MOST_LINES for side in sides):
-        sides[0] = Lines.of("", numbers)
-    return _Marking(*sides, markers).mark()
+    was, mine, other = (Lines.of(text, numbers) for text in (base, ours, theirs))
+    if any(len(side.texts) > MOST_LINES for side in (was, mine, other)):
+        was = Lines.of("", numbers)
+    return _Marking(was, mine, other, markers).mark()
 
 
 @define

@@ -76,7 +76,9 @@ def _words(data: bytes) -> list[str]:
 
 
 @needs_git
-@pytest.mark.parametrize("count", ALSO_MANY)
+@pytest.mark.parametrize(
+    "count", [pytest.param(SOME, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
+)
 def test_texts_are_merged_as_git_merges_them_but_for_known_differences(count: int, tmp_path: Path) -> None:
     """Byte for byte what `git merge-file` writes, wherever lines are different and end alike. Else:
 
@@ -193,11 +195,12 @@ def test_conflicts_near_each_other_are_one_and_others_are_not() -> None:
     def changed(sign: str, *places: int) -> str:
         return "".join(f"{sign}\n" if at in places else line for at, line in enumerate(lines))
 
-    near = merge_files(*(each.encode() for each in ("".join(lines), changed("o", 1, 5), changed("t", 1, 5))))
-    far = merge_files(*(each.encode() for each in ("".join(lines), changed("o", 1, 6), changed("t", 1, 6))))
-    apart = merge_files(
-        *(each.encode() for each in ("".join(lines), changed("o", 1, 3, 5), changed("t", 1, 5)))
-    )
+    def merging(ours: str, theirs: str) -> FileMerge:
+        return merge_files("".join(lines).encode(), ours.encode(), theirs.encode())
+
+    near = merging(changed("o", 1, 5), changed("t", 1, 5))
+    far = merging(changed("o", 1, 6), changed("t", 1, 6))
+    apart = merging(changed("o", 1, 3, 5), changed("t", 1, 5))
     assert (near.conflicts, far.conflicts, apart.conflicts) == (1, 2, 2)
 
 
@@ -271,7 +274,7 @@ def test_keys_are_merged_each_by_itself(base: str, ours: str, theirs: str, resul
     ],
 )  # fmt: skip
 def test_a_key_that_both_changed_is_a_conflict(base: str, ours: str, theirs: str, result: str) -> None:
-    found = merge_files(*(note(each).encode() for each in (base, ours, theirs)))
+    found = merge_files(note(base).encode(), note(ours).encode(), note(theirs).encode())
     assert found == FileMerge(note(result).encode(), 1)
 
 
