@@ -18,13 +18,13 @@ from attrs import frozen
 from lithos import __version__
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import check_agent
-from lithos.core.proposals import STATUSES
 from lithos.core.times import parse_time
 
-#: `core.findings.SCOPES` and `core.evaluation.questions.MODES`; importing them would take longer than all
-#: else that a hook does. `tests/cli/test_options.py` compares.
+#: `core.findings.SCOPES`, `core.evaluation.questions.MODES` and `core.proposals.STATUSES`; importing them
+#: would take longer than all else that a hook does. `tests/cli/test_options.py` compares.
 SCOPES = ("indices", "graph", "provenance_projection")
 TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
+PROPOSAL_STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")
 #: Clients that `lithos connect` knows.
 CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
@@ -247,13 +247,16 @@ _COMMANDS: Final = (
         "commands.proposals:run_proposals", (
         _take("action", "list (default), show, approve or reject", nargs="?"),
         _take("ids ID", "which proposals", nargs="*"),
-        _take("--status", "which are listed (default: pending)", choices=STATUSES),
+        _take("--status", "which are listed (default: pending)", choices=PROPOSAL_STATUSES),
         _take("--agent NAME", "list those of this agent"),
         _take("--reason TEXT", "why they are rejected; the agent hears it"),
         _take("--seal TEXT", "approve only what was shown with this seal"),
         _flag("--yes", "approve without asking"),
         _take("--by NAME", "who decides (default: your user name)"),
-    )),
+        ),
+        "Without an action what waits is listed. show prints what would change, with signs that cannot be "
+        "seen by their names; approve prints the same, and asks. Exit 1 when something stayed undecided.",
+    ),
     Command("merge-driver", "merge two versions of a note for git; needs no server and no data directory",
         "commands.merging:run_merge_driver", (
         _take("base BASE", "the file that both began with", Path),

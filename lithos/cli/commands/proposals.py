@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import getpass
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lithos.cli.commands.asking import Asker, ask_rows, ask_tool, asking
-from lithos.cli.output import print_line, tell
+from lithos.cli.commands.asking import Asker, ask_tool, asking
+from lithos.cli.output import print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
+from lithos.cli.streams import make_printable
 from lithos.core.principals import CLI_AGENT
-from lithos.core.text.signs import spell_out
+from lithos.core.text.signs import count_names, spell_out
 
 LIST: Final = "list"
+#: Proposals that are asked for at once.
+PAGE: Final = 200
 _ACTIONS: Final = (LIST, "show", "approve", "reject")
 _COLOURS: Final[Mapping[str, str]] = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
 _PLAIN: Final = "\033[0m"
+#: How lines of texts begin in a diff, and those of its header.
+_TEXTS: Final = (" ", "+", "-")
+_HEADER: Final = ("--- ", "+++ ")
 _YES: Final = ("y", "yes")
 
 
@@ -45,7 +52,12 @@ async def _list(session: Session, asker: Asker) -> int:
     status = session.typed.get("status", "pending")
     asked = {"status": status, "agent": session.typed.get("agent")}
     given = {name: value for name, value in asked.items() if value is not None}
-    rows = await ask_rows(asker, "lithos_proposals", {**given, "limit": 200}, "proposals")
+    rows: list[Mapping[str, Any]] = []
+    total = 1
+    while len(rows) < total:
+        answer = await ask_tool(asker, "lithos_proposals", {**given, "limit": PAGE, "offset": len(rows)})
+        rows += answer["proposals"]
+        total = answer["total"] if answer["proposals"] else 0
     tell(session, {"proposals": rows}, _list_rows(rows) if rows else f"No {status} proposals.")
     return 0
 
@@ -55,7 +67,8 @@ def _list_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         counts = f"  +{row['added']} -{row['removed']}" if row["kind"] in ("create", "update") else ""
         goes = f" -> {row['to']}" if row["to"] else ""
         reason = f"  {row['reason']}" if row["reason"] else ""
-        told = f"{row['path']}{goes}{counts}{reason}"
+        until = f"  until {row['expires_at'][:10]}" if row["status"] == "pending" else ""
+        told = f"{row['path']}{goes}{counts}{until}{reason}"
         yield spell_out(f"{row['id']}  {row['kind']:<6}  {row['agent']:<20}  {told}")
 
 
@@ -77,18 +90,40 @@ def _print(shown: Mapping[str, Any]) -> None:
         print_line(spell_out(f"  {row['status']} by {row['decided_by']}: {row['reason']}"))
     for conflict in shown["conflicts"]:
         place = f"line {conflict['line']}" if "line" in conflict else conflict["key"]
-        sides = f"{conflict['mine']!r} here, {conflict['theirs']!r} by others"
+        mine, theirs = (_said(conflict[side]) for side in ("mine", "theirs"))
+        sides = f"{mine} here, {theirs} by others"
         print_line(spell_out(f"  conflict, {place}: {sides}"))
-    is_terminal = sys.stdout.isatty()
-    for line in spell_out(shown["diff"]).removesuffix("\n").split("\n"):
-        colour = _COLOURS.get(line[:1], "") if is_terminal else ""
+    lines = _lines_of(shown["diff"])
+    has_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for line in lines:
+        colour = _COLOURS.get(line[:1], "") if has_colours else ""
         sys.stdout.write(colour)
-        print_line(line)
+        print_line(spell_out(line))
         sys.stdout.write(_PLAIN if colour else "")
     if shown["truncated"]:
-        print_line("… the rest is left out")
+        print_line("… the rest is left out; the console's page Review shows more")
+    signs, quiet, _ = count_names(line[1:] for line in lines if line[:1] == "+" and line[:4] != "+++ ")
+    for told, names in (
+        ("signs that cannot be seen, or pass for others", signs),
+        ("signs as in many texts", quiet),
+    ):
+        if names:
+            print_line(f"{told}: {', '.join(names)}")
     if row["status"] == "pending":
         print_line(f"seal {shown['seal']}")
+
+
+def _said(value: Any) -> str:
+    """What one side of a conflict says."""
+    return "nothing" if value is None else repr(value.removesuffix("\n") if isinstance(value, str) else value)
+
+
+def _lines_of(diff: str) -> list[str]:
+    """The lines of a diff; the CRs of line breaks go where all lines of the texts have them."""
+    lines = diff.removesuffix("\n").split("\n")
+    texts = [line for line in lines if line[:1] in _TEXTS and line[:4] not in _HEADER]
+    is_windows = bool(texts) and all(line.endswith("\r") for line in texts)
+    return [line.removesuffix("\r") for line in lines] if is_windows else lines
 
 
 async def _decide(session: Session, asker: Asker, action: str, ids: Sequence[str]) -> int:
@@ -97,8 +132,10 @@ async def _decide(session: Session, asker: Asker, action: str, ids: Sequence[str
     for each in ids:
         answer = await _decide_one(session, asker, action, each)
         done.append({"id": each, **answer})
-        if not session.as_json:
-            print_line(spell_out(_outcome(each, answer)))
+        if answer["status"] != "error" and not session.as_json:
+            print_line(spell_out(_outcome(answer)))
+        elif not session.as_json:
+            warn(make_printable(spell_out(f"{each}: {answer['message']}")))
     if session.as_json:
         tell(session, {"proposals": done}, "")
     return 1 if any(answer["status"] == "error" for answer in done) else 0
@@ -124,20 +161,26 @@ async def _decide_one(session: Session, asker: Asker, action: str, proposal_id: 
 
 
 def _is_meant(session: Session, shown: Mapping[str, Any]) -> bool:
-    """Whether the person, who has seen what it does, says yes. Raises `CommandFailed` where nobody can."""
-    if session.typed.get("yes") or "seal" in session.typed or shown["proposal"]["status"] != "pending":
+    """Print what it does, and ask whether that is wanted. Raises `CommandFailed` where nobody can say."""
+    if "seal" in session.typed or shown["proposal"]["status"] != "pending":
         return True
-    if session.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    is_sure = bool(session.typed.get("yes"))
+    if not is_sure and (session.as_json or not sys.stdin.isatty()):
         raise CommandFailed(
             "Nobody can be asked here: look first (lithos proposals show), then give --yes.", 2
         )
-    _print(shown)
-    return input("Approve this? [y/N] ").strip().lower() in _YES
+    if not session.as_json:
+        _print(shown)
+    return is_sure or _ask()
 
 
-def _outcome(proposal_id: str, answer: Mapping[str, Any]) -> str:
-    if answer["status"] == "error":
-        return f"{proposal_id}: {answer['message']}"
+def _ask() -> bool:
+    """Whether a person at the terminal agrees."""
+    print("Approve this? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in _YES
+
+
+def _outcome(answer: Mapping[str, Any]) -> str:
     version = f", version {answer['version']}" if answer.get("version") else ""
     return f"{answer['status']}: {answer['path']}{version}"
 
