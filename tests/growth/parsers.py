@@ -21,10 +21,11 @@ from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.formats import chats, conversation, json_items, memory_files, observations, texts
-from lithos.core.history import differences, merging, outline, section_edit, versions
+from lithos.core.history import differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, inference, lead, questions, ranking
 from lithos.core.notes import (
+    copies,
     document,
     healing,
     ignored,
@@ -445,6 +446,14 @@ PARSERS: Final[Mapping[str, Parse]] = {
         Document(note=evolve(_NOTE, title=t, tags=tuple(_many(t)), extra={"x": t}), content=t[::-1]),
         Document(note=evolve(_NOTE, title=t[1:], extra={"x": _many(t)}), content=t[1:]),
     ),
+    "file_merge.merge_files": lambda t: file_merge.merge_files(
+        t.encode(), f"x\n{t}".encode(), f"{t}\ny".encode()
+    ),
+    "file_merge.merge_files with frontmatter": lambda t: file_merge.merge_files(
+        f"---\n{t}\n---\n".encode(), f"---\na: 1\n{t}\n---\n".encode(), f"---\n{t}\nb: 2\n---\n".encode()
+    ),
+    "copies.copy_names": lambda t: copies.copy_names(f"{t}.md"),
+    "copies.lines_of": lambda t: copies.lines_of(t.encode()),
     "merging.metadata_patch": lambda t: merging.metadata_patch({t: t, "x": _many(t)}, {t: t[1:], "x": t}),
     "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),
     "differences.split_lines": differences.split_lines,

@@ -121,6 +121,11 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     ),
     "keeps five reasons": ("proposals.PendingProposals.begin_reasons",),
     "parts.activity_text": ("parts.decisions_text",),
+    "file_merge.merge_files": ("head_merge.merge_heads", "marking.mark_texts", "merging.Lines.of"),
+    "merging.merge_items": ("merging.is_same", "merging.token_of"),
+    "compares three line breaks": ("merging.merge_break",),
+    "copies.copy_names": ("copies.originals",),
+    "counts lines that were counted": ("copies.are_kin",),
     "yaml_nodes.write_entry": ("yaml_nodes.write_inline", "yaml_nodes.write_block"),
 }  # fmt: skip
 EXCUSED = {name: why for why, names in _REASONS.items() for name in names}
