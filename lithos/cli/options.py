@@ -257,6 +257,20 @@ _COMMANDS: Final = (
         "Without an action what waits is listed. show prints what would change, with signs that cannot be "
         "seen by their names; approve prints the same, and asks. Exit 1 when something stayed undecided.",
     ),
+    Command("merge-driver", "merge two versions of a note for git; needs no server and no data directory",
+        "commands.merging:run_merge_driver", (
+        _take("base BASE", "the file that both began with", Path),
+        _take("ours OURS", "our version, which becomes the merged one", Path),
+        _take("theirs THEIRS", "their version", Path),
+        _take("--path NAME", "the note's name, for messages"),
+        _take("--marker-size N", "characters of a marker (default: 7)", _count),
+        _take("--ours-name NAME", "what our side of a conflict is called (default: ours)"),
+        _take("--theirs-name NAME", "what theirs is called (default: theirs)"),
+        ),
+        "Merge two versions of a note as Lithos merges: the text by lines, the frontmatter by key. What both "
+        "changed stands in OURS between git's markers, and the exit code is 1. See docs/two-machines.md.",
+        needs_session=False,
+    ),
     Command("wait", "wait for an event and print it as JSON; exit 3 when none came in time",
         "commands.events:run_wait", (
         *_FILTERS,

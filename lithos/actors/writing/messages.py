@@ -234,6 +234,8 @@ class RestoreNote(_OfNote):
     source_url: str | None
     #: The newest version in the history, of a deleted note that of its deletion.
     newest_version: int
+    #: There was no note when this was made: who brings one back knows the version after which it comes.
+    is_return: bool = False
     #: When the note began, for bytes that do not say it; None: as the note says now.
     created_at: datetime | None = None
     #: As in `DeleteNote`.

@@ -75,6 +75,13 @@ class RestorePreparation:
     def _prepare_return(self, request: RestoreNote) -> Prepared:
         """A deleted note at the path that it had."""
         newest = request.newest_version
+        if not request.is_return:
+            raise VersionConflict(
+                "The note was deleted a moment ago, so nothing was restored. Look at its history with "
+                "lithos_history, then retry.",
+                current_version=None,
+                warnings=[],
+            )
         if request.expected_version not in (None, newest):
             raise VersionConflict(
                 f"The note is deleted, which is version {newest}, not {request.expected_version}. Look at "

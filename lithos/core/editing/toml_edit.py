@@ -18,7 +18,9 @@ _PIECES: Final = re.compile(
 )
 _POSITION: Final = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$")
 #: A key of so many parts, for which the parser takes the square of their number.
-_ENDLESS: Final = re.compile(r"(?:\.[ \t]*+[A-Za-z0-9_-]{1,100}+[ \t]*+){500}")
+_ENDLESS: Final = re.compile(
+    r"""(?:\.[ \t]*+(?:[A-Za-z0-9_-]{1,100}+|'[^'\n]{0,100}+'|"(?:[^"\\\n]|\\.){0,100}+")[ \t]*+){500}"""
+)
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 

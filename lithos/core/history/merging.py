@@ -91,7 +91,7 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[
 def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
     """A merge-patch (null deletes a key) that makes `new` of `old`; None where they are the same."""
     removed = {key: None for key in old if key not in new}
-    changed = {key: value for key, value in new.items() if not _same(value, old.get(key, _ABSENT))}
+    changed = {key: value for key, value in new.items() if not is_same(value, old.get(key, _ABSENT))}
     return {**removed, **changed} or None
 
 
@@ -100,14 +100,14 @@ def merge_items(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any])
 
     A side that changed nothing, not even the order, leaves the other as it is.
     """
-    if _same(base, mine):
+    if is_same(base, mine):
         return list(theirs)
-    if _same(base, theirs):
+    if is_same(base, theirs):
         return list(mine)
-    before, wanted = ({_token(item) for item in side} for side in (base, mine))
-    kept = [item for item in theirs if _token(item) in wanted or _token(item) not in before]
-    present = {_token(item) for item in kept} | before
-    return kept + [item for item in mine if _token(item) not in present]
+    before, wanted = ({token_of(item) for item in side} for side in (base, mine))
+    kept = [item for item in theirs if token_of(item) in wanted or token_of(item) not in before]
+    present = {token_of(item) for item in kept} | before
+    return kept + [item for item in mine if token_of(item) not in present]
 
 
 def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
@@ -124,12 +124,12 @@ def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
         whole = Conflict(line=1, base=base[:TEXT_CUT], mine=mine[:TEXT_CUT], theirs=theirs[:TEXT_CUT])
         return Merged(conflicts=(whole,), total=1, is_complete=False)
     numbers: dict[str, int] = {}
-    sides = [_Lines.of(text, numbers) for text in (base, mine, theirs)]
-    return _LineMerge(*sides).run()
+    sides = [Lines.of(text, numbers) for text in (base, mine, theirs)]
+    return LineMerge(*sides).run()
 
 
 @frozen
-class _Lines:
+class Lines:
     """A text as lines: their numbers (equal lines have equal ones), texts and breaks ("" ends the text)."""
 
     numbers: Sequence[int]
@@ -137,7 +137,7 @@ class _Lines:
     breaks: Sequence[str]
 
     @classmethod
-    def of(cls, text: str, numbers: dict[str, int]) -> _Lines:
+    def of(cls, text: str, numbers: dict[str, int]) -> Lines:
         """`numbers` has those given to lines so far."""
         *whole, last = text.split(_LF)
         texts = [line.removesuffix("\r") for line in whole]
@@ -164,10 +164,14 @@ class _Lines:
         return "".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown)[:TEXT_CUT]
 
 
-class _LineMerge:
+#: The lines from one number on, up to another.
+Bounds = tuple[int, int]
+
+
+class LineMerge:
     """One merge of three texts as lines."""
 
-    def __init__(self, base: _Lines, mine: _Lines, theirs: _Lines) -> None:
+    def __init__(self, base: Lines, mine: Lines, theirs: Lines) -> None:
         self._base, self._mine, self._theirs = base, mine, theirs
         self._texts: list[str] = []
         self._breaks: list[str] = []
@@ -176,20 +180,24 @@ class _LineMerge:
 
     def run(self) -> Merged[str]:
         """The merged text or the conflicts."""
+        is_complete = self._walk()
+        if self._total:
+            conflicts = tuple(self._conflicts)
+            return Merged(conflicts=conflicts, total=self._total, is_complete=is_complete)
+        return Merged(result=self._joined(), is_complete=is_complete)
+
+    def _walk(self) -> bool:
+        """Decide on all lines in order; whether the texts could be compared whole."""
         base, mine, theirs = self._base, self._mine, self._theirs
         blocks, is_whole = match_lines(base.numbers, mine.numbers)
         other_blocks, is_other_whole = match_lines(base.numbers, theirs.numbers)
-        is_complete = is_whole and is_other_whole
         at, at_mine, at_theirs = 0, 0, 0
         for start, in_mine, in_theirs, size in self._common(blocks, other_blocks):
             self._settle((at, start), (at_mine, in_mine), (at_theirs, in_theirs))
             if not self._total:
                 self._keep(start, in_mine, in_theirs, size)
             at, at_mine, at_theirs = start + size, in_mine + size, in_theirs + size
-        if self._total:
-            conflicts = tuple(self._conflicts)
-            return Merged(conflicts=conflicts, total=self._total, is_complete=is_complete)
-        return Merged(result=self._joined(), is_complete=is_complete)
+        return is_whole and is_other_whole
 
     def _common(self, mine: Sequence[Block], theirs: Sequence[Block]) -> Iterator[tuple[int, int, int, int]]:
         """Lines of base that both sides have: where they begin in each, how many; none at the end."""
@@ -206,41 +214,48 @@ class _LineMerge:
                 other += 1
         yield len(self._base.numbers), len(self._mine.numbers), len(self._theirs.numbers), 0
 
-    def _settle(self, base: tuple[int, int], mine: tuple[int, int], theirs: tuple[int, int]) -> None:
-        """Decide between two common parts: bounds in each text."""
+    def _settle(self, base: Bounds, mine: Bounds, theirs: Bounds) -> None:
+        """Decide between two common parts."""
         was = self._base.numbers[slice(*base)]
         wanted, present = self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)]
         if wanted in (was, present):
-            side, bounds = self._theirs, theirs
+            self._take(self._theirs, theirs)
         elif present == was:
-            side, bounds = self._mine, mine
+            self._take(self._mine, mine)
         else:
-            self._total += 1
-            if len(self._conflicts) < MOST_CONFLICTS:
-                self._conflicts.append(
-                    Conflict(
-                        line=theirs[0] + 1,
-                        base=self._base.beginning(*base),
-                        mine=self._mine.beginning(*mine),
-                        theirs=self._theirs.beginning(*theirs),
-                    )
-                )
-            return
+            self._overlap(base, mine, theirs)
+
+    def _take(self, side: Lines, bounds: Bounds) -> None:
+        """What one side has, or both, between two common parts."""
         self._texts += side.texts[slice(*bounds)]
         self._breaks += side.breaks[slice(*bounds)]
+
+    def _overlap(self, base: Bounds, mine: Bounds, theirs: Bounds) -> None:
+        """Lines that both sides changed, each in its way."""
+        self._total += 1
+        if len(self._conflicts) < MOST_CONFLICTS:
+            self._conflicts.append(
+                Conflict(
+                    line=theirs[0] + 1,
+                    base=self._base.beginning(*base),
+                    mine=self._mine.beginning(*mine),
+                    theirs=self._theirs.beginning(*theirs),
+                )
+            )
 
     def _keep(self, start: int, in_mine: int, in_theirs: int, size: int) -> None:
         """Common lines; a break that one side changed is as that side has it."""
         self._texts += self._theirs.texts[in_theirs : in_theirs + size]
         was, wanted, present = self._base.breaks, self._mine.breaks, self._theirs.breaks
         self._breaks += (
-            _merge_break(was[start + n], wanted[in_mine + n], present[in_theirs + n]) for n in range(size)
+            merge_break(was[start + n], wanted[in_mine + n], present[in_theirs + n]) for n in range(size)
         )
 
     def _joined(self) -> str:
+        """The text of the lines that were decided on."""
         base, mine, theirs = self._base, self._mine, self._theirs
         kinds = base.kind, mine.kind, theirs.kind
-        one_kind = None if None in kinds else _merge_break(*(kind or "" for kind in kinds))
+        one_kind = None if None in kinds else merge_break(*(kind or "" for kind in kinds))
         otherwise = one_kind or theirs.kind or next(filter(None, theirs.breaks), _LF)
         opens = base.ends_open, mine.ends_open, theirs.ends_open
         breaks = [one_kind or mark or otherwise for mark in self._breaks]
@@ -249,16 +264,16 @@ class _LineMerge:
         return "".join(chain.from_iterable(zip(self._texts, breaks, strict=True)))
 
 
-def _merge_break(base: str, mine: str, theirs: str) -> str:
+def merge_break(base: str, mine: str, theirs: str) -> str:
     """Three-way merge of a line break; where both sides changed it, theirs."""
     return theirs if mine == base or theirs != base else mine
 
 
 def _merge_value(key: str, base: Any, mine: Any, theirs: Any, conflicts: list[Conflict]) -> Any:
     """One owned key: the merged value; theirs where there is a conflict."""
-    if _same(mine, theirs) or _same(mine, base):
+    if is_same(mine, theirs) or is_same(mine, base):
         return theirs
-    if _same(theirs, base):
+    if is_same(theirs, base):
         return mine
     if key in _LISTS:
         return tuple(merge_items(base, mine, theirs))
@@ -283,16 +298,16 @@ def _merge_extra(
     return merged
 
 
-def _same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
     """Equality that tells 1, 1.0 and true apart, and a missing value from any other."""
     if one is other:
         return True
     if one is _ABSENT or other is _ABSENT or one != other:
         return False
-    return _token(one) == _token(other)
+    return token_of(one) == token_of(other)
 
 
-def _token(value: Any) -> str:
+def token_of(value: Any) -> str:
     """A value as text: equal for equal values only."""
     if isinstance(value, datetime):
         return f"time {value.timestamp()}"

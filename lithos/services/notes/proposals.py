@@ -357,6 +357,7 @@ class Proposals:
             title=document.note.title,
             source_url=document.note.source_url,
             newest_version=version,
+            is_return=shown.version is None,
             expected_version=shown.version if not is_gone else None,
             approval=approval,
         )

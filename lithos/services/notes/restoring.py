@@ -92,7 +92,7 @@ class Restoring:
         """
         kept = await self._history.at_version(request.id, request.version)
         if request.base is None:
-            return await self._restore_whole(request, kept)
+            return await self._restore_in_turn(request, kept)
         base = await self._history.at_version(request.id, request.base)
         for _ in range(RETRIES):
             try:
@@ -105,6 +105,16 @@ class Restoring:
             current_version=self._version_of(request.id),
             warnings=[],
         )
+
+    async def _restore_in_turn(self, request: RestoreRequest, kept: KeptVersion) -> Restored:
+        """Restore a version, again where the note was deleted meanwhile by somebody else."""
+        for _ in range(RETRIES - 1):
+            try:
+                return await self._restore_whole(request, kept)
+            except VersionConflict:
+                if request.expected_version is not None or request.id in self._catalogue:
+                    raise
+        return await self._restore_whole(request, kept)
 
     def _version_of(self, note_id: str) -> int | None:
         entry = self._catalogue.get(note_id)
@@ -124,6 +134,7 @@ class Restoring:
             newest=newest.version,
             created_at=oldest.at if oldest is not None and entry is None else None,
             expected=request.expected_version,
+            is_return=entry is None,
         )
         if request.dry_run:
             holder = self._catalogue.at_path(path)
@@ -219,6 +230,7 @@ class Restoring:
         newest: int,
         created_at: datetime | None,
         expected: int | None,
+        is_return: bool = False,
     ) -> RestoreNote:
         """The message to the writer. Raises `InvalidInput` for bytes that are no note any more."""
         row, style = kept.row, self._catalogue.style
@@ -241,6 +253,7 @@ class Restoring:
             title=document.note.title,
             source_url=document.note.source_url,
             newest_version=newest,
+            is_return=is_return,
             created_at=created_at,
             expected_version=expected,
             source=request.source,

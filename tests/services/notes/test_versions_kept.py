@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -13,9 +14,11 @@ import pytest
 import trio
 
 from lithos.actors.writing import recording
+from lithos.actors.writing.messages import RestoreNote
 from lithos.app.stores import utc_now
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
+from lithos.services.notes.knowledge import Knowledge
 from lithos.stores.history.store import HistoryFailed, HistoryStore
 from tests.servers import Lithos, put_note, serving
 
@@ -366,3 +369,28 @@ async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
         await lithos.server.actors.catching_up.done.wait()
         assert len(versions(lithos, note_id)) == 4
         assert (await lithos.write("Note", "third", id=note_id))["version"] == 5
+
+
+async def test_a_restore_takes_no_version_that_a_change_in_between_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 223: the note is changed and deleted after its newest version was looked up (seed 827)."""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Plan", "one")
+        await lithos.write("Plan", "two", id=note)
+        write, was_changed = Knowledge.write, False
+
+        async def changed_first(self: Knowledge, request: Any) -> Any:
+            nonlocal was_changed
+            if isinstance(request, RestoreNote) and not was_changed:
+                was_changed = True
+                third = await lithos.call("lithos_note_update", id=note, tags=["x"], agent="ann")
+                assert third["version"] == 3
+                await lithos.call("lithos_delete", id=note, agent="ann")
+            return await write(self, request)
+
+        monkeypatch.setattr(Knowledge, "write", changed_first)
+        restored = await lithos.call("lithos_restore", id=note, version=1, agent="bob")
+        assert (restored["status"], restored["version"]) == ("created", 5)
+        rows = (await lithos.call("lithos_history", id=note))["versions"]
+        assert [row["version"] for row in rows] == [5, 4, 3, 2, 1]

@@ -68,7 +68,8 @@ class ConsentPages:
         return await self._show(asked, query)
 
     async def _show(self, asked: Asked, query: str, message: str = "", form: Form | None = None) -> Response:
-        typed = {name: (form or {}).get(name, "") for name in ("agent", "rights", "days", *_PATTERNS)}
+        names = ("agent", "rights", "days", *_PATTERNS)
+        typed = {name: "" if form is None else form.get(name, "") for name in names}
         place = place_of(asked.request.redirect_uri)
         response = await self._console.show(
             "consent.html",

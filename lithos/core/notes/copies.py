@@ -1,0 +1,218 @@
+"""Conflict copies: what programs that synchronise folders name them, and whether one is kin of its note.
+
+When two machines changed one note, such a program leaves the loser beside it as a second file. It is known
+by its name and its kinship together (docs/spec/copies.md §1): a name alone may be anybody's. Names of
+Syncthing, Dropbox, Nextcloud and Obsidian Sync say what they are; those of OneDrive, iCloud and Google Drive
+are weak: people give them too, so they need the nearer kinship.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from attrs import evolve, frozen
+
+from lithos.core.notes.layout import read_layout
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.analysis import normalise
+
+SYNCTHING: Final = "Syncthing"
+DROPBOX: Final = "Dropbox"
+NEXTCLOUD: Final = "Nextcloud"
+OBSIDIAN: Final = "Obsidian Sync"
+ICLOUD: Final = "iCloud"
+DRIVE: Final = "Google Drive"
+ONEDRIVE: Final = "OneDrive"
+
+_SUFFIX: Final = ".md"
+#: Bytes of a name on any file system; a longer one is nobody's.
+_LONGEST_NAME: Final = 255
+#: Copies of copies that are followed, and hyphens from the end at which a host name may begin.
+_DEEPEST: Final = 8
+_MOST_HYPHENS: Final = 8
+
+_SYNCTHING: Final = re.compile(r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?\Z")
+_DAY: Final = r"\d{4}-\d{2}-\d{2}"
+#: Inside of the brackets; ownCloud names the user, newer ones number copies of one second.
+_NEXTCLOUD: Final = re.compile(rf"conflicted copy(?: .+)? {_DAY} \d{{6}}(?: \d+)?\Z", re.IGNORECASE)
+_OBSIDIAN: Final = re.compile(r"conflicted copy .+ \d{12}\Z", re.IGNORECASE)
+_DATED: Final = re.compile(rf"(?<!\d){_DAY}(?: \(\d+\))?\Z")
+#: "Conflicted copy" in the languages of Dropbox, in lower case.
+DROPBOX_WORDS: Final = (
+    "conflicted copy", "in konflikt stehende kopie", "copie en conflit", "copie conflictuelle",
+    "copia en conflicto", "copia in conflitto", "copia conflittuale", "cópia em conflito",
+    "cópia conflitante", "conflicterende kopie", "kopia powodująca konflikt",
+    "kopia będąca w konflikcie", "kopia z konfliktem", "konfliktująca kopia", "конфликтующая копия",
+    "конфліктна копія", "競合コピー", "競合するコピー", "冲突副本", "冲突的副本", "衝突複本", "衝突副本",
+    "충돌 사본", "충돌된 사본", "motstridiga kopia", "kopia i konflikt", "konfliktkopia", "konfliktkopi",
+    "motstridende kopi", "modstridende kopi", "kopi i konflikt", "konfliktní kopie", "çakışan kopya",
+    "salinan yang berkonflik", "salinan konflik", "salinan bercanggah", "สำเนาที่ขัดแย้งกัน",
+)  # fmt: skip
+_NUMBERED: Final = re.compile(r" (?:[2-9]|[1-9]\d{1,2})\Z")
+_BRACKETED: Final = re.compile(r" ?\([1-9]\d{0,2}\)\Z")
+#: No number and no date.
+_HOST: Final = re.compile(r"(?=[\d-]*[^\W\d_])[^\W_][\w-]{0,62}\Z")
+#: What hardly any note's name ends with when a person gave it: such a host marks the file as the copy.
+_LOUD_HOST: Final = re.compile(r"[A-Z0-9]{2,}(?:-[A-Z0-9]+)*\Z")
+
+#: The part of its lines that a copy shares with a kept version of its note.
+MOST_LINES: Final = 0.5
+NEARLY_ALL: Final = 0.8
+
+
+@frozen
+class CopyName:
+    """What the name of a file says: that it would be the copy of `original`, made by `program`.
+
+    `is_weak`: people give such names, too. `is_marked`: a file of this name holds no id against the original.
+    """
+
+    original: str
+    program: str
+    is_weak: bool = False
+    is_marked: bool = True
+
+
+def copy_names(path: str) -> tuple[CopyName, ...]:
+    """Whose conflict copy a file may be by its name, the likeliest first; none for an ordinary name.
+
+    A copy of a copy is one of the original as well. At most some twenty, in time linear in the name.
+    """
+    folder, slash, name = path.rpartition("/")
+    if not name.endswith(_SUFFIX) or len(name) > _LONGEST_NAME:
+        return ()
+    prefix = folder + slash
+    return tuple(
+        evolve(each, original=f"{prefix}{each.original}{_SUFFIX}")
+        for each in _names(name.removesuffix(_SUFFIX), _DEEPEST)
+    )
+
+
+def originals(path: str) -> Iterator[str]:
+    """The paths against which a file of this name holds no id."""
+    return (each.original for each in copy_names(path) if each.is_marked)
+
+
+def _names(stem: str, depth: int) -> Iterator[CopyName]:
+    """The originals of a name without suffix, also without one."""
+    found = _strong(stem)
+    if found is not None:
+        yield found
+        if depth:
+            yield from _deeper(found, depth)
+        return
+    for weak in _weak(stem):
+        yield weak
+        # Of a copy whose name was taken: `NAME (Ann's conflicted copy 2026-01-02) (1)`.
+        deeper = _strong(weak.original) if depth else None
+        if deeper is not None:
+            yield deeper
+            yield from _deeper(deeper, depth)
+
+
+def _deeper(found: CopyName, depth: int) -> Iterator[CopyName]:
+    for each in _names(found.original, depth - 1):
+        yield evolve(each, program=found.program, is_weak=each.is_weak, is_marked=each.is_marked)
+
+
+def _strong(stem: str) -> CopyName | None:
+    """What a name says that only a program gives."""
+    if stem.endswith(")"):
+        return _in_brackets(stem)
+    mark = _SYNCTHING.search(stem)
+    return CopyName(stem[: mark.start()], SYNCTHING) if mark is not None and mark.start() else None
+
+
+def _in_brackets(stem: str) -> CopyName | None:
+    """The names with a remark in brackets at their end; the name of a machine may have brackets, too."""
+    start = _opening(stem)
+    if start < 2 or stem[start - 1] != " ":
+        return None
+    remark, name = stem[start + 1 : -1], stem[: start - 1]
+    if _NEXTCLOUD.match(remark):
+        return CopyName(name, NEXTCLOUD)
+    if _OBSIDIAN.match(remark):
+        return CopyName(name, OBSIDIAN)
+    folded = normalise("NFC", remark).lower()
+    if _DATED.search(remark) and any(words in folded for words in DROPBOX_WORDS):
+        return CopyName(name, DROPBOX)
+    return None
+
+
+def _opening(stem: str) -> int:
+    """Where the bracket opens that the last character closes; -1 where none does."""
+    depth = 0
+    for at in range(len(stem) - 1, -1, -1):
+        depth += (stem[at] == ")") - (stem[at] == "(")
+        if not depth:
+            return at
+    return -1
+
+
+def _weak(stem: str) -> Iterator[CopyName]:
+    mark = _BRACKETED.search(stem)
+    if mark is not None and mark.start():
+        yield CopyName(stem[: mark.start()], DRIVE, is_weak=True)
+    mark = _NUMBERED.search(stem)
+    if mark is not None and mark.start():
+        yield CopyName(stem[: mark.start()], ICLOUD, is_weak=True)
+    end = len(stem)
+    for _ in range(_MOST_HYPHENS):
+        end = stem.rfind("-", 1, end)
+        if end < 0:
+            return
+        host = stem[end + 1 :]
+        if _HOST.match(host):
+            is_loud = _LOUD_HOST.match(host) is not None
+            yield CopyName(stem[:end], ONEDRIVE, is_weak=True, is_marked=is_loud)
+
+
+#: The lines of a text, each with how often it occurs.
+Lines = Counter[str]
+
+
+def lines_of(data: bytes) -> Lines:
+    """The lines of a note's body that are not blank, without the spaces at their ends.
+
+    The frontmatter does not count: notes made from one template have most of it in common. None for bytes
+    that are no text.
+    """
+    try:
+        body = read_layout(data).body
+    except UnreadableNote:
+        return Counter()
+    return Counter(line for each in body.split("\n") if (line := each.rstrip()))
+
+
+def are_kin(
+    name: CopyName, named_id: str | None, note_id: str, copy: Lines, original: Lines, kept: Iterable[Lines]
+) -> bool:
+    """Whether a file is the conflict copy that its name says; `named_id` is the id in it.
+
+    One that names an id is kin by that alone. Else the lines decide, its own and those of the original and
+    of its `kept` versions, which are looked at only as far as needed: more than half of the copy's are in one
+    of them; where the name is weak, one has at least four fifths of the lines of both texts, as they have
+    four fifths of its.
+    """
+    if named_id is not None:
+        return named_id == note_id
+    if not copy:
+        return False
+    versions = chain((original,), kept)
+    if not name.is_weak:
+        return any(_shared(copy, each) > MOST_LINES * copy.total() for each in versions)
+    return any(_are_near(copy, each) and _are_near(original, each) for each in versions)
+
+
+def _shared(one: Lines, other: Lines) -> int:
+    """How many lines two texts have in common, each as often as both have it."""
+    few, many = (one, other) if len(one) <= len(other) else (other, one)
+    return sum(min(count, many[line]) for line, count in few.items() if line in many)
+
+
+def _are_near(one: Lines, other: Lines) -> bool:
+    return _shared(one, other) >= NEARLY_ALL * max(one.total(), other.total(), 1)
