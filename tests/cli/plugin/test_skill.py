@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 TOOLS = {tool.name: set(tool.reader.schema["properties"]) for tool in all_tools()}
 REFERENCE = (ROOT / "docs" / "reference" / "tools.md").read_text(encoding="utf-8")
 #: Backticked words that are no parameter and no key of an answer.
-COMMANDS = {'lithos checkpoint --text "..."'}
+COMMANDS = {'lithos checkpoint --text "..."', "lithos wait --types proposal.approved"}
 
 
 def answer_keys(tool: str | None) -> set[str]:

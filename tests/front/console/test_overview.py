@@ -20,6 +20,7 @@ from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Ha
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_calls
 from tests.front.console.pages import Element, check, dangers, parse
+from tests.front.console.proposing import bind, decide, propose, propose_note, propose_text
 from tests.front.console.visiting import Visitor, visiting
 from tests.front.running import read_until
 from tests.servers import put_note
@@ -107,6 +108,41 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
         ]  # fmt: skip
         assert links[-5] == ["/console/agents/bob", f"/console/tasks/{task}"]
         assert all(row.all("time") for row in rows)
+
+
+async def test_what_becomes_of_proposals_is_told_with_the_way_to_them(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        note = await lithos.create("Plan", "one", agent="ann")
+        bind(lithos)
+        ids = [
+            await propose_text(lithos, note, "two"),
+            await propose_note(lithos, "Fresh", agent="bee"),
+            await propose(lithos, "lithos_delete", "bee", id=note),
+            await propose(lithos, "lithos_note_move", "bee", id=note, path="attic/plan.md"),
+        ]
+        page = await person.look("/console/?type=proposal")
+        assert sentences_of(page)[::-1] == [
+            "bot proposed a change of Plan",
+            "bee proposed the new note Fresh",
+            "bee proposed to delete Plan",
+            "bee proposed to move Plan to attic/plan.md",
+        ]
+        (told,) = [link for link in page.all("p", "knowledge")[0].links if "review" in link]
+        assert told == "/console/review"
+        assert "4 proposals to look at" in page.told
+        await decide(lithos, ids[0], "approve", by="Ann")
+        await decide(lithos, ids[1], "reject", by="Ann", reason="Say where it is from.")
+        await lithos.call("lithos_proposal_withdraw", id=ids[3], agent="bee")
+        rows = rows_of(await piece(person, "&type=proposal"))
+        assert [row.all("span", "told")[0].text for row in rows[:3]] == [
+            "bee withdrew what it proposed for Plan",
+            "Ann rejected what bee proposed for Fresh Say where it is from.",
+            "Ann approved what bot proposed for Plan",
+        ]
+        assert [f"/console/review/{one}" in row.all("span", "told")[0].links for one, row in zip(
+            (ids[3], ids[1], ids[0]), rows, strict=False
+        )] == [True] * 3  # fmt: skip
 
 
 def test_the_filter_knows_every_type_of_event() -> None:
