@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import trio
@@ -156,8 +156,10 @@ def place_moved(stores: Stores, catalogue: Catalogue) -> None:
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000
-#: Seconds that the model waits for a first client, and then for the libraries of the front.
-FIRST_CLIENT, FIRST_THINGS = 0.1, 2.0
+#: Seconds that the model and the link graph leave to a first client once the front listens.
+FIRST_CLIENT: Final = 0.1
+#: Seconds that they wait at most for the front to listen, and then for libraries that a client wants.
+FIRST_THINGS: Final = 2.0
 #: A commit costs more than everything else about a write, so that many writes should share one. Nobody
 #: waits that long: whoever needs a change in the index hurries it.
 FULLTEXT_LINGER = 0.2
@@ -175,6 +177,8 @@ class Actors:
         self.settled = SettledClock(clock, stores.coordination.settled())
         self.reading = Threads(2)
         self.metrics = Metrics()
+        #: Set once the front listens.
+        self.front_listens = trio.Event()
         #: Set once somebody waits for a library of the front.
         self.front_wanted = trio.Event()
         #: Set once no client has to wait for a library of the front, or there is none.
@@ -405,6 +409,8 @@ class Actors:
         """Leave the processor to what clients wait for first, unless there are notes to embed."""
         if self.stores.manifest.is_new or self.front_loaded.is_set():
             return
+        with trio.move_on_after(FIRST_THINGS):
+            await self.front_listens.wait()
         with trio.move_on_after(FIRST_CLIENT):
             await self.front_wanted.wait()
         with trio.move_on_after(FIRST_THINGS if self.front_wanted.is_set() else 0):

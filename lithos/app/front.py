@@ -66,6 +66,7 @@ async def serve_front(
             routes=routes,
             rejected=rejected,
             wanted=server.actors.front_wanted,
+            on_listening=server.actors.front_listens.set,
             on_loaded=server.actors.front_loaded.set,
             task_status=task_status,
         )

@@ -61,6 +61,7 @@ async def serve_http(
     oauth: Mapping[str, AsgiApp] = NO_APPS,
     rejected: Callable[[str], None] = ignore_rejection,
     wanted: trio.Event | None = None,
+    on_listening: Callable[[], None] = lambda: None,
     on_loaded: Callable[[], None] = lambda: None,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -70,10 +71,10 @@ async def serve_http(
     within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the clients do. The libraries behind all
     but plain tool calls, `/health` and `apps` are loaded while it listens, and requests wait for them: Quart
     at the first request for a page, the MCP SDK once `wanted` is set, as the first client that needs it
-    does, and otherwise after `UNDISTURBED`; `on_loaded` is told then. Raises `PortInUse` or `CannotListen`
-    before it starts. `rejected` is told the reason of every refusal. `apps` serve single paths over HTTP,
-    past Quart, those of `oauth` to whoever has no token yet. `keyring` has the tokens that are valid;
-    without one it is `settings.auth_token` alone. `wrong_tokens` counts the others.
+    does, and otherwise after `UNDISTURBED`; `on_loaded` is told then, `on_listening` before. Raises
+    `PortInUse` or `CannotListen` before it starts. `rejected` is told the reason of every refusal. `apps`
+    serve single paths over HTTP, past Quart, those of `oauth` to whoever has no token yet. `keyring` has the
+    tokens that are valid; without one it is `settings.auth_token` alone. `wrong_tokens` counts the others.
     """
     config = hypercorn_config()
     listeners = await open_listeners(settings.host, settings.port)
@@ -123,6 +124,7 @@ async def serve_http(
         nursery.start_soon(gate.run)
         async with trio.open_nursery() as paging:
             paging.start_soon(serve_pages)
+            on_listening()
             await _accept_until(shutdown, listeners, connections, exchanges, task_status)
             if not page_wanted.is_set():
                 paging.cancel_scope.cancel()

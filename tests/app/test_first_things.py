@@ -1,0 +1,55 @@
+"""What waits at a start until a first client had its turn."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from lithos.actors.actors import FIRST_CLIENT, FIRST_THINGS, Actors
+
+pytestmark = pytest.mark.autojump
+
+
+def make_started(*, is_new: bool = False) -> Any:
+    """What `_first_things` looks at: a start that has read its notes, whose front does not listen yet."""
+    manifest = SimpleNamespace(is_new=is_new)
+    return SimpleNamespace(
+        stores=SimpleNamespace(manifest=manifest),
+        front_listens=trio.Event(),
+        front_wanted=trio.Event(),
+        front_loaded=trio.Event(),
+    )
+
+
+async def seconds_waited(started: Any) -> float:
+    begin = trio.current_time()
+    await Actors._first_things(cast(Actors, started))
+    return trio.current_time() - begin
+
+
+async def test_a_first_client_has_its_time_from_when_it_can_connect() -> None:
+    started = make_started()
+    waited: list[float] = []
+
+    async def wait() -> None:
+        waited.append(await seconds_waited(started))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.sleep(FIRST_THINGS / 2)  # of the mock clock: the front takes its time
+        await wait_all_tasks_blocked()
+        assert waited == []
+        started.front_listens.set()
+    assert waited == [pytest.approx(FIRST_THINGS / 2 + FIRST_CLIENT)]
+
+
+async def test_a_front_that_never_listens_is_not_waited_for_for_ever() -> None:
+    assert await seconds_waited(make_started()) == pytest.approx(FIRST_THINGS + FIRST_CLIENT)
+
+
+async def test_notes_that_have_to_be_embedded_wait_for_nobody() -> None:
+    assert await seconds_waited(make_started(is_new=True)) == 0
