@@ -14,8 +14,9 @@ from tests.crashpoints.sweep import record
 from tests.crashpoints.verdict import Verdict
 from tests.repeats import repeats
 
-#: Calls between two failures of one run: more than a change needs with its repetition.
-APART = 60
+#: Calls between two failures of one run: more than a change needs with its repetition, or the one transaction
+#: in which a start makes the tables of coordination.db anew.
+APART = 90
 #: One run in so many is in the gate; together they let every call fail.
 STRIDE = repeats("REFUSALS_EVERY", 15)
 CALLS = 10_000

@@ -44,6 +44,8 @@ TYPED = {
     "login": ("login", 0),
     "completion": ("completion bash", 0),
     "demo": ("demo", 0),
+    "proposals": ("proposals", 0),
+    "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: What asks a running server and cannot do without one.
 ASKING = {"top": "top", "brief": "brief raft", "checkpoint": "checkpoint --text kept"}
@@ -58,6 +60,8 @@ def test_every_command_prints_one_json_document_a_line_and_nothing_else(tmp_path
     assert commands
     put_note(tmp_path / "data", "raft.md", "# Raft\n\nSee [[Paxos]].\n")
     (tmp_path / "tests.yaml").write_text("- question: raft\n  expect: [raft.md]\n")
+    for side in ("base", "ours", "theirs"):
+        (tmp_path / f"{side}.md").write_text("# Raft\n")
     (tmp_path / "memories.jsonl").write_text('{"text": "Agents vote."}\n')
     assert commands.keys() <= {"serve", *TYPED, *ASKING}
     with running_lithos(tmp_path / "data") as server:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lithos.core.scopes import Scope, WriteScopes
 from tests.servers import Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import create
 
@@ -129,6 +130,16 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     await ask("links", id=linking, depth=3)
     await ask("semantic", query="zebra", limit=50)
     await ask("provenance", id=linking)
+    lithos.server.actors.writer.scopes = WriteScopes(agents={"bot": Scope((), ("**",))})
+    changed = (lithos.knowledge / "long.md").read_text().replace("zebra", "z")
+    proposed = await ask("write", id=long["id"], agent="bot", content=changed)
+    for number in range(99):
+        await ask("write", title=f"Proposed {number} {'t' * 900}", content="p", agent="bot")
+    page = await ask("proposals", agent="bot", limit=1_000)
+    assert page["total"] == 100
+    await ask("proposals", id=proposed["proposal_id"])
+    await ask("proposal_decide", id=proposed["proposal_id"], decision="reject", by="ann", reason="r" * 1_000)
+    await ask("proposal_withdraw", id=page["proposals"][0]["id"], agent="bot")
     await ask("delete", id=linking, agent="ann")
     return seen
 
