@@ -153,6 +153,7 @@ app.allocator: _glibc | fixed
 app.evaluation.asking._Asking: _known | `core.evaluation.questions.MOST_QUESTIONS` times twice
     `core.evaluation.questions.MOST_NAMES` | the file, `core.evaluation.questions.LARGEST_FILE`
 app.evaluation.asking._Asking: degraded | fixed
+catalogue.catalogue.Catalogue: when_removed | fixed
 catalogue.catalogue.Catalogue: _by_id tags | a note
 catalogue.catalogue.Catalogue: _by_path _by_serial _own_ids broken | a note id
 catalogue.catalogue.Catalogue: doubles skipped | a file

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Final
@@ -108,6 +108,8 @@ class Catalogue:
         self.skipped: dict[str, Skipped] = {}
         #: The paths of the second files by the id that another file has.
         self.doubles: dict[str, set[str]] = {}
+        #: Told the serial number of each note that is removed: what is kept of it elsewhere is of no use.
+        self.when_removed: list[Callable[[int], None]] = []
         self._next_serial = 1
 
     def __len__(self) -> int:
@@ -270,12 +272,12 @@ class Catalogue:
     def show(self, filled: Catalogue) -> None:
         """Have the notes of another catalogue until `take_over`, but neither its links nor its records."""
         self.relations.take_over(filled.relations)
-        own = ("records", "graph", "relations", "entities")
+        own = ("records", "graph", "relations", "entities", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
 
     def adopt(self, filled: Catalogue) -> None:
         """Have the notes of another catalogue without loading them again; this one has none yet."""
-        own = ("records", "graph", "entities", "files", "skipped", "doubles")
+        own = ("records", "graph", "entities", "files", "skipped", "doubles", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
         self.graph.load(sorted(self._by_id.values(), key=attrgetter("path")))
 
@@ -338,6 +340,8 @@ class Catalogue:
             self.records.drop_creation(note_id)
             del self._by_serial[entry.serial]
             self.facets.discard(entry.serial, entry.path, entry.note)
+            for forget in self.when_removed:
+                forget(entry.serial)
             yield from self.graph.remove_in_steps(note_id)
 
     def _claim(self, entry: Entry) -> None:

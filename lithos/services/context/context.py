@@ -114,6 +114,7 @@ class Context:
         self._count: Count | None = None
         self._loading = trio.Lock()
         self._splits = Splits(actors.sizes.size, actors.sizes.maximum)
+        actors.catalogue.when_removed.append(self._splits.forget)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
         """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""

@@ -67,13 +67,22 @@ class Splits:
                 self._put(serial, _Split(title, content, frame, split, size))
         return split
 
+    def forget(self, serial: int) -> None:
+        """Drop what is kept of a note."""
+        with self._lock:
+            self._drop(serial)
+
     def _put(self, serial: int, made: _Split) -> None:
-        old = self._kept.pop(serial, None)
-        self._left += (old.size if old is not None else 0) - made.size
+        self._drop(serial)
+        self._left -= made.size
         self._kept[serial] = made
         while self._left < 0:
             _, dropped = self._kept.popitem(last=False)
             self._left += dropped.size
+
+    def _drop(self, serial: int) -> None:
+        old = self._kept.pop(serial, None)
+        self._left += old.size if old is not None else 0
 
 
 def _size(content: str, sections: Sequence[str], passages: int) -> int:

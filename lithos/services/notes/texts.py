@@ -148,6 +148,7 @@ class NoteTexts:
         self._kept = _KeptContents(KEPT_BYTES)
         self._visible = _KeptContents(KEPT_VISIBLE_BYTES)
         self._recall = Recall(files.fingerprint)
+        catalogue.when_removed += [self._kept.forget, self._visible.forget, self._recall.forget]
         #: What the notes of a folder share, which is not shown of any.
         self.frames = Frames(catalogue, self._read_texts, self._limiter)
 
@@ -375,13 +376,17 @@ class _KeptContents:
         size = sys.getsizeof(content)
         if size > LARGEST_KEPT:
             return
-        old = self._contents.pop(entry.serial, None)
-        self._left += sys.getsizeof(old[1]) if old is not None else 0
+        self.forget(entry.serial)
         self._contents[entry.serial] = (entry.stamp, content)
         self._left -= size
         while self._left < 0:
             _, (_, dropped) = self._contents.popitem(last=False)
             self._left += sys.getsizeof(dropped)
+
+    def forget(self, serial: int) -> None:
+        """Drop the content of a note."""
+        old = self._contents.pop(serial, None)
+        self._left += sys.getsizeof(old[1]) if old is not None else 0
 
 
 @frozen

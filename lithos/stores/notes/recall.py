@@ -86,7 +86,7 @@ class Recall:
         if known is None:
             return None
         if known.note is not entry.note or known.stamp != entry.stamp:
-            self._forget(entry.serial)
+            self.forget(entry.serial)
             return None
         began = self._timer()
         if began < self._rests_until:
@@ -96,7 +96,7 @@ class Recall:
         if ended - began > SLOW_LOOK:
             self._rests_until = ended + REST
         if not is_same:
-            self._forget(entry.serial)
+            self.forget(entry.serial)
             return None
         self._notes.move_to_end(entry.serial)
         return known
@@ -107,7 +107,7 @@ class Recall:
         """Remember what was read of an entry from a file that had this fingerprint before and after."""
         if len(content) > LONGEST_RECALLED:
             return
-        self._forget(entry.serial)
+        self.forget(entry.serial)
         known = Recalled(entry.note, entry.stamp, fingerprint, content, links)
         self._notes[entry.serial] = known
         self._left -= known.size
@@ -115,7 +115,8 @@ class Recall:
             _, dropped = self._notes.popitem(last=False)
             self._left += dropped.size
 
-    def _forget(self, serial: int) -> None:
+    def forget(self, serial: int) -> None:
+        """Drop what is remembered of a note."""
         known = self._notes.pop(serial, None)
         if known is not None:
             self._left += known.size

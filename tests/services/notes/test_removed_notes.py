@@ -1,0 +1,46 @@
+"""What is kept in memory of notes goes with them: a vault whose notes come and go keeps its size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.stores.notes.values import Fingerprint
+from tests.servers import Lithos, serving
+
+TEXT = "The striped zebra grazes on the savanna.\n\n" * 5
+
+
+async def look(lithos: Lithos, note_id: str) -> None:
+    """Read, find and brief, so that every cache has the note."""
+    for _ in range(2):
+        await lithos.read(note_id)
+    assert (await lithos.call("lithos_search", query="striped zebra", mode="hybrid"))["results"]
+    assert "savanna" in (await lithos.call("lithos_context", query="striped zebra"))["text"]
+
+
+async def test_no_cache_keeps_a_note_that_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        Fingerprint, "is_old", lambda *_: True
+    )  # a file that was changed just now is recalled
+    async with serving(tmp_path) as lithos:
+        catalogue = lithos.server.actors.catalogue
+        caches: list[Any] = [cache_of.__self__ for cache_of in catalogue.when_removed]  # type: ignore[attr-defined]
+        room = [cache._left for cache in caches]
+        assert len(room) == 4
+        kept = await lithos.create("Zebra", TEXT)
+        gone = [await lithos.create(f"Zebra {number}", TEXT) for number in range(5)]
+        for note_id in (kept, *gone):
+            await look(lithos, note_id)
+        assert all(cache._left < left for cache, left in zip(caches, room, strict=True))
+        for note_id in gone:
+            await lithos.call("lithos_delete", id=note_id, agent="ann")
+        await look(lithos, kept)
+        one = [left - cache._left for cache, left in zip(caches, room, strict=True)]
+        assert all(0 < size < 2_000 for size in one), one
+        await lithos.call("lithos_delete", id=kept, agent="ann")
+        assert [cache._left for cache in caches] == room
