@@ -6,7 +6,7 @@ Services take what they use from `Actors`, and from `Stores` through it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
@@ -41,6 +41,7 @@ from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.kinship import MOST_VERSIONS
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
@@ -143,6 +144,15 @@ def _recorded(stores: Stores, ids: Collection[str]) -> Mapping[str, Place]:
     except HistoryFailed as failure:
         log.warning("history not asked whose id it is", reason=failure.message)
         return {}
+
+
+def _kept(stores: Stores, note_id: str) -> Iterator[bytes]:
+    """The kept versions of a note, the newest first, as far as there is a history. Blocks."""
+    try:
+        if stores.history is not None:
+            yield from stores.history.contents(note_id, MOST_VERSIONS)
+    except HistoryFailed as failure:
+        log.warning("history not asked for the versions of a note", reason=failure.message)
 
 
 def place_moved(stores: Stores, catalogue: Catalogue) -> None:
@@ -256,7 +266,10 @@ class Actors:
             self.catalogue,
             self.clock,
         )
-        writer = Writer(preparation, applying, self.publisher, self.keeper.take, self.outlines, proposing)
+        versions = partial(_kept, stores)
+        writer = Writer(
+            preparation, applying, self.publisher, self.keeper.take, self.outlines, proposing, versions
+        )
         protected = check_globs(self.config.storage.protected)
         writer.scopes = WriteScopes(protected, scopes_of_agents(self.config.agents))
         return writer
@@ -344,9 +357,9 @@ class Actors:
             rule = self.guard.start_rule()
             now = self.clock()
             place_moved(stores, filled)
-            recorded = partial(_recorded, stores)
+            recorded, versions = partial(_recorded, stores), partial(_kept, stores)
             return filled, scan_folder(
-                stores.files, stores.manifest, filled, announced, now, rule, tell, recorded, show
+                stores.files, stores.manifest, filled, announced, now, rule, tell, recorded, show, versions
             )
 
         filled, scanned = await blocking.run(fill)

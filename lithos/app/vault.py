@@ -35,6 +35,7 @@ def style_of(storage: StorageConfig) -> VaultStyle:
         serves_broken=chosen(storage.broken_frontmatter, "serve", base.serves_broken),
         minimal_frontmatter=chosen(storage.frontmatter, "minimal", base.minimal_frontmatter),
         titles_name_files=chosen(storage.file_names, "title", base.titles_name_files),
+        knows_copies=storage.conflict_copies != "ignore",
     )
 
 

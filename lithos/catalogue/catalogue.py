@@ -22,6 +22,7 @@ from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Multimap, Relations
 from lithos.catalogue.turns import LONGEST, Turns
 from lithos.core.errors import DocNotFound
+from lithos.core.notes.copies import strong_originals
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.links import FileNames
 from lithos.core.notes.model import Note, Standing, not_ahead, with_creation
@@ -35,11 +36,27 @@ _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 
 @frozen
 class Skipped:
-    """A file that is not indexed, with its state when examined; `note_id` when another file has its id."""
+    """A file that is not indexed, with its state when examined.
+
+    `note_id`: the note whose second file it is. `copy`: what it is to that note as a conflict copy.
+    """
 
     reason: str
     state: FileState
     note_id: str | None = None
+    copy: ConflictCopy | None = None
+
+
+@frozen
+class ConflictCopy:
+    """The loser of a conflict, as a program that synchronises folders left it: the hash of its bytes.
+
+    `original` is the path of the note; `names_id`: the file itself says whose copy it is.
+    """
+
+    digest: str
+    original: str
+    names_id: bool
 
 
 def _in_folder(slug: str, path: str) -> str:
@@ -79,6 +96,8 @@ class Catalogue:
         self._by_id: dict[str, Entry] = {}
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
+        #: Ids of notes whose files are named like conflict copies, by the path of the original.
+        self._named_copies = Multimap()
         #: Ids of notes whose files name none, by content hash, by which a moved file is recognised.
         self._nameless = Multimap()
         self.slugs = UniqueKeys()
@@ -319,6 +338,28 @@ class Catalogue:
             if not paths:
                 del self.doubles[skipped.note_id]
 
+    def named_copies(self, original: str) -> list[Entry]:
+        """The notes whose files are named, as only programs do, like conflict copies of a file."""
+        return [self._by_id[note_id] for note_id in self._named_copies.of(original)]
+
+    def copies_of(self, note_id: str) -> list[tuple[str, ConflictCopy]]:
+        """The conflict copies of a note, by path."""
+        paths = self.doubles.get(note_id, ())
+        found = ((path, self.skipped[path].copy) for path in paths)
+        return sorted((path, copy) for path, copy in found if copy is not None)
+
+    def copied(self) -> Iterator[tuple[str, str, ConflictCopy]]:
+        """Every conflict copy: the id of its note, its path, and what it is."""
+        for note_id, paths in sorted(self.doubles.items()):
+            for path in sorted(paths):
+                copy = self.skipped[path].copy
+                if copy is not None:
+                    yield note_id, path, copy
+
+    def duplicates_of(self, note_id: str) -> list[str]:
+        """The paths of the files that have the id of a note and are no conflict copies of it."""
+        return sorted(path for path in self.doubles.get(note_id, ()) if self.skipped[path].copy is None)
+
     def note_state(self, note_id: str, state: FileState) -> None:
         """Update the file state (size, mtime) of a note whose bytes are unchanged."""
         entry = self._by_id[note_id]
@@ -359,6 +400,8 @@ class Catalogue:
         self.relations.enter(note)
         self.turns.enter(entry)
         self._claim_name(entry)
+        for original in strong_originals(entry.path):
+            self._named_copies.add(original, note.id)
 
     def _release(self, entry: Entry) -> None:
         note = entry.note
@@ -372,6 +415,8 @@ class Catalogue:
         self.relations.leave(note)
         self.turns.leave(entry.serial)
         self._release_name(entry)
+        for original in strong_originals(entry.path):
+            self._named_copies.discard(original, note.id)
 
     def _replace(self, old: Entry, new: Entry) -> None:
         """Swap entries, keeping claims that did not change: a note must not lose its place in line."""
@@ -383,6 +428,10 @@ class Catalogue:
                 del self._by_path[old.path]
             self._by_path[new.path] = note_id
             self.records.leave(old.path, note_id)
+            for original in strong_originals(old.path):
+                self._named_copies.discard(original, note_id)
+            for original in strong_originals(new.path):
+                self._named_copies.add(original, note_id)
         if (old.slug, folder_of(old.path)) != (new.slug, folder_of(new.path)):
             self._release_slug(old, but=new.slug)
             self._claim_slug(new, but=old.slug)

@@ -27,7 +27,7 @@ from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.findings import name_some
-from lithos.core.notes.model import NoteWarning
+from lithos.core.notes.model import Note, NoteWarning
 from lithos.core.times import format_time
 
 #: Edges that one call follows each way: some two milliseconds in all.
@@ -134,13 +134,17 @@ class Lineage:
                     NoteWarning("contradicted", other, self._title(other), "unresolved contradiction", 1)
                 )
         if note_id in self._catalogue.doubles:
-            found.append(NoteWarning("duplicated", note.id, note.title, self._doubles(note_id), 0))
+            found += self._second_files(note)
         return tuple(found)
 
-    def _doubles(self, note_id: str) -> str:
-        """Which other files have the id of a note."""
-        paths = name_some(sorted(self._catalogue.doubles[note_id]))
-        return f"another file has the same id and is not served: {paths}"
+    def _second_files(self, note: Note) -> Iterator[NoteWarning]:
+        """Which other files have the id of a note, and which are its other version."""
+        if doubles := self._catalogue.duplicates_of(note.id):
+            reason = f"another file has the same id and is not served: {name_some(doubles)}"
+            yield NoteWarning("duplicated", note.id, note.title, reason, 0)
+        if copies := [path for path, _ in self._catalogue.copies_of(note.id)]:
+            reason = f"two machines changed it; what one of them wrote is in {name_some(copies)}"
+            yield NoteWarning("conflict_copy", note.id, note.title, reason, 0)
 
     def _existing(self, ids: Collection[str]) -> list[str]:
         """Those that exist, each once, by id, and no more than are named."""

@@ -8,9 +8,10 @@ from datetime import datetime
 import attrs
 from attrs import field, frozen
 
-from lithos.catalogue.catalogue import Entry, Skipped
-from lithos.core.events import NOTE_RENAMED, EventDraft, note_origin
+from lithos.catalogue.catalogue import ConflictCopy, Entry, Skipped
+from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
 from lithos.core.limits import TITLE
+from lithos.core.notes.copies import is_copy_of
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note, Standing
@@ -101,9 +102,17 @@ def unreadable(file: FoundFile, reason: str) -> Examined:
     return Examined(file.path, file.state, "", False, None, reason)
 
 
-def duplicate(note_id: str, holder_path: str, state: FileState) -> Skipped:
-    """Why a second file of one id is not indexed."""
-    return Skipped(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", state, note_id)
+def second_file(file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle) -> Skipped:
+    """Why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake."""
+    if style.knows_copies and is_copy_of(file.path, holder_path):
+        return conflict_copy(file, note_id, holder_path, names_id=True)
+    return Skipped(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", file.state, note_id)
+
+
+def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> Skipped:
+    """Why a conflict copy of a note is not indexed."""
+    copy = ConflictCopy(file.digest, original, names_id)
+    return Skipped(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
 
 
 def with_id(examined: Examined, note_id: str) -> Examined:
@@ -149,6 +158,15 @@ def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: dat
     if kind == NOTE_RENAMED:
         payload = {"id": note.id, "src_path": former_path, "dest_path": entry.path}
     return draft_event(kind, payload, entry.standing, note.all_tags, agent, now)
+
+
+def draft_copy(original: Entry, path: str, agent: str, now: datetime) -> EventDraft:
+    """The event of a conflict copy of a note, at a path."""
+    note = original.note
+    payload = {"id": note.id, "title": note.title[:TITLE], "path": original.path, "copy": path}
+    return EventDraft(
+        type=NOTE_CONFLICT_COPY, agent=agent, payload=payload, timestamp=now, tags=note.all_tags, origin=agent
+    )
 
 
 def draft_event(

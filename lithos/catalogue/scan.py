@@ -20,7 +20,15 @@ import attrs
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
-from lithos.catalogue.note_reading import draft_change, draft_event, duplicate, examine, make_entry
+from lithos.catalogue.kinship import VersionsOf, find_original, may_be_copy
+from lithos.catalogue.note_reading import (
+    conflict_copy,
+    draft_change,
+    draft_event,
+    examine,
+    make_entry,
+    second_file,
+)
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.events import (
     NOTE_CREATED,
@@ -192,6 +200,7 @@ def scan_folder(
     tell: Progress = lambda done, total: None,
     recorded: PlacesOf = lambda ids: {},
     show: Show = lambda known: None,
+    versions: VersionsOf = lambda note_id: (),
 ) -> ScanResult:
     """Fill an empty catalogue. Blocks; run it in a worker thread before anything else uses the catalogue.
 
@@ -202,6 +211,7 @@ def scan_folder(
     which are updated. `tell` is called for every file that is read, and may raise to end the scan.
     `recorded` says where a note was of which neither the manifest nor `announced` knows. Where the scan takes
     long, `show` gets the notes as the manifest knows them, and again without those whose files are gone.
+    `versions` has the kept versions of a note, of which a file without id may be the conflict copy.
     """
     records = catalogue.records
     rows = {row.path: row for row in manifest.load()}
@@ -234,8 +244,11 @@ def scan_folder(
     read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
     unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
     named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
+    copies = _find_copies(files, named, rows, catalogue.style, versions)
+    named = {path: entry for path, entry in named.items() if path not in copies}
     told = _recall(rows.values(), announced) if announced else {}
-    entries = _elect([*found, *hidden], rows, {**examined, **named, **hidden}, catalogue, told, recorded)
+    seen = {**examined, **named, **copies, **hidden}
+    entries = _elect([*found, *hidden], rows, seen, catalogue, told, recorded)
     missing = [
         rows[path]
         for path in absent
@@ -263,6 +276,27 @@ def scan_folder(
     _warn_of_claims(catalogue)
     kept = tuple(row.note.id for row in vanished)
     return ScanResult(events, tuple(changed), removed, len(found), len(examined), kept)
+
+
+def _find_copies(
+    files: NoteFiles,
+    named: Mapping[str, Entry],
+    rows: Mapping[str, Entry],
+    style: VaultStyle,
+    versions: VersionsOf,
+) -> dict[str, Skipped]:
+    """The conflict copies among the files that name no id."""
+    found: dict[str, Skipped] = {}
+    for path, entry in named.items():
+        if entry.may_name_id or not style.knows_copies:
+            continue
+        row = rows.get(path)
+        is_note = row is not None and row.digest == entry.digest
+        if may_be_copy(path, named.get, is_note=is_note):
+            original = find_original(files, path, named.get, versions)
+            if original is not None and original.path not in found:
+                found[path] = conflict_copy(entry, original.note.id, original.path, names_id=False)
+    return found
 
 
 def _show(rows: Iterable[Entry], style: VaultStyle, show: Show) -> Catalogue:
@@ -332,7 +366,7 @@ def _elect(
         row, seen = rows.get(path), examined.get(path)
         if isinstance(seen, Skipped):
             catalogue.skip(path, seen)
-            if row is None:
+            if row is None or seen.copy is not None:
                 continue
             seen = row
         assert seen is not None
@@ -389,7 +423,7 @@ def _settle_claims(
         elif entry.path in catalogue.skipped:
             continue  # it cannot be read, which says more
         elif entry.identified:
-            catalogue.skip(entry.path, duplicate(note_id, path, entry.state))
+            catalogue.skip(entry.path, second_file(entry, note_id, path, catalogue.style))
         else:
             free = catalogue.records.free_id(entry.path, entries.__contains__)
             entries[free] = _with_id(entry, free)

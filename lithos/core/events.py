@@ -12,6 +12,7 @@ NOTE_CREATED: Final = "note.created"
 NOTE_UPDATED: Final = "note.updated"
 NOTE_DELETED: Final = "note.deleted"
 NOTE_RENAMED: Final = "note.renamed"
+NOTE_CONFLICT_COPY: Final = "note.conflict_copy"
 AGENT_REGISTERED: Final = "agent.registered"
 EDGE_UPSERTED: Final = "edge.upserted"
 

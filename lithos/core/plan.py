@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
+from lithos.core.notes.copies import originals
 
 #: Corpora up to this size may lose any share of their notes at once (docs/spec/lifecycle.md §6).
 UNGUARDED_NOTES = 20
@@ -97,12 +98,6 @@ def claim_order(path: str, mtime_ns: int) -> tuple[bool, int, str]:
     return bool(is_marked or _ASIDE.search(path)), mtime_ns, path
 
 
-def _copied_from(path: str) -> str:
-    """The path of the note that a conflict copy is named after; of any other file its own."""
-    folder, slash, name = path.rpartition("/")
-    return folder + slash + _CONFLICT.sub(".md", name) if len(name) <= _LONGEST_NAME else path
-
-
 def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
     """The file that keeps an id that several claim (docs/spec/notes.md §4).
 
@@ -113,7 +108,8 @@ def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
     ordered = sorted(claims, key=lambda claim: claim_order(claim.path, claim.mtime_ns))
     places = list(known)
     for path, _ in places:
-        holder = by_path.get(_copied_from(path)) or by_path.get(path)
+        copied_from = (by_path[each] for each in originals(path) if each in by_path)
+        holder = next(copied_from, by_path.get(path))
         if holder is not None:
             return holder
     digests = {digest for _, digest in places}

@@ -146,13 +146,17 @@ class ServerState:
     def _notes(self) -> dict[str, Any]:
         """How many notes there are, and of how many the frontmatter cannot be read: those are served too.
 
-        And of how many another file has the id; which, tell the notes: `/health` is open to all.
+        And of how many another file has the id, or is their conflict copy; which, tell the notes: `/health`
+        is open to all.
         """
         catalogue = self._actors.catalogue
         told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
         if catalogue.broken:
             told["list"] = "lithos validate, or /console/notes?status=broken"
-        return told | ({"duplicated": len(catalogue.doubles)} if catalogue.doubles else {})
+        copied = {note_id for note_id, _, _ in catalogue.copied()}
+        duplicated = sum(1 for note_id in catalogue.doubles if catalogue.duplicates_of(note_id))
+        counts = {"duplicated": duplicated, "conflict_copies": len(copied)}
+        return told | {name: count for name, count in counts.items() if count}
 
     async def _writing(self, folder: Path) -> Component:
         try:

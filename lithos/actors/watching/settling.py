@@ -19,7 +19,7 @@ from lithos.actors.writing.outside_changes import (
     held_notes,
 )
 from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import ConflictCopy, Entry
 from lithos.catalogue.note_reading import Examined, examine
 from lithos.core.notes.style import VaultStyle
 from lithos.stores.notes.files import NoteFiles
@@ -164,18 +164,26 @@ class Taking:
     async def _take_waiting(self, noticed: Noticed) -> None:
         """Ingest skipped duplicates of an id that the file which held it has given up."""
         ripe = frozenset(self._pending.ripe(trio.current_time()))
-        doubles = self._catalogue.doubles
-        waiting = [path for each in doubles if self._is_free(each, ripe) for path in doubles[each]]
+        catalogue = self._catalogue
+        waiting = [
+            path
+            for note_id, paths in catalogue.doubles.items()
+            for path in paths
+            if self._is_free(note_id, catalogue.skipped[path].copy, ripe)
+        ]
         if waiting:
             survey = await self._blocking.run(lambda: survey_paths(self._files, sorted(waiting)))
             await self._take_survey(survey, noticed)
 
-    def _is_free(self, note_id: str, ripe: Container[str]) -> bool:
-        """Whether the holder of an id is gone, or known to name it no more.
+    def _is_free(self, note_id: str, copy: ConflictCopy | None, ripe: Container[str]) -> bool:
+        """Whether the holder of an id is gone, or known to name it no more; of what is a copy by its lines,
+        whether its note is elsewhere.
 
         One that vanished a moment ago may be about to turn up elsewhere, and then keeps it.
         """
         entry = self._catalogue.get(note_id)
+        if copy is not None and not copy.names_id:
+            return entry is None or entry.path != copy.original
         return entry is None or not entry.may_name_id or note_id in ripe or note_id in self._guard.kept
 
     async def _drop_missing(self) -> None:

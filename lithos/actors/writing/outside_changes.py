@@ -20,18 +20,21 @@ from lithos.actors.writing.messages import Change, WriteOutcome
 from lithos.actors.writing.recording import outside_version
 from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
 from lithos.catalogue.note_graph import take_turns
+from lithos.catalogue.kinship import VersionsOf, find_original, may_be_copy
 from lithos.catalogue.note_reading import (
     Examined,
+    conflict_copy,
     draft_change,
+    draft_copy,
     draft_event,
-    duplicate,
     make_entry,
+    second_file,
     with_id,
     with_note,
     with_version,
 )
 from lithos.core.commands import Command
-from lithos.core.events import NOTE_CREATED, NOTE_DELETED
+from lithos.core.events import NOTE_CREATED, NOTE_DELETED, EventDraft
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.model import Standing
 from lithos.core.notes.style import PLAIN, VaultStyle
@@ -54,7 +57,7 @@ class Taken:
 
     `changes` were applied, in order, with `versions` for the history; `again` are files to be read again, as
     they changed meanwhile; `displaced` are ids of notes whose file is another note's now; `present` are ids
-    whose file is back.
+    whose file is back; `copies` are events of conflict copies that were found.
     """
 
     changes: list[Change] = field(factory=list)
@@ -62,6 +65,7 @@ class Taken:
     again: list[str] = field(factory=list)
     displaced: list[str] = field(factory=list)
     present: list[str] = field(factory=list)
+    copies: list[EventDraft] = field(factory=list)
 
 
 @frozen
@@ -119,6 +123,8 @@ class Outside:
     _files: NoteFiles
     _blocking: Blocking
     _clock: Callable[[], datetime]
+    #: The kept versions of a note, of which a file without id may be the conflict copy. Blocks.
+    _versions: VersionsOf = lambda note_id: ()
 
     async def take(self, request: OutsideRequest) -> Taken:
         """Ingest what is still true; the caller passes the changes on to indexers and publisher, in order."""
@@ -139,10 +145,14 @@ class Outside:
                 # A reader saw a later state of the file meanwhile; the one looked at must not count again.
                 looks[number] = attrs.evolve(looks[number], is_current=False)
         named = [self._name(*each) for each in zip(request.files, looks, strict=True)]
-        await self._give_versions(named)
+        originals = await self._find_originals(named)
+        await self._give_versions([each for each in named if each[0].path not in originals])
         for examined, look in named:
             rival = self._rival(examined)
-            if not look.is_current or look.rival != (rival.path if rival else None):
+            original = self._catalogue.get(originals.get(examined.path, ""))
+            if look.is_current and original is not None:
+                await self._set_apart(examined, original, taken)
+            elif not look.is_current or look.rival != (rival.path if rival else None):
                 taken.again.append(examined.path)
             elif examined.document is None:
                 # What could not be read says nothing of the file: the next comparison reads it again.
@@ -150,7 +160,57 @@ class Outside:
                 self._skip(examined.path, Skipped(examined.reason, state))
             else:
                 await self._enter(examined, examined.document.note.id, look, taken)
+                if not examined.is_known:
+                    await self._look_for_copies(examined.path, taken)
         return taken
+
+    async def _find_originals(self, named: Sequence[tuple[Examined, _Look]]) -> dict[str, str]:
+        """The ids of the notes whose conflict copies files without id are, by the paths of those."""
+        if not self._catalogue.style.knows_copies:
+            return {}
+        at = self._catalogue.at_path
+        doubtful = [
+            examined
+            for examined, look in named
+            if examined.document is not None
+            and not examined.identified
+            and look.is_current
+            and may_be_copy(examined.path, at, is_note=examined.is_known)
+        ]
+        if not doubtful:
+            return {}
+
+        def find() -> dict[str, str]:
+            found: dict[str, str] = {}
+            for each in doubtful:
+                original = find_original(self._files, each.path, at, self._versions, each.data)
+                if original is not None:
+                    found[each.path] = original.note.id
+            return found
+
+        return await self._blocking.run(find)
+
+    async def _set_apart(self, examined: Examined, original: Entry, taken: Taken) -> None:
+        """Have a file be a conflict copy of a note, and no note of its own any more."""
+        before = self._catalogue.at_path(examined.path)
+        if before is not None and before is not original:
+            await self._drop(before, taken)
+        copy = conflict_copy(examined, original.note.id, original.path, names_id=False)
+        self._skip_copy(examined.path, copy, original, taken)
+
+    async def _look_for_copies(self, path: str, taken: Taken) -> None:
+        """A note has come: files that are named as its conflict copies may have come before it."""
+        if self._catalogue.style.knows_copies:
+            for each in self._catalogue.named_copies(path):
+                if not each.may_name_id and self._catalogue.at_path(each.path) is each:
+                    taken.again.append(each.path)
+
+    def _skip_copy(self, path: str, copy: Skipped, original: Entry, taken: Taken) -> None:
+        """Note that a file is a conflict copy; tell it when it was none before, or has other bytes."""
+        known = self._catalogue.skipped.get(path)
+        self._skip(path, copy)
+        if copy.copy is not None and (known is None or known.copy is None or known.copy.digest != copy.copy.digest):
+            taken.copies.append(draft_copy(original, path, WATCHER_AGENT, self._clock()))
 
     def _name(self, examined: Examined, look: _Look) -> tuple[Examined, _Look]:
         """Assign the id of a file that names none: it never shares one with another file."""
@@ -220,7 +280,14 @@ class Outside:
         if before is not None and before.note.id != note_id:
             taken.displaced.append(before.note.id)
         if look.rival is not None and look.rival_has_id:
-            self._skip(path, duplicate(note_id, look.rival, examined.state))
+            skipped = second_file(examined, note_id, look.rival, self._catalogue.style)
+            holder = self._catalogue.get(note_id)
+            if before is not None and before.note.id != note_id:
+                await self._drop(before, taken)  # it was a note of its own until it named this id
+            if holder is not None:
+                self._skip_copy(path, skipped, holder, taken)
+            else:
+                self._skip(path, skipped)
             return
         self._catalogue.unskip(path)
         own = examined.document.note.version if examined.document else 1
@@ -306,12 +373,15 @@ class Outside:
             if entry.note.id in there:
                 taken.present.append(entry.note.id)
             else:
-                await take_turns(self._catalogue.remove_in_steps(entry.note.id))
-                taken.changes.append(self._removal(entry))
-                taken.versions.append(
-                    outside_version(entry, entry, None, WATCHER_AGENT, self._clock(), is_gone=True)
-                )
+                await self._drop(entry, taken)
         return taken
+
+    async def _drop(self, entry: Entry, taken: Taken) -> None:
+        """Remove a note whose file is none any more."""
+        await take_turns(self._catalogue.remove_in_steps(entry.note.id))
+        taken.changes.append(self._removal(entry))
+        version = outside_version(entry, entry, None, WATCHER_AGENT, self._clock(), is_gone=True)
+        taken.versions.append(version)
 
     def _removal(self, entry: Entry) -> Change:
         note = entry.note

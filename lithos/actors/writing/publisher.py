@@ -17,10 +17,11 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.messages import AppendEvents, CoordinatorMailbox, Journalled
 from lithos.actors.indexing.indexer import PATIENCE, Indexer
 from lithos.actors.indexing.messages import Indexed, IndexMessage
-from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, run_batches
+from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome, not_as_promised
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
+from lithos.core.events import EventDraft
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.manifest import Entry, Manifest
 from lithos.stores.sqlite import DatabaseFailed
@@ -71,6 +72,13 @@ class Publisher:
     def withheld(self) -> int:
         """How many durable changes wait for an index to be repaired."""
         return len(self._withheld)
+
+    async def tell(self, events: Sequence[EventDraft]) -> None:
+        """Journal events of what changes no note; a failure is logged: what they tell of can be looked up."""
+        try:
+            await self._coordinator.ask(AppendEvents(tuple(events)), within=PATIENCE)
+        except (ActorDown, ShuttingDown, trio.TooSlowError) as failure:
+            log.warning("events not told", events=len(events), reason=repr(failure))
 
     def record_later(self, rows: Sequence[Entry], removed: Sequence[str]) -> None:
         """Queue manifest rows whose events the journal refused, to be written with its next success.

@@ -51,6 +51,7 @@ from lithos.actors.writing.rebasing import Rebased, rebase
 from lithos.actors.writing.recording import NotKept, version_of
 from lithos.actors.writing.restoring import RestorePreparation
 from lithos.actors.writing.write_rules import keys_of
+from lithos.catalogue.kinship import VersionsOf
 from lithos.catalogue.note_graph import take_turns
 from lithos.catalogue.note_reading import examine_renamed
 from lithos.core.errors import LithosError, StorageFailed
@@ -122,10 +123,12 @@ class Writer:
         keep: Callable[[Sequence[Kept]], None],
         outlines: Outlines,
         proposing: Proposing,
+        versions: VersionsOf = lambda note_id: (),
     ) -> None:
         """`keep` enqueues the displaced files of a change for the keeper.
 
-        `outlines` are those known of bodies already; `proposing` keeps what waits for a person.
+        `outlines` are those known of bodies already; `proposing` keeps what waits for a person; `versions`
+        reads what is kept of a note.
         """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = preparation.catalogue
@@ -144,7 +147,10 @@ class Writer:
         #: Who may change which path; what is known of tokens comes with the services.
         self.scopes = WriteScopes()
         self._proposing = proposing
-        self._outside = Outside(preparation.catalogue, applying.files, applying.blocking, preparation.clock)
+        self._outside = Outside(
+            preparation.catalogue, applying.files, applying.blocking, preparation.clock, versions
+        )
+        self._tell = publisher.tell
         #: Why the disk refused the last change, until a write succeeds.
         self._refusal: str | None = None
 
@@ -189,6 +195,8 @@ class Writer:
             await self._recorder.record(taken.versions, is_pending=False)
         for change in taken.changes:
             await self._pass_on(change)
+        if taken.copies:
+            await self._tell(taken.copies)
         return taken
 
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:

@@ -62,6 +62,8 @@ _LOUD_HOST: Final = re.compile(r"[A-Z0-9]{2,}(?:-[A-Z0-9]+)*\Z")
 #: The part of its lines that a copy shares with a kept version of its note.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
+#: What two texts have in common that both are near to a third: 0.6 of its lines, which are 0.8 of theirs.
+LEAST_COMMON: Final = 0.48
 
 
 @frozen
@@ -90,6 +92,26 @@ def copy_names(path: str) -> tuple[CopyName, ...]:
         evolve(each, original=f"{prefix}{each.original}{_SUFFIX}")
         for each in _names(name.removesuffix(_SUFFIX), _DEEPEST)
     )
+
+
+def is_copy_of(path: str, original: str) -> bool:
+    """Whether a file that has the id of the note at `original` is a conflict copy of it, by its name.
+
+    A note may have been moved since; then only a name that no person gives tells.
+    """
+    return any(not each.is_weak or each.original == original for each in copy_names(path))
+
+
+def may_be_strong(path: str) -> bool:
+    """False for nearly all names that are no copy's of the kind that only programs give; at once."""
+    return path.endswith(").md") or ".sync-conflict-" in path
+
+
+def strong_originals(path: str) -> tuple[str, ...]:
+    """Whose copy a file is by a name that only programs give."""
+    if not may_be_strong(path):
+        return ()
+    return tuple(each.original for each in copy_names(path) if not each.is_weak)
 
 
 def originals(path: str) -> Iterator[str]:
@@ -205,6 +227,9 @@ def are_kin(
     versions = chain((original,), kept)
     if not name.is_weak:
         return any(_shared(copy, each) > MOST_LINES * copy.total() for each in versions)
+    # Both have four fifths of some version, and so of each other at least three of each five of its lines.
+    if _shared(copy, original) < LEAST_COMMON * max(copy.total(), original.total()):
+        return False
     return any(_are_near(copy, each) and _are_near(original, each) for each in versions)
 
 

@@ -137,7 +137,7 @@ def newest(standings: Iterable[Standing | None], digest: str) -> Standing | None
 
 
 WarningKind: TypeAlias = Literal[
-    "quarantined", "superseded", "suspect", "expired", "contradicted", "duplicated"
+    "quarantined", "superseded", "suspect", "expired", "contradicted", "duplicated", "conflict_copy"
 ]
 
 
@@ -146,7 +146,7 @@ class NoteWarning:
     """One warning about a note.
 
     `id` and `title` name the note that is the cause: the note itself (`quarantined`, `expired`, and
-    `duplicated`, when other files have its id, which `reason` names), its
+    `duplicated` or `conflict_copy`, when other files have its id, or its other version, which `reason` names), its
     successor (`superseded`), the nearest note of its lineage that is quarantined or superseded (`suspect`),
     or the other end of the contradiction (`contradicted`). `distance` counts the steps to it, 0 for the note
     itself.

@@ -23,6 +23,8 @@ class VaultStyle:
     minimal_frontmatter: bool = False
     #: A new note's file is named by its title, not by its slug.
     titles_name_files: bool = False
+    #: Files that programs which synchronise folders leave of a conflict are no notes of their own.
+    knows_copies: bool = True
 
     @property
     def reading(self) -> str:

@@ -513,6 +513,11 @@ class Knowledge:
         holder = self._catalogue.get(skipped.note_id) if skipped.note_id else None
         if holder is None:
             return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")
+        if skipped.copy is not None:
+            return DocNotFound(
+                f"The file {path!r} is no note: it is what another machine wrote of {holder.path!r}, which has "
+                f"the id {holder.note.id}. Read that note; a person merges both with lithos conflicts."
+            )
         return DocNotFound(
             f"The file {path!r} is not served: it has the id {holder.note.id} of the note {holder.path!r}, "
             "perhaps as a copy of it. Read that note by its id. To have both, remove the id line of the file "

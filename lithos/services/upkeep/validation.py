@@ -16,6 +16,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.kinship import MOST_VERSIONS
 from lithos.catalogue.note_reading import LARGEST_FILE
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
@@ -35,7 +36,8 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import Place, VanishRule
 from lithos.core.times import from_nanoseconds
 from lithos.stores.coordination.schema import NoteRows, load_note_rows
-from lithos.stores.history.reading import read_places
+from lithos.stores.history.reading import read_contents, read_places
+from lithos.stores.history.schema import DamagedContent
 from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.manifest import Manifest
@@ -111,7 +113,8 @@ def survey_notes(
     records = read_note_rows(private, is_live=is_live)
     catalogue = Catalogue(NoteRecords(records), style)
     recorded = partial(_recorded, private, is_live)
-    scan = partial(scan_folder, announced=(), now=now, rule=rule, recorded=recorded)
+    versions = partial(_versions, private, is_live)
+    scan = partial(scan_folder, announced=(), now=now, rule=rule, recorded=recorded, versions=versions)
     try:
         with snapshot(private / "manifest.db", is_live=is_live) as connection:
             scanned = scan(files, Manifest.view(connection, style.reading), catalogue)
@@ -131,6 +134,15 @@ def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str
             return {} if connection is None else read_places(connection, ids)
     except CorruptDatabase:
         return {}
+
+
+def _versions(private: Path, is_live: bool, note_id: str) -> list[bytes]:
+    """The kept versions of a note; of a damaged history nothing is known."""
+    try:
+        with snapshot(private / HISTORY, is_live=is_live) as connection:
+            return [] if connection is None else read_contents(connection, note_id, MOST_VERSIONS)
+    except (CorruptDatabase, DamagedContent):
+        return []
 
 
 #: Seconds to wait for a program that is writing a file, and between two looks.

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
@@ -36,6 +36,13 @@ from lithos.stores.lock import OwnerLock
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.stores.table import matching
 from lithos.telemetry import get_logger
+
+
+#: The numbers of the contents of a note's versions, the newest first.
+CONTENTS: Final = (
+    "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note"
+    " WHERE n.id=? AND v.content IS NOT NULL GROUP BY v.content ORDER BY MAX(v.place) DESC LIMIT ?"
+)
 
 
 class HistoryReading(LearningDatabase):
@@ -67,6 +74,12 @@ class HistoryReading(LearningDatabase):
                 (note_id, version),
             ).fetchone()
             return None if row is None else Contents(connection).get(int(row[0]))
+
+    def contents(self, note_id: str, most: int) -> Iterator[bytes]:
+        """The bytes of a note's versions, each once, the newest of at most so many first; read one by one."""
+        for content in self._ask(CONTENTS, note_id, most):
+            with self._snapshot() as connection:
+                yield Contents(connection).get(int(content[0]))
 
     def current_at(self, note_id: str, at: datetime) -> VersionRow | None:
         """The version that was current at a time: the newest one made no later."""
@@ -248,3 +261,9 @@ def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, 
         if row is not None and row[2] != DELETION:
             found[note_id] = row[0], row[1].hex()
     return found
+
+
+def read_contents(connection: apsw.Connection, note_id: str, most: int) -> list[bytes]:
+    """`HistoryReading.contents`, by a connection of one's own. Raises `DamagedContent`."""
+    numbers: list[Any] = connection.execute(CONTENTS, (note_id, most)).fetchall()
+    return [Contents(connection).get(int(number[0])) for number in numbers]
