@@ -118,9 +118,13 @@ class DecideProposal(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class AbandonApproval(ProposalCommand[None]):
-    """The approval that had begun was not carried out: the proposal waits again. No reply."""
+    """The approval that began at a time was not carried out: the proposal waits again. No reply.
+
+    One that began since stays: somebody is carrying it out.
+    """
 
     id: str
+    begun_at: datetime | None
 
 
 @frozen(kw_only=True)

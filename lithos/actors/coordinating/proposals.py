@@ -89,7 +89,8 @@ class ProposalBoard:
     def _abandon(self, command: AbandonApproval, now: datetime) -> Done[None]:
         del now
         proposal = self._pending(command.id)
-        self._put(attrs.evolve(proposal, begun_at=None, decided_by=None))
+        if proposal.begun_at == command.begun_at:
+            self._put(attrs.evolve(proposal, begun_at=None, decided_by=None))
         return Done(None)
 
     def _decide(self, command: DecideProposal, now: datetime) -> Done[Proposal]:

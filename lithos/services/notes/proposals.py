@@ -284,19 +284,19 @@ class Proposals:
                 _check_approvable(shown, seal, text)
             begun = await self._ask(BeginApproval(id=proposal_id, by=by))
             if begun.created_at != shown.proposal.created_at:  # its agent replaced it a moment ago
-                await self._ask(AbandonApproval(id=proposal_id))
+                await self._ask(AbandonApproval(id=proposal_id, begun_at=begun.begun_at))
                 continue
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT) as scope:
                 try:
                     outcome = await self._carry_out(shown, by, text)
                 except VersionConflict as conflict:
-                    await self._ask(AbandonApproval(id=proposal_id))
+                    await self._ask(AbandonApproval(id=proposal_id, begun_at=begun.begun_at))
                     if "conflicts" in conflict.extras or text is not None:
                         raise
                     continue
                 except BaseException:
                     with trio.CancelScope(shield=True, deadline=trio.current_time() + PATIENCE):
-                        await self._ask(AbandonApproval(id=proposal_id))
+                        await self._ask(AbandonApproval(id=proposal_id, begun_at=begun.begun_at))
                     raise
                 decided = await self._ask(DecideProposal(id=proposal_id, status="approved", by=by))
                 return decided, outcome
@@ -380,7 +380,7 @@ class Proposals:
                     by = proposal.decided_by or ""
                     await self._ask(DecideProposal(id=proposal.id, status="approved", by=by))
                 else:
-                    await self._ask(AbandonApproval(id=proposal.id))
+                    await self._ask(AbandonApproval(id=proposal.id, begun_at=proposal.begun_at))
             except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
                 log.error("approval not settled", proposal=proposal.id, reason=str(failure))
 

@@ -19,6 +19,7 @@ from lithos.core import proposals as rules
 from lithos.core.principals import COMMAND, OWNER, Principal
 from lithos.core.proposals import (
     MOST_PENDING,
+    AbandonApproval,
     BeginApproval,
     KeepProposal,
     Proposal,
@@ -296,7 +297,25 @@ async def test_an_approval_that_a_crash_interrupted_is_finished_or_waits_again(
             assert refusal(answer, "proposal_closed")
             assert {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()} == files
         else:
-            assert answer["status"] == "approved"
+            assert answer["status"] == "approved", answer
+
+
+async def test_an_approval_that_is_given_up_leaves_a_later_one_alone(tmp_path: Path) -> None:
+    """behaviour 281: what a start finds begun, and gives up, a person may have begun anew by then."""
+    clock = Clock()
+    async with asking(tmp_path, clock=clock) as lithos:
+        proposal = await propose(lithos, "lithos_write", title="New", content="x")
+        ask = lithos.server.coordinator.mailbox.ask
+        first = await ask(BeginApproval(id=proposal, by="anna"))
+        await ask(AbandonApproval(id=proposal, begun_at=first.begun_at))
+        clock.now += timedelta(seconds=1)
+        second = await ask(BeginApproval(id=proposal, by="berta"))
+        await ask(AbandonApproval(id=proposal, begun_at=first.begun_at))
+        row = lithos.server.coordinator.proposals.get(proposal)
+        assert row is not None
+        assert (row.begun_at, row.decided_by) == (second.begun_at, "berta")
+        await ask(AbandonApproval(id=proposal, begun_at=second.begun_at))
+        assert (await decide(lithos, proposal))["status"] == "approved"
 
 
 async def test_each_kind_is_carried_out_as_it_was_proposed(tmp_path: Path) -> None:
