@@ -139,6 +139,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.updated": ("A note changed, through a tool or on disk.", ("id", "title", "path")),
     "note.deleted": ("A note is gone.", ("id", "path")),
     "note.renamed": ("A note file moved; its id stays.", ("id", "src_path", "dest_path")),
+    "note.conflict_copy": ("Another machine's version of a note was found.", ("id", "title", "path", "copy")),
     "proposal.created": ("An agent proposes a change, which waits for a person.", _PROPOSAL),
     "proposal.approved": ("A person approved a proposal: the note is changed.", _PROPOSAL),
     "proposal.rejected": ("A proposal was refused, for this reason, or its note is gone.", _PROPOSAL),

@@ -145,7 +145,7 @@ actors.watching.watcher.Watcher: _failures | `.FAILURES` | a number each
 actors.watching.watcher.Watcher: _troubles | one per kind of trouble | a sentence each
 actors.writing.editing.Outlines: _kept | `.KEPT` | `.KEPT_CHARACTERS` of bodies in all, or one body
 actors.writing.keeper.Keeper: _waiting | `.CAPACITY` | paths; the files are on the disk
-actors.writing.outside_changes.Taken: again changes displaced present versions | a call
+actors.writing.outside_changes.Taken: again changes copies displaced present versions | a call
 actors.writing.publisher.Publisher: _unjournalled _unrecorded _withheld | a note
 actors.writing.recording.Recorder: _confirmed _refused | changes within `.TIDY_AFTER` | a number each
 actors.writing.writer._Job: followers | `.BATCH` | the batch's own requests

@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "storage.vault": None,
     "storage.ignore": None,
     "storage.protected": (),
+    "storage.conflict_copies": "ask",
     "storage.title_from": None,
     "storage.titles": None,
     "storage.inline_tags": None,

@@ -24,6 +24,7 @@ from lithos.tools.contract.declaring import all_tools
 from lithos.tools.search import MODES, SearchTool
 from tests.bounds import QUERY_PARAMETERS
 from tests.servers import Clock, Lithos, serving
+from tests.services.notes.test_watching import until
 from tests.test_layers import ROOMS, imports_within, modules
 
 ROOT = Path(__file__).parents[1]
@@ -131,6 +132,16 @@ async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> No
     (tmp_path / "knowledge" / "moves.md").rename(tmp_path / "knowledge" / "moved.md")
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         lithos.first_seq = last
+        told += lithos.events()
+        last = lithos.server.coordinator.head
+    async with serving(tmp_path, settled=False, server={"watch_files": True}) as lithos:
+        moved, copy = (
+            tmp_path / "knowledge" / name for name in ("moved.md", "moved.sync-conflict-20260304-050607.md")
+        )
+        copy.write_bytes(moved.read_bytes())
+        await until(lambda: bool(list(lithos.server.actors.catalogue.copied())))
+        lithos.first_seq = last
+        await until(lambda: lithos.server.coordinator.head > last)
         told += lithos.events()
     assert {kind: list(payload) for kind, payload in told} == {
         kind: list(keys) for kind, (_, keys) in EVENTS.items()

@@ -222,6 +222,7 @@ class Doctor:
             yield "vault files", _aside(lambda: checks_notes.check_vault_files(vault, private))
         yield "displaced texts", _aside(lambda: checks_notes.check_displaced(private))
         yield "duplicate ids", self._of_notes(checks_notes.check_duplicates)
+        yield "conflict copies", self._of_notes(checks_notes.check_copies)
         yield "vanished files", self._of_notes(checks_notes.check_vanished)
         yield "embedder", _aside(self._look_at_embedder)
         yield "indexes", self._of_notes(self._look_at_indexes)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import chain, islice
-from typing import Final
+from typing import Any, Final
 
 import trio
 from attrs import frozen
@@ -136,6 +136,14 @@ class Lineage:
         if note_id in self._catalogue.doubles:
             found += self._second_files(note)
         return tuple(found)
+
+    def copies(self, note_id: str) -> list[dict[str, Any]]:
+        """The conflict copies of a note: where each is, and whether it says anything else than the note."""
+        entry = self._catalogue.get(note_id)
+        if entry is None or note_id not in self._catalogue.doubles:
+            return []
+        copies = self._catalogue.copies_of(note_id)
+        return [{"path": path, "differs": copy.digest != entry.digest} for path, copy in copies]
 
     def _second_files(self, note: Note) -> Iterator[NoteWarning]:
         """Which other files have the id of a note, and which are its other version."""

@@ -245,10 +245,10 @@ def scan_folder(
     unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
     named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
     copies = _find_copies(files, named, rows, catalogue.style, versions)
-    named = {path: entry for path, entry in named.items() if path not in copies}
     told = _recall(rows.values(), announced) if announced else {}
-    seen = {**examined, **named, **copies, **hidden}
-    entries = _elect([*found, *hidden], rows, seen, catalogue, told, recorded)
+    entries = _elect(
+        [*found, *hidden], rows, {**examined, **named, **copies, **hidden}, catalogue, told, recorded
+    )
     missing = [
         rows[path]
         for path in absent

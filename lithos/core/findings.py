@@ -24,6 +24,7 @@ MISSING_ID: Final = "MISSING_ID"
 MISSING_TITLE: Final = "MISSING_TITLE"
 MISSING_AUTHOR: Final = "MISSING_AUTHOR"
 DUPLICATE_ID: Final = "DUPLICATE_ID"
+CONFLICT_COPY: Final = "CONFLICT_COPY"
 BROKEN_LINK: Final = "BROKEN_LINK"
 AMBIGUOUS: Final = "AMBIGUOUS"
 SLUG_COLLISION: Final = "SLUG_COLLISION"
@@ -37,6 +38,7 @@ GROUPS: Final[Mapping[str, Severity]] = {
     PARSE_ERROR: "error",
     DUPLICATE_ID: "error",
     ESCAPE: "error",
+    CONFLICT_COPY: "warning",
     BROKEN_LINK: "warning",
     AMBIGUOUS: "warning",
     SLUG_COLLISION: "warning",
@@ -87,11 +89,13 @@ def find_issues(
     escapes: Sequence[str] = (),
     attachments: Container[str] = (),
     doubled: Mapping[str, str] | None = None,
+    copies: Mapping[str, str] | None = None,
 ) -> dict[str, tuple[Issue, ...]]:
     """The issues by group, without the empty groups; `files` are in path order.
 
     `escapes` are symbolic links out of the folder. Links to `attachments` are not broken. `doubled` says of
-    ids that several files have which path counts; of others it is the first.
+    ids that several files have which path counts; of others it is the first. `copies` are conflict copies,
+    each with the path of its note; they are not among the files.
     """
     doubled = doubled or {}
     notes = [(file, file.note) for file in files if file.note is not None]
@@ -100,6 +104,10 @@ def find_issues(
         *_missing(notes),
         *_duplicates(DUPLICATE_ID, "id", notes, lambda _, note: note.id, doubled),
         *(Issue(ESCAPE, path, "the symbolic link leads out of the folder of the notes") for path in escapes),
+        *(
+            Issue(CONFLICT_COPY, path, f"it is what another machine wrote of {original}")
+            for path, original in sorted((copies or {}).items())
+        ),
         *_links(notes, attachments, style.titles_from_files, doubled),
         *_duplicates(SLUG_COLLISION, "slug", notes, partial(_slug, style)),
         *_duplicates(DUPLICATE_URL, "source_url", notes, _address),

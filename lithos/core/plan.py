@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
-from lithos.core.notes.copies import originals
+from lithos.core.notes.copies import strong_originals
 
 #: Corpora up to this size may lose any share of their notes at once (docs/spec/lifecycle.md §6).
 UNGUARDED_NOTES = 20
@@ -108,7 +108,7 @@ def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
     ordered = sorted(claims, key=lambda claim: claim_order(claim.path, claim.mtime_ns))
     places = list(known)
     for path, _ in places:
-        copied_from = (by_path[each] for each in originals(path) if each in by_path)
+        copied_from = (by_path[each] for each in strong_originals(path) if each in by_path)
         holder = next(copied_from, by_path.get(path))
         if holder is not None:
             return holder

@@ -52,7 +52,7 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
-from lithos.tools.contract.rows import edit_row, linked_row, list_row, read_row, row_of, warn
+from lithos.tools.contract.rows import add_copies, edit_row, linked_row, list_row, read_row, row_of, warn
 
 
 @tool("lithos_note_edit", "standard", "D", place=41, counts="edit")
@@ -299,6 +299,7 @@ class ReadTool:
             room = max(self.max_length - len(found.content), LEAST_LISTED)
             cut_lists(row, ("outline", "links"), room)
         await warn(using, [(found.entry.note.id, row)])
+        add_copies(using, [(found.entry.note.id, row)])
         return row
 
 
@@ -346,6 +347,7 @@ class ListTool:
         async for some in slices(page.entries):
             items += [list_row(entry) for entry in some]
         await warn(using, ((item["id"], item) for item in items))
+        add_copies(using, ((item["id"], item) for item in items))
         answer: dict[str, Any] = {"items": items, "total": page.total}
         return answer | ({"message": page.message} if page.message else {})
 

@@ -19,8 +19,8 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import Change, WriteOutcome
 from lithos.actors.writing.recording import outside_version
 from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
-from lithos.catalogue.note_graph import take_turns
 from lithos.catalogue.kinship import VersionsOf, find_original, may_be_copy
+from lithos.catalogue.note_graph import take_turns
 from lithos.catalogue.note_reading import (
     Examined,
     conflict_copy,
@@ -132,6 +132,9 @@ class Outside:
             return await self._take_bytes(request)
         if isinstance(request, OutsideRemovals):
             return await self._take_removals(request.ids)
+        return await self._take_files(request)
+
+    async def _take_files(self, request: OutsideFiles) -> Taken:
         taken = Taken()
         for path in request.absent:
             self._catalogue.unskip(path)
@@ -146,13 +149,14 @@ class Outside:
                 looks[number] = attrs.evolve(looks[number], is_current=False)
         named = [self._name(*each) for each in zip(request.files, looks, strict=True)]
         originals = await self._find_originals(named)
-        await self._give_versions([each for each in named if each[0].path not in originals])
+        for examined, _ in named:
+            if (original := self._catalogue.get(originals.get(examined.path, ""))) is not None:
+                await self._set_apart(examined, original, taken)
+        named = [each for each in named if each[0].path not in originals]
+        await self._give_versions(named)
         for examined, look in named:
             rival = self._rival(examined)
-            original = self._catalogue.get(originals.get(examined.path, ""))
-            if look.is_current and original is not None:
-                await self._set_apart(examined, original, taken)
-            elif not look.is_current or look.rival != (rival.path if rival else None):
+            if not look.is_current or look.rival != (rival.path if rival else None):
                 taken.again.append(examined.path)
             elif examined.document is None:
                 # What could not be read says nothing of the file: the next comparison reads it again.
@@ -160,8 +164,6 @@ class Outside:
                 self._skip(examined.path, Skipped(examined.reason, state))
             else:
                 await self._enter(examined, examined.document.note.id, look, taken)
-                if not examined.is_known:
-                    await self._look_for_copies(examined.path, taken)
         return taken
 
     async def _find_originals(self, named: Sequence[tuple[Examined, _Look]]) -> dict[str, str]:
@@ -198,7 +200,7 @@ class Outside:
         copy = conflict_copy(examined, original.note.id, original.path, names_id=False)
         self._skip_copy(examined.path, copy, original, taken)
 
-    async def _look_for_copies(self, path: str, taken: Taken) -> None:
+    def _look_for_copies(self, path: str, taken: Taken) -> None:
         """A note has come: files that are named as its conflict copies may have come before it."""
         if self._catalogue.style.knows_copies:
             for each in self._catalogue.named_copies(path):
@@ -209,7 +211,9 @@ class Outside:
         """Note that a file is a conflict copy; tell it when it was none before, or has other bytes."""
         known = self._catalogue.skipped.get(path)
         self._skip(path, copy)
-        if copy.copy is not None and (known is None or known.copy is None or known.copy.digest != copy.copy.digest):
+        if copy.copy is not None and (
+            known is None or known.copy is None or known.copy.digest != copy.copy.digest
+        ):
             taken.copies.append(draft_copy(original, path, WATCHER_AGENT, self._clock()))
 
     def _name(self, examined: Examined, look: _Look) -> tuple[Examined, _Look]:
@@ -304,6 +308,8 @@ class Outside:
             self._catalogue.records.settle_version(note_id, entry.standing)
         if look.is_yielded and look.rival is not None:
             taken.again.append(look.rival)
+        if holder is None or holder.path != path:
+            self._look_for_copies(path, taken)
         taken.changes.append(self._change(kind, entry, examined, holder))
         self._keep_version(taken, entry, holder, examined.data)
 

@@ -139,7 +139,7 @@ def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Vali
     from lithos.app.stores import utc_now
 
     style, survey = style_of(session.config.storage), survey_of(session.config, utc_now())
-    return validate_notes(files, progress, survey.nameless, style, survey.doubled)
+    return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
 
 
 async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:

@@ -56,8 +56,6 @@ _NUMBERED: Final = re.compile(r" (?:[2-9]|[1-9]\d{1,2})\Z")
 _BRACKETED: Final = re.compile(r" ?\([1-9]\d{0,2}\)\Z")
 #: No number and no date.
 _HOST: Final = re.compile(r"(?=[\d-]*[^\W\d_])[^\W_][\w-]{0,62}\Z")
-#: What hardly any note's name ends with when a person gave it: such a host marks the file as the copy.
-_LOUD_HOST: Final = re.compile(r"[A-Z0-9]{2,}(?:-[A-Z0-9]+)*\Z")
 
 #: The part of its lines that a copy shares with a kept version of its note.
 MOST_LINES: Final = 0.5
@@ -70,13 +68,12 @@ LEAST_COMMON: Final = 0.48
 class CopyName:
     """What the name of a file says: that it would be the copy of `original`, made by `program`.
 
-    `is_weak`: people give such names, too. `is_marked`: a file of this name holds no id against the original.
+    `is_weak`: people give such names, too.
     """
 
     original: str
     program: str
     is_weak: bool = False
-    is_marked: bool = True
 
 
 def copy_names(path: str) -> tuple[CopyName, ...]:
@@ -114,11 +111,6 @@ def strong_originals(path: str) -> tuple[str, ...]:
     return tuple(each.original for each in copy_names(path) if not each.is_weak)
 
 
-def originals(path: str) -> Iterator[str]:
-    """The paths against which a file of this name holds no id."""
-    return (each.original for each in copy_names(path) if each.is_marked)
-
-
 def _names(stem: str, depth: int) -> Iterator[CopyName]:
     """The originals of a name without suffix, also without one."""
     found = _strong(stem)
@@ -138,7 +130,7 @@ def _names(stem: str, depth: int) -> Iterator[CopyName]:
 
 def _deeper(found: CopyName, depth: int) -> Iterator[CopyName]:
     for each in _names(found.original, depth - 1):
-        yield evolve(each, program=found.program, is_weak=each.is_weak, is_marked=each.is_marked)
+        yield evolve(each, program=found.program, is_weak=each.is_weak)
 
 
 def _strong(stem: str) -> CopyName | None:
@@ -189,8 +181,7 @@ def _weak(stem: str) -> Iterator[CopyName]:
             return
         host = stem[end + 1 :]
         if _HOST.match(host):
-            is_loud = _LOUD_HOST.match(host) is not None
-            yield CopyName(stem[:end], ONEDRIVE, is_weak=True, is_marked=is_loud)
+            yield CopyName(stem[:end], ONEDRIVE, is_weak=True)
 
 
 #: The lines of a text, each with how often it occurs.

@@ -146,7 +146,7 @@ class NoteWarning:
     """One warning about a note.
 
     `id` and `title` name the note that is the cause: the note itself (`quarantined`, `expired`, and
-    `duplicated` or `conflict_copy`, when other files have its id, or its other version, which `reason` names), its
+    `duplicated` or `conflict_copy`, when `reason` names files that have its id, or its other version), its
     successor (`superseded`), the nearest note of its lineage that is quarantined or superseded (`suspect`),
     or the other end of the contradiction (`contradicted`). `distance` counts the steps to it, 0 for the note
     itself.

@@ -33,7 +33,8 @@ _UNREAD: Final = (("knowledge_base", "unreadable"), ("index", "skipped_files"))
 #: Kinds of warnings that are counted on the overview, each with where the notes are listed.
 _COUNTED: Final[Mapping[WarningKind, str]] = {
     "quarantined": "/console/notes?status=quarantined", "suspect": "/console/notes?status=suspect",
-    "duplicated": "/console/#duplicated", "expired": "/console/notes?status=expired",
+    "duplicated": "/console/#duplicated", "conflict_copy": "/console/#conflict_copy",
+    "expired": "/console/notes?status=expired",
 }  # fmt: skip
 
 

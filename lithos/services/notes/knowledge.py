@@ -515,8 +515,8 @@ class Knowledge:
             return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")
         if skipped.copy is not None:
             return DocNotFound(
-                f"The file {path!r} is no note: it is what another machine wrote of {holder.path!r}, which has "
-                f"the id {holder.note.id}. Read that note; a person merges both with lithos conflicts."
+                f"The file {path!r} is no note: it is what another machine wrote of {holder.path!r}. "
+                f"Read that note, {holder.note.id}."
             )
         return DocNotFound(
             f"The file {path!r} is not served: it has the id {holder.note.id} of the note {holder.path!r}, "

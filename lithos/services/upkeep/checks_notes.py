@@ -272,7 +272,8 @@ def missing_notes(data: Path, folder: Path, vault: Path | None) -> Finding:
 
 def check_duplicates(survey: Survey) -> Iterator[Finding]:
     """Whether every file has an id of its own."""
-    seconds = {path: each for path, each in survey.catalogue.skipped.items() if each.note_id is not None}
+    skipped = survey.catalogue.skipped.items()
+    seconds = {path: each for path, each in skipped if each.note_id is not None and each.copy is None}
     if seconds:
         path, first = next(iter(sorted(seconds.items())))
         yield warn(
@@ -280,6 +281,18 @@ def check_duplicates(survey: Survey) -> Iterator[Finding]:
             "Run `lithos validate --fix ids` to give them new ids, or move the copies out of the folder.",
         )
     yield ok("Every note has an id of its own.")
+
+
+def check_copies(survey: Survey) -> Iterator[Finding]:
+    """Whether programs that synchronise folders left other versions of notes."""
+    copies = survey.copies
+    if copies:
+        path, original = next(iter(sorted(copies.items())))
+        yield warn(
+            f"{len(copies)} files are what another machine wrote of a note: {path} of {original}.",
+            "Take over into the note what is worth it, then remove the file; docs/two-machines.md says how.",
+        )
+    yield ok("No note has a conflict copy.")
 
 
 def check_vanished(survey: Survey) -> Iterator[Finding]:

@@ -83,6 +83,11 @@ class Survey:
         return {entry.note.id: entry.path for entry in entries}
 
     @property
+    def copies(self) -> dict[str, str]:
+        """The conflict copies, each with the path of its note."""
+        return {path: copy.original for _, path, copy in self.catalogue.copied()}
+
+    @property
     def private(self) -> Path:
         """Where the databases are."""
         return self.data / ".lithos"
@@ -163,6 +168,8 @@ class Validation:
     style: VaultStyle = PLAIN
     #: The paths of the files that count, by the ids that several have.
     doubled: Mapping[str, str] = {}
+    #: The conflict copies, which are not among the files.
+    copies: Mapping[str, str] = {}
 
     @property
     def total(self) -> int:
@@ -189,15 +196,17 @@ def validate_notes(
     ids: Mapping[str, str] | None = None,
     style: VaultStyle = PLAIN,
     doubled: Mapping[str, str] | None = None,
+    copies: Mapping[str, str] | None = None,
 ) -> Validation:
     """Read all files; changes nothing. Blocks. Raises `OSError` without a folder of notes.
 
     `ids` are those of files that name none, by path, where the path does not give it; `doubled` as a survey
-    has them: of other ids that several files have the first path counts.
+    has them: of other ids that several files have the first path counts. `copies`, as a survey has them, are
+    no notes and stay as they are.
     """
-    ids = ids or {}
+    ids, copies = ids or {}, copies or {}
     os.scandir(files.root).close()  # a listing takes a folder that cannot be read for an empty one
-    found = files.list_notes()
+    found = [file for file in files.list_notes() if file.path not in copies]
     checked = []
     for number, file in enumerate(found, start=1):
         checked.append(_check(files, file.path, file.state, ids.get(file.path), style))
@@ -206,8 +215,8 @@ def validate_notes(
     attachments = FileNames(list_attachments(str(files.root)))
     given = {(file.note.id, file.path) for file in checked if file.note is not None}
     doubled = {note_id: path for note_id, path in (doubled or {}).items() if (note_id, path) in given}
-    issues = find_issues(checked, style, find_escapes(files.root), attachments, doubled)
-    return Validation(tuple(checked), issues, style, doubled)
+    issues = find_issues(checked, style, find_escapes(files.root), attachments, doubled, copies)
+    return Validation(tuple(checked), issues, style, doubled, copies)
 
 
 def find_escapes(root: Path) -> list[str]:
@@ -278,7 +287,7 @@ def fix_notes(
     _settle(files, Displaced(files.root.parent / ".lithos" / DISPLACED))
     left = before
     if amendments:
-        left = validate_notes(files, ids=_nameless(before), style=before.style, doubled=before.doubled)
+        left = validate_notes(files, None, _nameless(before), before.style, before.doubled, before.copies)
     return Fixing(fixed, left, tuple(failures))
 
 

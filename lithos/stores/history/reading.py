@@ -37,7 +37,6 @@ from lithos.stores.sqlite import DatabaseFailed
 from lithos.stores.table import matching
 from lithos.telemetry import get_logger
 
-
 #: The numbers of the contents of a note's versions, the newest first.
 CONTENTS: Final = (
     "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note"

@@ -58,6 +58,13 @@ async def warn(
             began = time.perf_counter()
 
 
+def add_copies(using: Services, shown: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    """Add `conflict_copies` to the row of each note that has some."""
+    for note_id, row in shown:
+        if copies := using.lineage.copies(note_id):
+            row["conflict_copies"] = copies
+
+
 T = TypeVar("T")
 
 _WIRE: Final = Converter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -22,8 +23,10 @@ from lithos.core.notes.copies import (
     Lines,
     are_kin,
     copy_names,
+    is_copy_of,
     lines_of,
-    originals,
+    may_be_strong,
+    strong_originals,
 )
 from tests.core.bounds import cpu_bound
 
@@ -120,11 +123,26 @@ def test_the_host_may_begin_at_every_hyphen_and_the_longest_name_comes_first() -
     assert [each.original for each in found] == ["my-plan-DESKTOP.md", "my-plan.md", "my.md"]
 
 
-def test_a_name_that_people_give_holds_its_id_and_one_of_a_host_in_capitals_does_not() -> None:
-    assert list(originals("plan-DESKTOP-7A6B3C.md")) == ["plan-DESKTOP.md", "plan.md"]
-    assert list(originals("deploy-checklist.md")) == []
-    assert list(originals("Plan 2.md")) == list(originals("Plan (1).md")) == ["Plan.md"]
-    assert list(originals(f"Plan{STRONG[0][1]}.md")) == ["Plan.md"]
+def test_a_name_that_people_give_has_an_original_only_where_that_is_the_note() -> None:
+    for name in ("plan-DESKTOP-7A6B3C.md", "deploy-checklist.md", "Plan 2.md", "Plan (1).md", "Plan.md"):
+        assert strong_originals(name) == ()
+        assert not is_copy_of(name, "elsewhere.md")
+    assert is_copy_of("Plan 2.md", "Plan.md")
+    assert not is_copy_of("Plan.md", "Plan.md")
+    for _, mark in STRONG:
+        assert may_be_strong(f"Plan{mark}.md")
+        assert strong_originals(f"Plan{mark}.md")[0] == "Plan.md"
+        assert is_copy_of(f"Plan{mark}.md", "elsewhere.md"), "the note may have been moved since"
+
+
+def test_what_two_texts_near_to_a_third_have_in_common() -> None:
+    """The quick look refuses no kin: at the very edge of both it lets through."""
+    third = Counter({f"line {number}": 1 for number in range(80)})
+    copy = third - Counter({f"line {number}": 1 for number in range(16)})
+    original = third - Counter({f"line {number}": 1 for number in range(64, 80)})
+    copy["own"], original["its own"] = 16, 16
+    assert are_kin(WEAKLY, None, "1", copy, original, [third])
+    assert not are_kin(WEAKLY, None, "1", copy, original, [])
 
 
 def test_a_copy_of_a_copy_is_one_of_the_original_too() -> None:

@@ -52,6 +52,7 @@ _WARNED: Final[Mapping[WarningKind, str]] = {
     "expired": "It has expired: agents are told that it is stale.",
     "contradicted": "Another note contradicts it, and nobody has settled that yet.",
     "duplicated": "Another file has its id: that one is not served.",
+    "conflict_copy": "Another machine wrote another version of it, which is not served.",
 }
 
 

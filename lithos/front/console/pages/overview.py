@@ -27,7 +27,8 @@ from lithos.stores.sqlite import DatabaseFailed
 #: Every type of event, and what the filter calls it.
 TYPES: Final[Mapping[str, str]] = {
     "note.created": "note created", "note.updated": "note updated", "note.deleted": "note deleted",
-    "note.renamed": "note renamed", "task.created": "task created", "task.updated": "task updated",
+    "note.renamed": "note renamed", "note.conflict_copy": "conflict copy",
+    "task.created": "task created", "task.updated": "task updated",
     "task.claimed": "task claimed", "task.released": "claim released", "task.claim_expired": "claim expired",
     "task.ready": "task ready", "task.completed": "task completed", "task.cancelled": "task cancelled",
     "task.reopened": "task reopened", "finding.posted": "finding posted", "edge.upserted": "notes related",

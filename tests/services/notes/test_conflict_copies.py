@@ -1,0 +1,150 @@
+"""Conflict copies are no notes (docs/spec/copies.md §1; behaviour 284)."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.config.sections import StorageConfig
+from tests.servers import Lithos, put_note, refusal, serving
+from tests.services.notes.test_watching import until
+
+BODY = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive.\n"
+NAMES = (
+    "plan.sync-conflict-20260304-050607-ABCDEFG.md",
+    "plan (Ann's conflicted copy 2026-03-04).md",
+    "plan (In Konflikt stehende Kopie von Ann 2026-03-04).md",
+    "plan (conflicted copy 2026-03-04 050607).md",
+    "plan-LAPTOP.md",
+    "plan 2.md",
+    "plan (1).md",
+    "plan (Conflicted copy laptop 202603040506).md",
+)
+NOTE = "---\nid: {}\ntitle: Plan\n---\n" + BODY
+OWN_ID = "11111111-1111-4111-8111-111111111111"
+CHANGED = BODY.replace("Three", "3")
+
+
+@pytest.fixture(scope="module", params=["with ids", "as it lies"])
+def vault(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def note(kind: str, body: str) -> str:
+    """A note's file, with the id of the original or without one."""
+    return NOTE.format(OWN_ID).replace(BODY, body) if kind == "with ids" else body
+
+
+async def paths(lithos: Lithos) -> list[str]:
+    return [item["path"] for item in (await lithos.call("lithos_list"))["items"]]
+
+
+async def expect_copy(lithos: Lithos, name: str, words: str = "three four") -> dict[str, Any]:
+    """The copy is no note anywhere, and its note says so; returns what a read says of the note."""
+    assert await paths(lithos) == ["plan.md"]
+    read = await lithos.call("lithos_read", path="plan.md")
+    assert read["conflict_copies"] == [{"path": name, "differs": True}]
+    assert [each["kind"] for each in read["warnings"]] == ["conflict_copy"]
+    assert name in read["warnings"][0]["reason"]
+    (item,) = (await lithos.call("lithos_list"))["items"]
+    assert item["conflict_copies"] == read["conflict_copies"]
+    for mode in ("fulltext", "semantic", "hybrid"):
+        rows = (await lithos.call("lithos_search", query=words, mode=mode))["results"]
+        assert {row["path"] for row in rows} <= {"plan.md"}
+    briefing = await lithos.call("lithos_context", query=words)
+    assert "conflict_copy" in {each["kind"] for each in briefing["warnings"]}
+    assert name in refusal(await lithos.call("lithos_read", path=name), "doc_not_found")
+    return dict(read)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_each_name_of_the_table_is_a_copy_of_its_kin(tmp_path: Path, vault: str, name: str) -> None:
+    """behaviour 284"""
+    put_note(tmp_path, "plan.md", note(vault, BODY))
+    put_note(tmp_path, name, note(vault, CHANGED))
+    async with serving(tmp_path) as lithos:
+        await expect_copy(lithos, name)
+        assert (lithos.knowledge / name).read_text() == note(vault, CHANGED)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_name_alone_is_a_note(tmp_path: Path, name: str) -> None:
+    """behaviour 284"""
+    put_note(tmp_path, "plan.md", BODY)
+    put_note(tmp_path, name, "Nothing of that.\n\nNor of this.\n\nQuite another text.\n")
+    async with serving(tmp_path) as lithos:
+        assert sorted(await paths(lithos)) == sorted(["plan.md", name])
+        assert "conflict_copies" not in await lithos.call("lithos_read", path="plan.md")
+
+
+STRONG = (NAMES[0], NAMES[1], NAMES[7])
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [*itertools.product(STRONG, ["copy", "original"]), (NAMES[5], "original")]
+)
+async def test_the_id_stays_with_the_original_in_any_order_of_arrival(
+    tmp_path: Path, vault: str, name: str, first: str
+) -> None:
+    """behaviour 284"""
+    texts = {"plan.md": note(vault, BODY), name: note(vault, CHANGED)}
+    order = [name, "plan.md"] if first == "copy" else ["plan.md", name]
+    async with serving(tmp_path, server={"watch_files": True}) as lithos:
+        put_note(tmp_path, order[0], texts[order[0]])
+        await until(lambda: len(lithos.server.actors.catalogue) == 1)
+        put_note(tmp_path, order[1], texts[order[1]])
+        await until(lambda: bool(list(lithos.server.actors.catalogue.copied())))
+        await until(lambda: len(lithos.server.actors.catalogue) == 1)
+        read = await expect_copy(lithos, name)
+        if vault == "with ids":
+            assert read["id"] == OWN_ID
+        told = [payload for kind, payload in lithos.events() if kind == "note.conflict_copy"]
+        assert [(each["path"], each["copy"]) for each in told] == [("plan.md", name)]
+    async with serving(tmp_path) as lithos:  # and so it is after a start
+        assert (await expect_copy(lithos, name))["id"] == read["id"]
+
+
+async def test_without_its_note_a_copy_is_a_note_and_nothing_is_lost(tmp_path: Path, vault: str) -> None:
+    """behaviour 284"""
+    put_note(tmp_path, "plan.md", note(vault, BODY))
+    put_note(tmp_path, NAMES[0], note(vault, CHANGED))
+    async with serving(tmp_path, server={"watch_files": True}) as lithos:
+        read = await expect_copy(lithos, NAMES[0])
+        await lithos.call("lithos_delete", id=read["id"], agent="ann")
+        await until(lambda: lithos.server.actors.catalogue.at_path(NAMES[0]) is not None)
+        assert await paths(lithos) == [NAMES[0]]
+        assert "3." in (await lithos.call("lithos_read", path=NAMES[0]))["content"]
+
+
+async def test_a_copy_of_an_earlier_version_is_kin_by_the_history(tmp_path: Path) -> None:
+    """behaviour 284: kinship by a kept version"""
+    put_note(tmp_path, "plan.md", BODY)
+    async with serving(tmp_path, server={"watch_files": True}) as lithos:
+        (entry,) = lithos.server.actors.catalogue
+        await lithos.call(
+            "lithos_write", id=entry.note.id, agent="ann", content="All of it is new.\n\nAnd this."
+        )
+        put_note(tmp_path, NAMES[0], CHANGED)
+        await until(lambda: bool(list(lithos.server.actors.catalogue.copied())))
+        await expect_copy(lithos, NAMES[0], "all new")
+
+
+async def test_whoever_ignores_copies_has_notes(tmp_path: Path) -> None:
+    put_note(tmp_path, "plan.md", BODY)
+    put_note(tmp_path, NAMES[0], CHANGED)
+    storage = {"conflict_copies": "ignore"}
+    assert StorageConfig(**storage).conflict_copies == "ignore"  # type: ignore[arg-type]
+    async with serving(tmp_path, storage=storage) as lithos:
+        assert sorted(await paths(lithos)) == sorted(["plan.md", NAMES[0]])
+        assert "conflict_copies" not in await lithos.call("lithos_read", path="plan.md")
+
+
+async def test_a_note_that_an_agent_writes_beside_one_like_it_stays_a_note(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"watch_files": True}) as lithos:
+        for title in ("Plan", "Plan 2", "Plan LAPTOP"):
+            await lithos.create(title, BODY)
+    async with serving(tmp_path) as lithos:
+        assert sorted(await paths(lithos)) == ["plan-2.md", "plan-laptop.md", "plan.md"]
