@@ -137,6 +137,11 @@ class Lineage:
             found += self._second_files(note)
         return tuple(found)
 
+    @property
+    def has_second_files(self) -> bool:
+        """Whether there is any note of which another file has the id, or is its conflict copy."""
+        return bool(self._catalogue.doubles)
+
     def copies(self, note_id: str) -> list[dict[str, Any]]:
         """The conflict copies of a note: where each is, and whether it says anything else than the note."""
         entry = self._catalogue.get(note_id)

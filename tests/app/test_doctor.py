@@ -40,7 +40,8 @@ from tests.servers import load_once, put_note, serving
 
 HEALTHY = [
     "configuration", "data directory", "disk space", "layout", "tokens", "owner", "port", "databases",
-    "notes", "protection", "displaced texts", "duplicate ids", "vanished files", "embedder", "indexes",
+    "notes", "protection", "displaced texts", "duplicate ids", "conflict copies", "vanished files",
+    "embedder", "indexes",
     "watcher", "clock",
 ]  # fmt: skip
 NOTES = 24

@@ -124,7 +124,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "file_merge.merge_files": ("head_merge.merge_heads", "marking.mark_texts", "merging.Lines.of"),
     "merging.merge_items": ("merging.is_same", "merging.token_of"),
     "compares three line breaks": ("merging.merge_break",),
-    "copies.copy_names": ("copies.strong_originals", "copies.is_copy_of"),
+    "copies.copy_names": ("copies.strong_originals", "copies.is_copy_of", "copies.may_be_strong"),
     "counts lines that were counted": ("copies.are_kin",),
     "yaml_nodes.write_entry": ("yaml_nodes.write_inline", "yaml_nodes.write_block"),
 }  # fmt: skip

@@ -60,7 +60,7 @@ async def warn(
 
 def add_copies(using: Services, shown: Iterable[tuple[str, dict[str, Any]]]) -> None:
     """Add `conflict_copies` to the row of each note that has some."""
-    for note_id, row in shown:
+    for note_id, row in shown if using.lineage.has_second_files else ():
         if copies := using.lineage.copies(note_id):
             row["conflict_copies"] = copies
 

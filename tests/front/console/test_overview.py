@@ -351,7 +351,7 @@ async def test_the_stream_of_the_console_tells_the_same_as_events(tmp_path: Path
 
 
 async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
-    for path in ("twin.md", "twin 2.md"):
+    for path in ("twin.md", "twin 2.md", "one more.md"):
         put_note(tmp_path, path, "---\nid: one-id\n---\n# Twin\n")
     async with visiting(tmp_path) as person:
         call = person.lithos.call
@@ -379,7 +379,9 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
         assert "Old" in work["expired"]
         assert not {"contradicted", "suspect"} & work.keys(), "what is told above, and what there is none of"
         assert work["duplicated"].startswith("Notes with a second file 1")
-        assert "twin 2.md" in work["duplicated"]
+        assert "one more.md" in work["duplicated"]
+        assert work["conflict_copy"].startswith("Notes with a conflict copy 1")
+        assert "twin 2.md" in work["conflict_copy"]
         assert "twin 2.md" in (await person.look("/console/notes/one-id")).text
         assert [each.attributes["data-fill"] for each in page.has("data-fill")] == [
             "health",

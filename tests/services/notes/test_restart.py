@@ -145,23 +145,28 @@ async def test_what_a_scan_found_is_told_once_though_the_journal_refused_it_at_f
         assert told == ["note.deleted", "note.created"]
 
 
-@pytest.mark.parametrize("copy", ["Shared 2.md", "Archive/Shared.md"])
-async def test_a_copy_of_a_note_is_told_of_everywhere_and_takes_no_edit(tmp_path: Path, copy: str) -> None:
+@pytest.mark.parametrize(
+    ("copy", "kind", "counted"),
+    [("Shared 2.md", "conflict_copy", "conflict_copies"), ("Archive/Shared.md", "duplicated", "duplicated")],
+)
+async def test_a_copy_of_a_note_is_told_of_everywhere_and_takes_no_edit(
+    tmp_path: Path, copy: str, kind: str, counted: str
+) -> None:
     """behaviour 2: the id means the same file before and after a restart, until somebody settles it."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Shared", "the note itself", path="Shared.md")
-        assert "duplicated" not in await _notes_component(lithos)
+        assert counted not in await _notes_component(lithos)
     text = (tmp_path / "knowledge/Shared.md").read_text()
     second = put_note(tmp_path, copy, text.replace("the note itself", "an older text"))
     async with serving(tmp_path) as lithos:
         answer = await lithos.read(note)
         assert (answer["path"], answer["content"]) == ("Shared.md", "the note itself")
         (warning,) = answer["warnings"]
-        assert (warning["kind"], warning["id"], warning["distance"]) == ("duplicated", note, 0)
+        assert (warning["kind"], warning["id"], warning["distance"]) == (kind, note, 0)
         assert copy in warning["reason"]
         (row,) = (await lithos.call("lithos_list"))["items"]
         assert row["warnings"] == [warning]
-        assert (await _notes_component(lithos))["duplicated"] == 1
+        assert (await _notes_component(lithos))[counted] == 1
         told = refusal(await lithos.call("lithos_read", path=copy), "doc_not_found")
         assert note in told
         assert "'Shared.md'" in told
@@ -171,7 +176,7 @@ async def test_a_copy_of_a_note_is_told_of_everywhere_and_takes_no_edit(tmp_path
     async with serving(tmp_path) as lithos:
         answer = await lithos.read(note)
         assert (answer["content"], answer.get("warnings")) == ("edited by an agent", None)
-        assert "duplicated" not in await _notes_component(lithos)
+        assert counted not in await _notes_component(lithos)
 
 
 async def _notes_component(lithos: Any) -> dict[str, Any]:
