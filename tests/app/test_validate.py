@@ -54,6 +54,8 @@ def issues_of(answer: Any) -> dict[str, list[str]]:
 
 def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
     put_one_of_each(program.data)
+    copy = "x/same.sync-conflict-20260304-050607-ABCDEFG.md"
+    put_whole(program.data, copy, note_id="id-3", title="Same one", body="as another machine wrote it")
     (program.data / "knowledge" / "z.md").symlink_to(Path(__file__))
     before = snapshot(program.data)
     done = program.run("validate", "--json")
@@ -65,6 +67,7 @@ def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
         "MISSING_TITLE": ["bare.md"],
         "MISSING_AUTHOR": ["bare.md"],
         "DUPLICATE_ID": ["two.md"],
+        "CONFLICT_COPY": [copy],
         "BROKEN_LINK": ["y/same.md"],
         "AMBIGUOUS": ["y/same.md"],
         "SLUG_COLLISION": ["y/same.md"],
@@ -72,8 +75,8 @@ def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
         "ESCAPE": ["z.md"],
     }
     assert done.answer["groups"]["AMBIGUOUS"][0]["detail"] == "[[same]] may mean x/same.md, y/same.md"
-    assert done.answer["summary"] == {"error": 3, "warning": 4, "info": 3}
-    assert (done.answer["total"], done.code) == (10, 1)
+    assert done.answer["summary"] == {"error": 3, "warning": 5, "info": 3}
+    assert (done.answer["total"], done.code) == (11, 1)
 
 
 def test_the_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> None:
