@@ -39,6 +39,8 @@ MOST_NAMED: Final = 3
 #: Successors of one note, and notes excused in a walk, up to which each is looked for by itself.
 _MOST_NEWER: Final = 20
 _MOST_ALONE: Final = 3
+#: Why a note with conflict markers is not to be trusted.
+_MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; both sides stand there"
 #: Times that `settle` begins anew while notes change.
 _TRIES: Final = 20
 
@@ -133,8 +135,8 @@ class Lineage:
                 found.append(
                     NoteWarning("contradicted", other, self._title(other), "unresolved contradiction", 1)
                 )
-        if note_id in self._catalogue.doubles:
-            found += self._second_files(note)
+        if note.has_conflict_markers or note_id in self._catalogue.doubles:
+            found += self._other_sides(note)
         return tuple(found)
 
     @property
@@ -150,14 +152,16 @@ class Lineage:
         copies = self._catalogue.copies_of(note_id)
         return [{"path": path, "differs": copy.digest != entry.digest} for path, copy in copies]
 
-    def _second_files(self, note: Note) -> Iterator[NoteWarning]:
-        """Which other files have the id of a note, and which are its other version."""
+    def _other_sides(self, note: Note) -> Iterator[NoteWarning]:
+        """Which other files have the id of a note, which are its other version, and what git left in it."""
         if doubles := self._catalogue.duplicates_of(note.id):
             reason = f"another file has the same id and is not served: {name_some(doubles)}"
             yield NoteWarning("duplicated", note.id, note.title, reason, 0)
         if copies := [path for path, _ in self._catalogue.copies_of(note.id)]:
             reason = f"two machines changed it; what one of them wrote is in {name_some(copies)}"
             yield NoteWarning("conflict_copy", note.id, note.title, reason, 0)
+        if note.has_conflict_markers:
+            yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)
 
     def _existing(self, ids: Collection[str]) -> list[str]:
         """Those that exist, each once, by id, and no more than are named."""

@@ -25,6 +25,7 @@ MISSING_TITLE: Final = "MISSING_TITLE"
 MISSING_AUTHOR: Final = "MISSING_AUTHOR"
 DUPLICATE_ID: Final = "DUPLICATE_ID"
 CONFLICT_COPY: Final = "CONFLICT_COPY"
+CONFLICT_MARKERS: Final = "CONFLICT_MARKERS"
 BROKEN_LINK: Final = "BROKEN_LINK"
 AMBIGUOUS: Final = "AMBIGUOUS"
 SLUG_COLLISION: Final = "SLUG_COLLISION"
@@ -39,6 +40,7 @@ GROUPS: Final[Mapping[str, Severity]] = {
     DUPLICATE_ID: "error",
     ESCAPE: "error",
     CONFLICT_COPY: "warning",
+    CONFLICT_MARKERS: "warning",
     BROKEN_LINK: "warning",
     AMBIGUOUS: "warning",
     SLUG_COLLISION: "warning",
@@ -107,6 +109,11 @@ def find_issues(
         *(
             Issue(CONFLICT_COPY, path, f"it is what another machine wrote of {original}")
             for path, original in sorted((copies or {}).items())
+        ),
+        *(
+            Issue(CONFLICT_MARKERS, file.path, "git left a conflict in the text, <<<<<<< to >>>>>>>")
+            for file, note in notes
+            if note.has_conflict_markers
         ),
         *_links(notes, attachments, style.titles_from_files, doubled),
         *_duplicates(SLUG_COLLISION, "slug", notes, partial(_slug, style)),

@@ -45,6 +45,9 @@ def put_one_of_each(data: Path) -> None:
     put_whole(data, "one.md", note_id="id-1", title="First", more=url.format("/"))
     put_whole(data, "two.md", note_id="id-1", title="Second", more=url.format("?utm_source=mail"))
     put_whole(data, "x/same.md", note_id="id-3", title="Same one")
+    put_whole(
+        data, "x/torn.md", note_id="id-5", title="Torn", body="<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs"
+    )
     put_whole(data, "y/same.md", note_id="id-4", title="same  ONE", body="[[same]] [[Nowhere]] [[Nowhere]]")
 
 
@@ -68,6 +71,7 @@ def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
         "MISSING_AUTHOR": ["bare.md"],
         "DUPLICATE_ID": ["two.md"],
         "CONFLICT_COPY": [copy],
+        "CONFLICT_MARKERS": ["x/torn.md"],
         "BROKEN_LINK": ["y/same.md"],
         "AMBIGUOUS": ["y/same.md"],
         "SLUG_COLLISION": ["y/same.md"],
@@ -75,8 +79,8 @@ def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
         "ESCAPE": ["z.md"],
     }
     assert done.answer["groups"]["AMBIGUOUS"][0]["detail"] == "[[same]] may mean x/same.md, y/same.md"
-    assert done.answer["summary"] == {"error": 3, "warning": 5, "info": 3}
-    assert (done.answer["total"], done.code) == (11, 1)
+    assert done.answer["summary"] == {"error": 3, "warning": 6, "info": 3}
+    assert (done.answer["total"], done.code) == (12, 1)
 
 
 def test_the_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) -> None:

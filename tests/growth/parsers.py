@@ -610,6 +610,10 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "links.file_alias": links.file_alias,
     "markdown.code_fences": lambda t: list(markdown.code_fences(t)),
     "markdown.mask_code": markdown.mask_code,
+    "markdown.has_conflict_markers": markdown.has_conflict_markers,
+    "markdown.has_conflict_markers of lines that begin one": lambda t: markdown.has_conflict_markers(
+        t.replace("a", "\n<<<<<<<\n") + ">>>>>>>"
+    ),
     "markdown.scan_tags": markdown.scan_tags,
     "markdown.scan_tags behind a space": lambda t: markdown.scan_tags(t.replace("a", " #a")),
     "markdown.plain_title": markdown.plain_title,

@@ -69,7 +69,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "links.LinkTable.resolve": (
         "links.LinkTable.candidates", "links.LinkTable.resolve_if_moved",
     ),
-    "document.parse_document": ("document.open_document",),
+    "document.parse_document": ("document.open_document", "document.told_by"),
     "one search from the end": ("paths.folder_of", "outline.stop_before"),
     "looks at the end": ("paths.names_file",),
     "looks two paths up": ("link_edit.Relinking.path_after",),

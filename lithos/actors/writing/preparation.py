@@ -43,6 +43,7 @@ from lithos.core.notes.document import (
     parse_document,
     place_heading,
     render_document,
+    told_by,
 )
 from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.ignored import Ignored
@@ -50,7 +51,6 @@ from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.displaced import MoveIntent
 from lithos.stores.notes.values import (
@@ -229,11 +229,11 @@ class Preparation:
 
     def _entry(self, decision: Decision, data: bytes, serial: int) -> Entry:
         document = decision.document
-        tags = scan_tags(document.content) if self.catalogue.style.inline_tags else ()
+        told = told_by(document.content, self.catalogue.style)
         return Entry(
             serial=serial,
             path=decision.path,
-            note=attrs.evolve(normalise_note(document.note), inline_tags=tags),
+            note=attrs.evolve(normalise_note(document.note), **told),
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
             identified=True,  # every write names the id

@@ -38,7 +38,7 @@ from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_edit import Changes, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
 from lithos.core.text.analysis import normalise
-from lithos.core.text.markdown import scan_tags
+from lithos.core.text.markdown import has_conflict_markers, scan_tags
 
 _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)
@@ -309,8 +309,13 @@ def adopt_document(
 
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
     """What a file with these values and this content reads back as."""
+    return Document(note=evolve(normalise_note(note), **told_by(content, style)), content=content)
+
+
+def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
+    """The fields of a note that its text tells: its `inline_tags`, and whether it has conflict markers."""
     tags = scan_tags(content) if style.inline_tags else ()
-    return Document(note=evolve(normalise_note(note), inline_tags=tags), content=content)
+    return {"inline_tags": tags, "has_conflict_markers": has_conflict_markers(content)}
 
 
 def open_document(
@@ -340,13 +345,13 @@ def open_document(
         fields["title"] = _file_title(path)
     if "derived_from_ids" in healed:
         fields["derived_from_ids"] = clean_sources(healed["derived_from_ids"], own_id)
-    tags = scan_tags(content) if style.inline_tags else ()
+    fields |= told_by(content, style)
     return Reading(
         layout=layout,
         mapping=mapping,
         nodes=nodes,
         healed=healed,
-        document=Document(note=Note(**fields, inline_tags=tags), content=content),
+        document=Document(note=Note(**fields), content=content),
         path=path,
         modified_at=modified_at,
         style=style,

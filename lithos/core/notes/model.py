@@ -66,6 +66,8 @@ class Note:
     inline_tags: tuple[str, ...] = ()
     #: Why the frontmatter was not read, as `line` and `reason`: nothing but aliases comes from it then.
     frontmatter_error: Mapping[str, Any] | None = None
+    #: Whether git left a conflict in the text; never written.
+    has_conflict_markers: bool = False
 
     @property
     def all_tags(self) -> tuple[str, ...]:
@@ -137,19 +139,20 @@ def newest(standings: Iterable[Standing | None], digest: str) -> Standing | None
 
 
 WarningKind: TypeAlias = Literal[
-    "quarantined", "superseded", "suspect", "expired", "contradicted", "duplicated", "conflict_copy"
-]
+    "quarantined", "superseded", "suspect", "expired", "contradicted", "duplicated", "conflict_copy",
+    "conflict_markers",
+]  # fmt: skip
 
 
 @frozen
 class NoteWarning:
     """One warning about a note.
 
-    `id` and `title` name the note that is the cause: the note itself (`quarantined`, `expired`, and
-    `duplicated` or `conflict_copy`, when `reason` names files that have its id, or its other version), its
-    successor (`superseded`), the nearest note of its lineage that is quarantined or superseded (`suspect`),
-    or the other end of the contradiction (`contradicted`). `distance` counts the steps to it, 0 for the note
-    itself.
+    `id` and `title` name the note that is the cause: the note itself (`quarantined`, `expired`,
+    `conflict_markers`, `duplicated` or `conflict_copy`, when `reason` names files that have its id, or its
+    other version), its successor (`superseded`), the nearest note of its lineage that is quarantined or
+    superseded (`suspect`), or the other end of the contradiction (`contradicted`). `distance` counts the
+    steps to it, 0 for the note itself.
     """
 
     kind: WarningKind

@@ -30,7 +30,8 @@ class VaultStyle:
     def reading(self) -> str:
         """The rules that decide what is read of a file: what was read by others is read anew."""
         titles = "files" if self.titles_from_files else ""
-        return f"{titles} {'tags' * self.inline_tags} {'broken' * self.serves_broken}".strip()
+        tags, broken = "tags" * self.inline_tags, "broken" * self.serves_broken
+        return f"{titles} {tags} {broken} markers".strip()
 
     @classmethod
     def of_foreign(cls) -> VaultStyle:

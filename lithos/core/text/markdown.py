@@ -52,6 +52,28 @@ _REPEATED: Final = re.compile(r"([a-fA-F])\1+|(?:([a-fA-F])\2){3,4}")
 _MAY_BE_TAG: Final = re.compile(rf"\#[\w/\-{_SIGNS}]")
 
 
+#: A line that git begins or ends a conflict with; the name of a side may be behind it.
+_MARKED: Final = re.compile(r"^(?:<{7}|>{7})(?: [^\n]*|\r)?$", re.MULTILINE)
+
+
+def has_conflict_markers(text: str) -> bool:
+    """Whether git left a conflict in a text: `<<<<<<<` and later `>>>>>>>`, each on its line, in no fence."""
+    if "<<<<<<<" not in text or ">>>>>>>" not in text:
+        return False
+    fences, is_open = code_fences(text), False
+    start, end = next(fences, (len(text), len(text)))
+    for match in matches_in_lines(_MARKED, text, 0):
+        while end <= match.start() < len(text) and start < len(text):
+            start, end = next(fences, (len(text), len(text)))
+        if match.start() >= start:
+            continue
+        if match[0].startswith("<"):
+            is_open = True
+        elif is_open:
+            return True
+    return False
+
+
 def mask_code(text: str) -> str:
     """`text` with each character of its code, fenced or inline, replaced by `CODE_MARK`; positions stay.
 

@@ -34,6 +34,7 @@ _UNREAD: Final = (("knowledge_base", "unreadable"), ("index", "skipped_files"))
 _COUNTED: Final[Mapping[WarningKind, str]] = {
     "quarantined": "/console/notes?status=quarantined", "suspect": "/console/notes?status=suspect",
     "duplicated": "/console/#duplicated", "conflict_copy": "/console/#conflict_copy",
+    "conflict_markers": "/console/#conflict_markers",
     "expired": "/console/notes?status=expired",
 }  # fmt: skip
 

@@ -153,6 +153,11 @@ def merge_files(
 def says(document: Document) -> tuple[Any, str]:
     """All of a note but what follows from a write itself."""
     note = attrs.evolve(
-        document.note, version=0, updated_at=document.note.created_at, contributors=(), inline_tags=()
+        document.note,
+        version=0,
+        updated_at=document.note.created_at,
+        contributors=(),
+        inline_tags=(),
+        has_conflict_markers=False,
     )
     return note, document.content

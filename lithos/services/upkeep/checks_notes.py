@@ -284,7 +284,7 @@ def check_duplicates(survey: Survey) -> Iterator[Finding]:
 
 
 def check_copies(survey: Survey) -> Iterator[Finding]:
-    """Whether programs that synchronise folders left other versions of notes."""
+    """Whether programs that synchronise folders left other versions of notes, or git conflicts in them."""
     copies = survey.copies
     if copies:
         path, original = next(iter(sorted(copies.items())))
@@ -292,7 +292,13 @@ def check_copies(survey: Survey) -> Iterator[Finding]:
             f"{len(copies)} files are what another machine wrote of a note: {path} of {original}.",
             "Take over into the note what is worth it, then remove the file; docs/two-machines.md says how.",
         )
-    yield ok("No note has a conflict copy.")
+    marked = sorted(entry.path for entry in survey.catalogue if entry.note.has_conflict_markers)
+    if marked:
+        yield warn(
+            f"{len(marked)} notes have a conflict of git in their text: {name_some(marked)}.",
+            "Keep one side of each, or both, and take the lines <<<<<<<, ======= and >>>>>>> out.",
+        )
+    yield ok("No note has a conflict copy, and none a conflict of git.")
 
 
 def check_vanished(survey: Survey) -> Iterator[Finding]:

@@ -78,7 +78,11 @@ _LEFT_OUT: Final = override(omit=True)
 _IF_SAID: Final = override(omit_if_default=True)
 #: What of a value a row does not say, or says only sometimes, at its end, or says under another name.
 _EXCEPTIONS: Final[Mapping[type, Mapping[str, Any]]] = {
-    Note: {"inline_tags": _LEFT_OUT, "frontmatter_error": _IF_SAID},
+    Note: {
+        "inline_tags": _LEFT_OUT,
+        "has_conflict_markers": _LEFT_OUT,
+        "frontmatter_error": _IF_SAID,
+    },
     WriteOutcome: {
         "merged_with": _IF_SAID,
         "section": _LEFT_OUT,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.limits import ITEMS
-from lithos.core.text.markdown import CODE_MARK, mask_code, plain_title, scan_tags
+from lithos.core.text.markdown import CODE_MARK, has_conflict_markers, mask_code, plain_title, scan_tags
 from lithos.core.text.pieces import PIECE, line_pieces
 
 marked = st.text(alphabet="ab `~\n*_[]()#|!/\\=>-1é")
@@ -122,6 +122,36 @@ def test_a_title_has_no_markup(written: str, title: str) -> None:
 @given(marked)
 def test_nothing_is_left_to_strip_of_a_title(text: str) -> None:
     assert plain_title(plain_title(text)) == plain_title(text)
+
+
+CONFLICT = "<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_marked"),
+    [
+        (CONFLICT, True),
+        (f"Before.\n\n{CONFLICT}After.", True),
+        (CONFLICT.replace("\n", "\r\n"), True),
+        ("<<<<<<<\na\n>>>>>>>", True),
+        ("```\n" + CONFLICT + "```\n\n" + CONFLICT, True),
+        (CONFLICT + "```\ncode\n```", True),
+        ("~~~\na\n~~~\n\n<<<<<<<\n```\nb\n```\n>>>>>>>", True),
+        ("```\n" + CONFLICT + "```\n", False),
+        ("```diff\n" + CONFLICT, False),
+        ("<<<<<<< HEAD\n```\n>>>>>>> other\n```\n", False),
+        (">>>>>>> other\n<<<<<<< HEAD\n", False),
+        ("A line with <<<<<<< HEAD\nand >>>>>>> other in it", False),
+        ("<<<<<<<<<<<<<<\na\n>>>>>>>>>>>>>>", False),
+        ("<<<<<<<HEAD\na\n>>>>>>>other", False),
+        ("> <<<<<<< HEAD\n> >>>>>>> other", False),
+        ("", False),
+    ],
+)
+def test_conflict_markers_stand_on_lines_of_their_own_outside_of_fences(text: str, is_marked: bool) -> None:
+    """behaviour 286"""
+    assert has_conflict_markers(text) is is_marked
+    assert has_conflict_markers("Words.\n" * 20_000 + "\n" + text) is is_marked
 
 
 @given(st.text(alphabet="a \n`", max_size=40), st.integers(0, 30))

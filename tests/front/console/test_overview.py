@@ -353,6 +353,7 @@ async def test_the_stream_of_the_console_tells_the_same_as_events(tmp_path: Path
 async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
     for path in ("twin.md", "twin 2.md", "one more.md"):
         put_note(tmp_path, path, "---\nid: one-id\n---\n# Twin\n")
+    put_note(tmp_path, "torn.md", "# Torn\n\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n")
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         ids = [await person.lithos.create(f"Note {number}") for number in range(3)]
@@ -382,6 +383,8 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
         assert "one more.md" in work["duplicated"]
         assert work["conflict_copy"].startswith("Notes with a conflict copy 1")
         assert "twin 2.md" in work["conflict_copy"]
+        assert work["conflict_markers"].startswith("Notes with a conflict of git 1")
+        assert "Torn" in work["conflict_markers"]
         assert "twin 2.md" in (await person.look("/console/notes/one-id")).text
         assert [each.attributes["data-fill"] for each in page.has("data-fill")] == [
             "health",

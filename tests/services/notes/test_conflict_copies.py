@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from lithos.config.sections import StorageConfig
 from tests.servers import Lithos, put_note, refusal, serving
@@ -148,3 +149,36 @@ async def test_a_note_that_an_agent_writes_beside_one_like_it_stays_a_note(tmp_p
             await lithos.create(title, BODY)
     async with serving(tmp_path) as lithos:
         assert sorted(await paths(lithos)) == ["plan-2.md", "plan-laptop.md", "plan.md"]
+
+
+CONFLICT = "Before.\n\n<<<<<<< HEAD\nKites fly.\n=======\nKites sail.\n>>>>>>> other\n"
+
+
+async def kinds(lithos: Lithos, **which: Any) -> list[str]:
+    read = await lithos.call("lithos_read", **which)
+    return [each["kind"] for each in read.get("warnings", ())]
+
+
+async def test_conflict_markers_of_git_are_warned_about(tmp_path: Path) -> None:
+    """behaviour 286: in read, list and briefing, from the next call on; text in fences is not."""
+    put_note(tmp_path, "torn.md", CONFLICT)
+    put_note(tmp_path, "fenced.md", f"An example:\n\n```\n{CONFLICT}```\n")
+    async with serving(tmp_path) as lithos:
+        assert await kinds(lithos, path="torn.md") == ["conflict_markers"]
+        assert await kinds(lithos, path="fenced.md") == []
+        rows = {row["path"]: row for row in (await lithos.call("lithos_list"))["items"]}
+        assert [each["kind"] for each in rows["torn.md"]["warnings"]] == ["conflict_markers"]
+        assert "warnings" not in rows["fenced.md"]
+        briefing = await lithos.call("lithos_context", query="kites fly or sail")
+        assert "conflict_markers" in {each["kind"] for each in briefing["warnings"]}
+        assert "has_conflict_markers" not in str(await lithos.call("lithos_read", path="torn.md"))
+        made = await lithos.create("Made", content=CONFLICT)
+        assert await kinds(lithos, id=made) == ["conflict_markers"]
+        await lithos.write("Made", id=made, content="Kites fly.")
+        assert await kinds(lithos, id=made) == []
+    async with serving(tmp_path, server={"watch_files": True}) as lithos:
+        assert await kinds(lithos, path="torn.md") == ["conflict_markers"], "known from the manifest"
+        put_note(tmp_path, "torn.md", "Kites fly.\n")
+        while await kinds(lithos, path="torn.md"):
+            await trio.sleep(0.01)
+    assert (tmp_path / "knowledge" / "torn.md").read_text() == "Kites fly.\n"

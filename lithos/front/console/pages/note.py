@@ -53,6 +53,7 @@ _WARNED: Final[Mapping[WarningKind, str]] = {
     "contradicted": "Another note contradicts it, and nobody has settled that yet.",
     "duplicated": "Another file has its id: that one is not served.",
     "conflict_copy": "Another machine wrote another version of it, which is not served.",
+    "conflict_markers": "Git left a conflict in its text, where both sides stand.",
 }
 
 
