@@ -26,7 +26,7 @@ from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import CONFIRM_EVERY, OwnerLock
 from lithos.stores.manifest import Manifest
 from lithos.stores.migrations import migrate
-from lithos.stores.notes.displaced import DISPLACED, Displaced, Moves
+from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import Kept
 from lithos.stores.sqlite import finish_rescues
@@ -100,9 +100,21 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         ending = undo.pop_all()
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
-    moves = Moves(private)
+    moves, copy_merges = Moves(private), CopyMerges(private)
     opened = Stores(
-        lock, files, displaced, coordination, edges, stats, manifest, fulltext, moves, history, style, ending
+        lock,
+        files,
+        displaced,
+        coordination,
+        edges,
+        stats,
+        manifest,
+        fulltext,
+        moves,
+        copy_merges,
+        history,
+        style,
+        ending,
     )
     for database in opened.databases:
         database.watch(lock)

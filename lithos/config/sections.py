@@ -335,10 +335,11 @@ class StorageConfig:
     file_names: Literal["slug", "title"] | None = setting(
         None, "How files of new notes are named; null: by `title` with a vault, else by `slug`."
     )
-    conflict_copies: Literal["ask", "ignore"] = setting(
+    conflict_copies: Literal["ask", "merge", "ignore"] = setting(
         "ask",
         "What becomes of the copies that programs which synchronise folders leave of a conflict: `ask` shows "
-        "them until a person merges them, to `ignore` is to take them for notes.",
+        "them until a person merges them, `merge` merges at once those that nobody has to decide, to "
+        "`ignore` is to take them for notes.",
     )
 
     @property

@@ -21,6 +21,8 @@ WATCHER_AGENT: Final = "watcher"
 SCAN_AGENT: Final = "scan"
 #: Takes changes back, unless a person does it under another name.
 UNDO_AGENT: Final = "undo"
+#: Merges conflict copies by itself, where `storage.conflict_copies` is `merge`.
+MERGE_AGENT: Final = "merge"
 #: Events and versions made by enrichment.
 ENRICH_AGENT: Final = "lithos-enrich"
 #: `task.ready` when a timer gate opened.
@@ -35,8 +37,8 @@ EVALUATE_AGENT: Final = "evaluate"
 MIGRATION_AGENT: Final = "migration"
 #: What no caller may call itself; "enrich" would be taken for the worker.
 RESERVED: Final = frozenset({
-    WATCHER_AGENT, SCAN_AGENT, UNDO_AGENT, ENRICH_AGENT, "enrich", TIMER_AGENT, CLI_AGENT, PERSON_AGENT,
-    IMPORT_AGENT, EVALUATE_AGENT, MIGRATION_AGENT,
+    WATCHER_AGENT, SCAN_AGENT, UNDO_AGENT, MERGE_AGENT, ENRICH_AGENT, "enrich", TIMER_AGENT, CLI_AGENT,
+    PERSON_AGENT, IMPORT_AGENT, EVALUATE_AGENT, MIGRATION_AGENT,
 })  # fmt: skip
 #: Whoever gave no name: nobody's, so that everybody may be called so.
 UNKNOWN_AGENT: Final = "unknown"

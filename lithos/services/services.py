@@ -25,6 +25,7 @@ from lithos.services.importing.importing import Importing
 from lithos.services.keyring import TokenRing
 from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.concerns import Concerns
+from lithos.services.notes.conflict_copies import ConflictCopies
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
@@ -97,6 +98,7 @@ class Services:
         self.restoring = Restoring(self.history, self.knowledge, actors.catalogue, texts, Threads())
         self.moving = Moving(actors)
         self.proposals = Proposals(actors, self.knowledge, self.moving, self.history, texts)
+        self.conflict_copies = ConflictCopies(actors, self.knowledge, texts)
         #: Typed edges.
         self.edges = Edges(actors, self.knowledge)
         self.graph = Graph(actors.catalogue, self.edges.list_edges if config.lcma.enabled else no_edges)

@@ -21,7 +21,7 @@ from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.formats import chats, conversation, json_items, memory_files, observations, texts
-from lithos.core.history import differences, file_merge, merging, outline, section_edit, versions
+from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, inference, lead, questions, ranking
 from lithos.core.notes import (
@@ -446,6 +446,15 @@ PARSERS: Final[Mapping[str, Parse]] = {
         Document(note=evolve(_NOTE, title=t, tags=tuple(_many(t)), extra={"x": t}), content=t[::-1]),
         Document(note=evolve(_NOTE, title=t[1:], extra={"x": _many(t)}), content=t[1:]),
     ),
+    "copy_merge.merge_copy": lambda t: copy_merge.merge_copy(
+        _bytes(t), _bytes(t[::2]), copy_merge.Ancestor(None)
+    ).marked("a", "b"),
+    "copy_merge.find_ancestor": lambda t: copy_merge.find_ancestor(
+        [copy_merge.PastVersion("updated", _bytes(each)) for each in (t, t[1:], t[:-1])],
+        _bytes(t[::2]),
+        is_whole=True,
+    ),
+    "copy_merge.say_the_same": lambda t: copy_merge.say_the_same(_bytes(t), _bytes(t + "x")),
     "file_merge.merge_files": lambda t: file_merge.merge_files(
         t.encode(), f"x\n{t}".encode(), f"{t}\ny".encode()
     ),

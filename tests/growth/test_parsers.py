@@ -121,6 +121,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     ),
     "keeps five reasons": ("proposals.PendingProposals.begin_reasons",),
     "parts.activity_text": ("parts.decisions_text",),
+    "copy_merge.merge_copy": ("copy_merge.common_lines", "copy_merge.CopyMerge.marked"),
+    "copy_merge.say_the_same": ("versions.head_of",),
     "file_merge.merge_files": ("head_merge.merge_heads", "marking.mark_texts", "merging.Lines.of"),
     "merging.merge_items": ("merging.is_same", "merging.token_of"),
     "compares three line breaks": ("merging.merge_break",),

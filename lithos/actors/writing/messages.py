@@ -21,6 +21,7 @@ from lithos.core.commands import Command
 from lithos.core.errors import LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TOOL, EventDraft
 from lithos.core.history.section_edit import SectionEdit
+from lithos.core.history.versions import RESTORED
 from lithos.core.notes.model import Document
 from lithos.core.principals import Principal
 from lithos.stores.notes.displaced import MoveIntent
@@ -238,6 +239,8 @@ class RestoreNote(_OfNote):
     is_return: bool = False
     #: When the note began, for bytes that do not say it; None: as the note says now.
     created_at: datetime | None = None
+    #: What the history calls it.
+    op: str = RESTORED
     #: As in `DeleteNote`.
     source: str = TOOL
 

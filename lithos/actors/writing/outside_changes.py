@@ -35,6 +35,7 @@ from lithos.catalogue.note_reading import (
 )
 from lithos.core.commands import Command
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, EventDraft
+from lithos.core.history.versions import OUTSIDE
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.model import Standing
 from lithos.core.notes.style import PLAIN, VaultStyle
@@ -45,7 +46,7 @@ from lithos.core.times import from_nanoseconds
 from lithos.stores.history.store import NewVersion
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state, is_same_file, is_there
-from lithos.stores.notes.values import OutsideKnowledge, digest_of
+from lithos.stores.notes.values import OutsideKnowledge, Remove, digest_of
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.outside")
@@ -57,7 +58,8 @@ class Taken:
 
     `changes` were applied, in order, with `versions` for the history; `again` are files to be read again, as
     they changed meanwhile; `displaced` are ids of notes whose file is another note's now; `present` are ids
-    whose file is back; `copies` are events of conflict copies that were found.
+    whose file is back; `copies` are events of conflict copies that were found. `failure` is why a conflict
+    copy was not removed.
     """
 
     changes: list[Change] = field(factory=list)
@@ -66,6 +68,7 @@ class Taken:
     displaced: list[str] = field(factory=list)
     present: list[str] = field(factory=list)
     copies: list[EventDraft] = field(factory=list)
+    failure: Exception | None = None
 
 
 @frozen
@@ -95,9 +98,20 @@ class OutsideBytes(Command[Taken]):
     path: str
     data: bytes
     current: bytes | None
+    #: What the history calls them, and by whom they are.
+    op: str = OUTSIDE
+    agent: str = WATCHER_AGENT
 
 
-OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes
+@frozen
+class CopyRemoval(Command[Taken]):
+    """Remove the conflict copy at `path`, if its bytes still have this hash: the note has what it says."""
+
+    path: str
+    digest: str
+
+
+OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval
 
 
 @frozen
@@ -130,6 +144,8 @@ class Outside:
         """Ingest what is still true; the caller passes the changes on to indexers and publisher, in order."""
         if isinstance(request, OutsideBytes):
             return await self._take_bytes(request)
+        if isinstance(request, CopyRemoval):
+            return await self._remove_copy(request)
         if isinstance(request, OutsideRemovals):
             return await self._take_removals(request.ids)
         return await self._take_files(request)
@@ -365,10 +381,21 @@ class Outside:
         await self._catalogue.records.save()
         self._catalogue.put(raised)
         now = self._clock()
-        taken.versions.append(outside_version(displaced, displaced, request.data, WATCHER_AGENT, now))
+        version = outside_version(displaced, displaced, request.data, request.agent, now)
+        taken.versions.append(attrs.evolve(version, op=request.op))
         if request.current is not None and digest_of(request.current) == entry.digest:
             taken.versions.append(outside_version(raised, raised, request.current, WATCHER_AGENT, now))
         return taken
+
+    async def _remove_copy(self, request: CopyRemoval) -> Taken:
+        (result,) = await self._blocking.run(
+            lambda: self._files.apply([Remove(request.path, request.digest)])
+        )
+        if isinstance(result, Exception) and not isinstance(result, FileNotFoundError):
+            return Taken(failure=result)
+        if self._catalogue.at_path(request.path) is None:
+            self._catalogue.unskip(request.path)
+        return Taken()
 
     async def _take_removals(self, ids: Sequence[str]) -> Taken:
         taken = Taken()

@@ -25,7 +25,6 @@ from lithos.actors.writing.write_rules import check_unique, check_version, no_su
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
 from lithos.core.events import TOOL
-from lithos.core.history.versions import RESTORED
 from lithos.core.notes.document import amend_document, given_keys, parse_document, parse_identified
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note, Standing, not_ahead
@@ -182,7 +181,7 @@ class RestorePreparation:
     ) -> Prepared:
         note, source, op = made.document.note, TOOL, None
         if isinstance(request, RestoreNote):
-            source, op = request.source, None if request.approval else RESTORED
+            source, op = request.source, None if request.approval else request.op
         entry = Entry(
             serial=serial,
             path=operation.path,

@@ -37,6 +37,7 @@ from lithos.actors.writing.messages import (
 )
 from lithos.actors.writing.moving import MovePreparation, rewrite
 from lithos.actors.writing.outside_changes import (
+    CopyRemoval,
     Outside,
     OutsideBytes,
     OutsideFiles,
@@ -178,7 +179,7 @@ class Writer:
         taken: dict[int, Taken] = {}
         jobs: dict[int, _Job] = {}
         for number, message in enumerate(messages):
-            if isinstance(message, OutsideFiles | OutsideRemovals | OutsideBytes):
+            if isinstance(message, OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval):
                 taken[number] = await self._take(message)
             else:
                 jobs[number] = _Job(message)
@@ -191,6 +192,8 @@ class Writer:
     async def _take(self, request: OutsideRequest) -> Taken:
         """Ingest external changes, and pass them on like any other change."""
         taken = await self._outside.take(request)
+        if isinstance(request, CopyRemoval):
+            self._keep(self._files.take_kept())
         with suppress(HistoryFailed):  # logged; the catching up keeps them later
             await self._recorder.record(taken.versions, is_pending=False)
         for change in taken.changes:

@@ -1,16 +1,21 @@
-"""`lithos merge-driver`: the merge driver of git for notes (docs/spec/copies.md §3)."""
+"""`lithos conflicts` merges conflict copies, `lithos merge-driver` notes for git (docs/spec/copies.md)."""
 
 from __future__ import annotations
 
+import getpass
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from lithos.cli.commands.asking import Asker, ask_tool, asking
 from lithos.cli.options import Invocation
-from lithos.cli.output import print_json, warn
-from lithos.cli.session import CommandFailed
+from lithos.cli.output import print_json, print_line, tell, warn
+from lithos.cli.session import CommandFailed, Session
+from lithos.cli.streams import make_printable
 from lithos.core.history.file_merge import FileMerge, merge_files
 from lithos.core.history.marking import MARKER_SIZE, Markers
+from lithos.core.principals import CLI_AGENT
 from lithos.stores import open_regular, replace_file
 
 #: Git stops at more than 128 instead of leaving a conflict whose file lacks one side.
@@ -71,3 +76,108 @@ def _tell(name: str, merged: FileMerge) -> str:
         return f"{name} is a binary file and was not merged: it is ours. Choose one, then git add it."
     several = f"{merged.conflicts} conflicts" if merged.conflicts > 1 else "a conflict"
     return f"{name} has {several}: choose between the markers, then git add it."
+
+
+LIST: Final = "list"
+_ACTIONS: Final = (LIST, "show", "merge")
+#: Copies that are asked for at once.
+PAGE: Final = 200
+
+
+async def conflicts(session: Session, asker: Asker) -> int:
+    """List, show or merge conflict copies; 1 where one that was to be merged is left."""
+    typed = session.typed
+    action, paths = typed.get("action", LIST), list(typed.get("paths", ()))
+    if action not in _ACTIONS:
+        raise CommandFailed(f"There is no {action!r}: give one of {', '.join(_ACTIONS)}.", 2)
+    if action == LIST and paths:
+        raise CommandFailed("To look at one give: lithos conflicts show PATH", 2)
+    if action != LIST and bool(paths) == (action == "merge" and bool(typed.get("all"))):
+        either = " or --all" if action == "merge" else ""
+        raise CommandFailed(f"Say which: lithos conflicts {action} PATH...{either}", 2)
+    if action == "show":
+        return await _show(session, asker, paths)
+    rows = await _list(asker) if not paths else []
+    if action == LIST:
+        tell(session, {"copies": rows}, _rows(rows) if rows else "No note has a conflict copy.")
+        return 0
+    return await _merge(session, asker, paths or [row["path"] for row in rows])
+
+
+async def _list(asker: Asker) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = []
+    total = 1
+    while len(rows) < total:
+        answer = await ask_tool(asker, "lithos_conflict_copies", {"limit": PAGE, "offset": len(rows)})
+        rows += answer["copies"]
+        total = answer["total"] if answer["copies"] else 0
+    return rows
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        same = "" if row["differs"] else "  (says the same)"
+        yield make_printable(f"{row['path']}  of {row['note_path']}{same}")
+
+
+async def _show(session: Session, asker: Asker, paths: Sequence[str]) -> int:
+    shown = [await ask_tool(asker, "lithos_conflict_copies", {"path": each}) for each in paths]
+    if session.as_json:
+        tell(session, {"copies": shown}, "")
+        return 0
+    for each in shown:
+        print_line(make_printable(f"{each['copy']['path']} of {each['copy']['note_path']}: {_about(each)}"))
+        for line in (each["merged"] or "").split("\n"):
+            print_line(make_printable(line))
+    return 0
+
+
+def _about(shown: Mapping[str, Any]) -> str:
+    if shown["merged"] is None:
+        return "one of both is no text; keep one of the files"
+    number = len(shown["conflicts"])
+    if number:
+        said = "1 place" if number == 1 else f"{number} places"
+        return f"both changed {said}, which you have to decide (--keep, or the console's page Copies)"
+    return "the note has all of it already" if shown["adds_nothing"] else "merges by itself, to this"
+
+
+async def _merge(session: Session, asker: Asker, paths: Sequence[str]) -> int:
+    """Merge one after another; every outcome is told, whatever becomes of the others."""
+    done: list[Mapping[str, Any]] = []
+    for path in paths:
+        answer = await _merge_one(session, asker, path)
+        done.append({"path": path, **answer})
+        if session.as_json:
+            continue
+        if answer["status"] == "error":
+            warn(make_printable(f"{path}: {answer['message']}"))
+        else:
+            what = "merged into" if answer["changed"] else "added nothing to"
+            print_line(make_printable(f"{path}: {what} {answer['note_path']}, version {answer['version']}"))
+    if session.as_json:
+        tell(session, {"copies": done}, "")
+    elif not paths:
+        print_line("No note has a conflict copy.")
+    return 1 if any(answer["status"] == "error" for answer in done) else 0
+
+
+async def _merge_one(session: Session, asker: Asker, path: str) -> Mapping[str, Any]:
+    given: dict[str, Any] = {"path": path, "by": session.typed.get("by") or _person()}
+    if "keep" in session.typed:
+        shown = await asker.call("lithos_conflict_copies", {"path": path}) or {}
+        if shown.get("status") == "error":
+            return shown
+        given |= {"keep": [session.typed["keep"]], "seal": shown["seal"]} if shown["conflicts"] else {}
+    return await asker.call("lithos_conflict_copy_merge", given) or {}
+
+
+def _person() -> str:
+    """Who types: the user's name, as the history then says who merged."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return CLI_AGENT
+
+
+run_conflicts = asking(conflicts)

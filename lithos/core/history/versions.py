@@ -39,6 +39,12 @@ def have_same_body(one: bytes, other: bytes) -> bool:
     return body_of(one) == body_of(other)
 
 
+def head_of(data: bytes) -> bytes:
+    """The frontmatter of a file with the lines that enclose it; empty where there is none."""
+    found = _FRONTMATTER.match(data)
+    return data[: found.end()] if found else b""
+
+
 def body_of(data: bytes) -> bytes:
     """The text of a file below its frontmatter and the heading that is its title."""
     found = _FRONTMATTER.match(data)
@@ -54,6 +60,8 @@ RENAMED: Final = "renamed"
 DELETED: Final = "deleted"
 RESTORED: Final = "restored"
 OUTSIDE: Final = "outside"
+#: The bytes of a conflict copy that was merged into the note.
+COPY: Final = "copy"
 
 
 @frozen(kw_only=True)

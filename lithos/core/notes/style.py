@@ -30,8 +30,7 @@ class VaultStyle:
     def reading(self) -> str:
         """The rules that decide what is read of a file: what was read by others is read anew."""
         titles = "files" if self.titles_from_files else ""
-        tags, broken = "tags" * self.inline_tags, "broken" * self.serves_broken
-        return f"{titles} {tags} {broken} markers".strip()
+        return f"{titles} {'tags' * self.inline_tags} {'broken' * self.serves_broken}".strip()
 
     @classmethod
     def of_foreign(cls) -> VaultStyle:

@@ -290,7 +290,7 @@ def check_copies(survey: Survey) -> Iterator[Finding]:
         path, original = next(iter(sorted(copies.items())))
         yield warn(
             f"{len(copies)} files are what another machine wrote of a note: {path} of {original}.",
-            "Take over into the note what is worth it, then remove the file; docs/two-machines.md says how.",
+            "Run `lithos conflicts`, or open the console's page Copies: both show what merging makes of it.",
         )
     marked = sorted(entry.path for entry in survey.catalogue if entry.note.has_conflict_markers)
     if marked:

@@ -21,6 +21,7 @@ from attrs import frozen
 
 from lithos.core.errors import StorageFailed
 from lithos.core.history.versions import (
+    COPY,
     CREATED,
     DELETED,
     OUTSIDE,
@@ -275,7 +276,7 @@ CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
 #: The numbers under which operations are stored; they never change.
-CODES: Final = {CREATED: 1, UPDATED: 2, RENAMED: 3, DELETED: 4, RESTORED: 5, OUTSIDE: 6}
+CODES: Final = {CREATED: 1, UPDATED: 2, RENAMED: 3, DELETED: 4, RESTORED: 5, OUTSIDE: 6, COPY: 7}
 DELETION: Final = CODES[DELETED]
 NAMES: Final = {code: name for name, code in CODES.items()}
 

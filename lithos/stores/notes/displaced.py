@@ -1,9 +1,9 @@
-"""Two folders of `.lithos`: copies of bytes that would otherwise be lost, and moves under way. Both block.
+"""What `.lithos` keeps of changes: bytes that would otherwise be lost, and what is under way. All blocks.
 
 `displaced/` has a file with the bytes as another program saved them and, beside it, a `.json` that names the
 note. `moves/`, the journal of moves, has a file for each note that is being moved: written before the note's
 file is renamed and removed once all links to it are rewritten, so what a killed process began is finished at
-the next start.
+the next start. `merging-copy.json` is the same for the merge of a conflict copy.
 """
 
 from __future__ import annotations
@@ -101,6 +101,55 @@ def _read(path: Path) -> MoveIntent | None:
         with suppress(OSError):
             path.rename(path.with_suffix(".unreadable"))
         return None
+
+
+@frozen(kw_only=True)
+class CopyIntent:
+    """The merge of a conflict copy that has begun: the note, the copy with its hash, and by whom.
+
+    `before` is the hash of the note's file and `version` its version before; `body` is the hash of the body
+    that it gets.
+    """
+
+    id: str
+    copy: str
+    digest: str
+    agent: str
+    before: str
+    version: int
+    body: str
+
+
+class CopyMerges:
+    """The merge under way: one at a time."""
+
+    def __init__(self, private: Path) -> None:
+        self._path = private / "merging-copy.json"
+
+    def write(self, intent: CopyIntent) -> None:
+        """Make an intent durable. Raises `OSError`."""
+        replace_file(self._path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
+        sync_folder(self._path.parent)
+
+    def remove(self) -> None:
+        """It is done, or given up. Raises `OSError`."""
+        self._path.unlink(missing_ok=True)
+        sync_folder(self._path.parent)
+
+    def pending(self) -> CopyIntent | None:
+        """What an earlier process began; what cannot be read is set aside and logged."""
+        try:
+            known: Mapping[str, Any] = json.loads(self._path.read_bytes())
+            if known["format"] != _FORMAT:
+                raise ValueError(f"format {known['format']}")
+            return CopyIntent(**{each.name: known[each.name] for each in attrs.fields(CopyIntent)})
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as failure:
+            log.error("merge not finished: its record cannot be read", reason=str(failure))
+            with suppress(OSError):
+                self._path.rename(self._path.with_suffix(".unreadable"))
+            return None
 
 
 #: The name of the folder in `.lithos`.

@@ -15,10 +15,14 @@ import httpx2
 import pytest
 from attrs import frozen
 
+from lithos.actors.writing.outside_changes import OutsideFiles
+from lithos.catalogue.note_reading import examine
 from lithos.core.principals import RIGHTS, Rights
 from lithos.front.console.console import Console
+from lithos.stores.notes.lookup import find_note
 from tests.front.console.proposing import bind, propose_note
 from tests.front.console.visiting import Visitor, browser, form_of, make_token, visiting
+from tests.servers import Lithos
 
 #: The agent that the bound tokens are bound to, and another one.
 MINE, OTHER = "ann", "worker"
@@ -68,6 +72,8 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
         Route("/files/<path:path>", "/files/picture.png"),
         Route("/graph", "/graph"),
         Route("/review", "/review", "read", "admin"),
+        Route("/copies", "/copies", "read"),
+        Route("/copies/one", f"/copies/one?path={COPY}", "admin", "admin"),
         Route(
             "/review/<proposal_id>",
             f"/review/{made['proposal']}",
@@ -106,6 +112,7 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
     )
 
 
+COPY: Final = "twin.sync-conflict-20260304-050607-ABCDEFG.md"
 LINK: Final = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
 POSTED: Final = re.compile(r'<form method="post" action="([^"]+)"')
 #: Routes where a page that is not there is the answer to whoever may look.
@@ -139,7 +146,20 @@ async def prepare(person: Visitor) -> dict[str, str]:
     bind(person.lithos, PROPOSER)
     await propose_note(person.lithos, "First proposed", agent=PROPOSER)
     made["proposal"] = await propose_note(person.lithos, "Then proposed", agent=PROPOSER)
+    await copy_of_twin(person.lithos)
     return made
+
+
+async def copy_of_twin(lithos: Lithos) -> None:
+    """What another machine wrote of a note, taken up as the watcher does."""
+    twin = await lithos.create("Twin", agent=MINE)
+    assert twin
+    file = lithos.knowledge / "twin.md"
+    (lithos.knowledge / COPY).write_bytes(file.read_bytes() + b"\nMore.\n")
+    files = lithos.server.actors.stores.files
+    seen = examine(files, find_note(files, COPY), None)
+    await lithos.server.actors.writer.mailbox.ask(OutsideFiles((seen,)))
+    assert [each.path for each in lithos.server.conflict_copies.listed()] == [COPY]
 
 
 @frozen

@@ -231,7 +231,7 @@ NO_NOTE: Final = frozenset({
     "lithos_task_next", "lithos_proposal_withdraw",
 })  # fmt: skip
 #: Those whose change of a note is enrichment's, below, and a person's own decision (test_proposals).
-ELSEWHERE: Final = frozenset({"lithos_task_complete", "lithos_proposal_decide"})
+ELSEWHERE: Final = frozenset({"lithos_task_complete", "lithos_proposal_decide", "lithos_conflict_copy_merge"})
 
 
 def test_every_writing_tool_is_a_door_of_the_matrix() -> None:

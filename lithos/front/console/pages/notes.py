@@ -1,4 +1,7 @@
-"""`/console/notes`: all notes by folder, tag, name and state, and those that are deleted."""
+"""`/console/notes`: all notes by folder, tag, name and state, and those that are deleted.
+
+And `/console/find`: the notes that a person may mean who begins to type a name, for the quick switcher.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from attrs import frozen
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response, redirect, request
 
 from lithos.catalogue.catalogue import Entry
 from lithos.core.notes.model import NOTE_TYPES, STATUSES
 from lithos.front.console.console import Console, Refused, given, given_offset
-from lithos.front.console.formats import folders_of
+from lithos.front.console.formats import folders_of, query_with
 from lithos.services.notes.browsing import SORTS, STATES, BrowseRequest
 
 #: Notes of one page; of one whose titles and paths have a thousand characters each fewer.
@@ -23,11 +26,15 @@ MOST_TAGS: Final = 60
 TAGS_OF_ROW: Final = 4
 #: Characters of a filter.
 LONGEST: Final = 1_000
+#: Notes that the switcher offers, and characters typed there.
+MOST_OFFERED: Final = 10
+LONGEST_TYPED: Final = 200
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add `/notes`."""
+    """Add `/notes` and the list of the switcher."""
     app.get("/notes")(BrowsePages(console).browse)
+    app.get("/find", endpoint="find")(Switcher(console).find)
 
 
 @frozen
@@ -110,3 +117,19 @@ def _read_request() -> BrowseRequest:
 def _is_called(entry: Entry, name: str) -> bool:
     stem = entry.path.rpartition("/")[2].removesuffix(".md")
     return name.casefold() in {each.casefold() for each in (entry.note.title, stem, *entry.note.aliases)}
+
+
+@frozen
+class Switcher:
+    """Finds notes by the beginning of their names."""
+
+    _console: Console
+
+    async def find(self) -> Any:
+        """The nearest notes, as links."""
+        typed = " ".join(given("q", LONGEST_TYPED).split())
+        if "partial" not in request.args:
+            return redirect(f"/console/search{query_with({}, q=typed)}")
+        wanted = BrowseRequest(q=typed, sort="path", limit=MOST_OFFERED if typed else 0)
+        found = await self._console.parts.browsing.find(wanted)
+        return await self._console.show("find.html", entries=found.entries)

@@ -1,0 +1,123 @@
+"""Conflict copies that are merged, generated: lines lost, a second run, and `git merge-file` beside it.
+
+    python -m bench.divergences [--pairs N] [--seed N] [--git]
+
+Each pair is a note with its kept versions and what another machine made of one of them. Nobody tells the
+merge of which one. `--git` asks `git merge-file` with the true ancestor, 20 ms a pair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from itertools import count, islice
+from pathlib import Path
+from random import Random
+
+from lithos.core.history.copy_merge import Ancestor, PastVersion, find_ancestor, merge_copy, say_the_same
+from tests.core.history.divergences import Divergence, diverge, lost_lines
+
+
+def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
+    """The kept versions, the newest first: as it is now, half-way there, the ancestor, and an older one.
+
+    And whether they are all that there were: what both machines added has no ancestor.
+    """
+    random = Random(f"history {seed}")
+    base, ours = found.base.splitlines(keepends=True), found.ours.splitlines(keepends=True)
+    half = b"".join(line for line in ours if line in base or random.random() < 0.5)
+    text = [number for number, line in enumerate(base) if line.startswith(b"line")]
+    came = (
+        random.choice(text) if text else 0
+    )  # up to five lines that the ancestor has and the older one lacks
+    older = b"".join(base[:came] + base[came + random.randint(1, 5) :])
+    older = re.sub(rb"(?m)^version: \d+", b"version: 2", older).replace(b"2026-01-02T", b"2025-01-02T", 1)
+    chain = [(found.ours, "outside"), (half, "outside"), (found.base, "updated"), (older, "updated")]
+    kept: list[PastVersion] = []
+    for data, op in chain if found.base else chain[:2]:
+        if not kept or data != kept[-1].data:
+            kept.append(PastVersion(op, data))
+    return kept, bool(found.base)
+
+
+def is_conflict(found: Divergence) -> bool:
+    """Whether both machines changed the note, each otherwise: else no program leaves a copy."""
+    return len({found.base, found.ours, found.theirs}) == 3
+
+
+def measure(seed: int) -> tuple[Counter[str], bytes | None]:
+    """What becomes of one pair, and the merged bytes where nobody has to decide."""
+    found, counts = diverge(seed), Counter[str]()
+    versions, is_whole = history_of(found, seed)
+    is_known = any(each.data == found.theirs for each in versions)
+    ancestor = find_ancestor(versions, found.theirs, is_whole=is_whole)
+    counts["pairs"] += 1
+    counts["ancestor found"] += (ancestor.data or b"") == found.base or ancestor.is_merged
+    merge = merge_copy(found.ours, found.theirs, ancestor)
+    if merge.pieces is None or merge.places:
+        counts["left to a person"] += 1
+        both = merge.resolved(("both",) * len(merge.places))
+        assert both is not None
+        counts["lines lost by keeping both"] += 0 if is_known else len(lost_lines(found, both))
+        return counts, None
+    merged = merge.resolved(())
+    assert merged is not None
+    counts["merged"] += 1
+    counts["lines lost"] += 0 if is_known else len(lost_lines(found, merged))
+    after = [
+        PastVersion("outside", merged),
+        PastVersion("copy", found.theirs),
+        PastVersion("updated", merged),
+    ]
+    again = merge_copy(
+        merged, found.theirs, find_ancestor([*after, *versions], found.theirs, is_whole=is_whole)
+    )
+    counts["changed by a second run"] += again.resolved(()) != merged
+    unrecorded = merge_copy(merged, found.theirs, Ancestor(ancestor.data))
+    counts["changed by a second run that knows of none"] += not ancestor.is_merged and (
+        bool(unrecorded.places) or not say_the_same(unrecorded.resolved(()) or b"", merged)
+    )
+    return counts, merged
+
+
+def ask_git(found: Divergence, folder: Path) -> bytes | None:
+    """What `git merge-file` makes of it with the true ancestor; None for a conflict."""
+    names = [folder / name for name in ("ours", "base", "theirs")]
+    for name, data in zip(names, (found.ours, found.base, found.theirs), strict=True):
+        name.write_bytes(data)
+    done = subprocess.run(["git", "merge-file", "-p", "-q", *names], capture_output=True, check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--git", action="store_true")
+    args = parser.parse_args()
+    total = Counter[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        seeds = (seed for seed in count(args.seed * 1_000_003) if is_conflict(diverge(seed)))
+        for seed in islice(seeds, args.pairs):
+            counts, merged = measure(seed)
+            total += counts
+            if not args.git:
+                continue
+            theirs = ask_git(diverge(seed), Path(folder))
+            if merged is None:
+                total["git: both have a conflict" if theirs is None else "git alone merges"] += 1
+            elif theirs is None:
+                total["git alone has a conflict"] += 1
+            else:
+                total["git: same bytes" if theirs == merged else "git: other bytes"] += 1
+    for name in ("lines lost", "lines lost by keeping both", "changed by a second run"):
+        total[name] += 0
+    for name, number in total.items():
+        print(f"{number:7,} {name}")
+
+
+if __name__ == "__main__":
+    main()

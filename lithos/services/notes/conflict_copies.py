@@ -1,0 +1,439 @@
+"""Conflict copies as persons see them: listed, shown as merged, and merged (docs/spec/copies.md §2).
+
+A merge is begun by a record of it, then the note gets its next version, then the history the copy's bytes,
+and last the copy's file goes. What a killed process began is finished at the next start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+from attrs import frozen
+
+from lithos.actors.actors import Actors
+from lithos.actors.blocking import Threads
+from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
+from lithos.actors.writing.messages import RestoreNote, acting_as
+from lithos.actors.writing.outside_changes import CopyRemoval, OutsideBytes
+from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.kinship import MOST_VERSIONS
+from lithos.core.errors import (
+    DocNotFound,
+    HistoryDisabled,
+    InvalidInput,
+    LithosError,
+    StorageFailed,
+    VersionConflict,
+)
+from lithos.core.history.copy_merge import (
+    SIDES,
+    Ancestor,
+    CopyMerge,
+    PastVersion,
+    Side,
+    find_ancestor,
+    merge_copy,
+    say_the_same,
+)
+from lithos.core.history.versions import (
+    COPY,
+    CREATED,
+    DELETED,
+    OUTSIDE,
+    UPDATED,
+    VersionRow,
+    body_of,
+    head_of,
+)
+from lithos.core.notes.document import parse_document
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.principals import COMMAND, MERGE_AGENT
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.texts import LoadedNote, NoteTexts
+from lithos.stores.notes.displaced import CopyIntent
+from lithos.stores.notes.values import OutsideKnowledge, digest_of
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.copies")
+
+#: How often a merge is made again because one of both was changed meanwhile.
+RETRIES: Final = 5
+#: Seconds for the writer, and for all of a merge once it has begun.
+PATIENCE: Final = 30.0
+CARRIED_OUT: Final = 120.0
+#: Seconds between two looks for copies to merge: one that changed since the last is still being written.
+PAUSE: Final = 2.0
+#: Bytes of either side above which nothing is merged.
+LARGEST: Final = 16 * 1024 * 1024
+_KEY: Final = re.compile(rb"^([^\s#:-][^\n:]{0,200}):", re.MULTILINE)
+_PERSON: Final = attrs.evolve(COMMAND, is_person=True)
+
+
+@frozen
+class ListedCopy:
+    """A conflict copy: where it is, of which note, and whether it says anything else."""
+
+    path: str
+    note_id: str
+    title: str
+    note_path: str
+    differs: bool
+
+
+@frozen(kw_only=True)
+class ShownCopy:
+    """A conflict copy beside its note, and what merging makes of both. `version` is that of the note."""
+
+    listed: ListedCopy
+    note: bytes
+    copy: bytes
+    version: int
+    merge: CopyMerge
+
+    @property
+    def seal(self) -> str:
+        """What stands for all that is shown."""
+        digest = hashlib.sha256()
+        for part in (self.note, self.copy, repr(self.merge).encode()):
+            digest.update(b"%d:" % len(part) + part)
+        return digest.hexdigest()[:32]
+
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether the note has all of it already, without anybody's decision."""
+        merged = self.merge.resolved(())
+        return merged is not None and say_the_same(merged, self.note)
+
+
+@frozen
+class MergedCopy:
+    """What was done; `changed` is False where the note had all of the copy already."""
+
+    path: str
+    note_id: str
+    note_path: str
+    version: int
+    changed: bool
+
+
+class ConflictCopies:
+    """Merges conflict copies, one at a time."""
+
+    def __init__(self, actors: Actors, knowledge: Knowledge, texts: NoteTexts) -> None:
+        self._catalogue = actors.catalogue
+        self._files = actors.stores.files
+        self._reader = actors.stores.history
+        self._intents = actors.stores.copy_merges
+        self._writer = actors.writer.mailbox
+        self._clock = actors.clock
+        self._knowledge = knowledge
+        self._texts = texts
+        self._working = Threads(2)
+        self._turn = trio.Lock()
+        self._merges_at_once = actors.config.storage.conflict_copies == "merge"
+        #: Set once what an earlier process began is finished.
+        self.resumed = trio.Event()
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def listed(self) -> list[ListedCopy]:
+        """All of them, by the path of the note."""
+        found = [
+            ListedCopy(path, note_id, entry.note.title, entry.path, copy.digest != entry.digest)
+            for note_id, path, copy in self._catalogue.copied()
+            if (entry := self._catalogue.get(note_id)) is not None
+        ]
+        return sorted(found, key=lambda each: (each.note_path, each.path))
+
+    async def show(self, path: str) -> ShownCopy:
+        """A copy beside its note as both are now. Raises `DocNotFound`, and `InvalidInput` of a large one."""
+        entry, listed = self._find(path)
+        loaded = await self._texts.load(entry)
+        if loaded is None:
+            raise StorageFailed(f"The note {entry.path} cannot be read now, so its copy cannot be compared.")
+        return await self._working.run(lambda: self._merge(listed, loaded))
+
+    def _find(self, path: str) -> tuple[Entry, ListedCopy]:
+        listed = next((each for each in self.listed() if each.path == path), None)
+        entry = None if listed is None else self._catalogue.get(listed.note_id)
+        if listed is None or entry is None:
+            raise DocNotFound(
+                f"There is no conflict copy at {path[:200]!r}. `lithos conflicts` lists those there are."
+            )
+        return entry, listed
+
+    def _merge(self, listed: ListedCopy, loaded: LoadedNote) -> ShownCopy:
+        """Blocks."""
+        note = loaded.source.data
+        try:
+            copy = self._files.read(listed.path).data
+        except (OSError, OutsideKnowledge) as failure:
+            raise DocNotFound(f"The conflict copy {listed.path} cannot be read: {failure}.") from failure
+        if max(len(note), len(copy)) > LARGEST:
+            raise InvalidInput(
+                f"{listed.path} is too large to be merged ({LARGEST // 2**20} MiB). Merge in an editor."
+            )
+        ancestor = self._ancestor(listed.note_id, note, copy)
+        return ShownCopy(
+            listed=attrs.evolve(listed, differs=note != copy),
+            note=note,
+            copy=copy,
+            version=loaded.document.note.version,
+            merge=merge_copy(note, copy, ancestor),
+        )
+
+    def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> Ancestor:
+        """From what both began, as far as the history knows. Blocks."""
+        if note == copy:
+            return Ancestor(note, is_merged=True)
+        rows, total = self._rows(note_id)
+        versions = [PastVersion(row.op, data) for row in rows if (data := self._data(row)) is not None]
+        is_whole = bool(rows) and total == len(rows) and rows[-1].op == CREATED
+        if not versions or versions[0].data != note:
+            versions.insert(0, PastVersion(OUTSIDE, note))
+        return find_ancestor(versions, copy, is_whole=is_whole)
+
+    def _rows(self, note_id: str) -> tuple[Sequence[VersionRow], int]:
+        """The newest versions of a note, and how many are kept in all. Blocks."""
+        return ((), 0) if self._reader is None else self._reader.rows(note_id, MOST_VERSIONS)
+
+    def _data(self, row: VersionRow) -> bytes | None:
+        if self._reader is None or row.op == DELETED:
+            return None
+        return self._reader.content(row.note_id, row.version)
+
+    # -- merging ---------------------------------------------------------------------------------
+
+    async def merge(
+        self, path: str, by: str, choices: Sequence[str] | None = None, seal: str | None = None
+    ) -> MergedCopy:
+        """Merge a copy into its note and remove it; `choices` say what to keep of each place, in order.
+
+        With `seal` only what was seen is merged. Raises `VersionConflict` with `conflicts` where choices
+        lack, `HistoryDisabled`, and what a write is refused with: nothing was changed then.
+        """
+        if choices and seal is None:
+            raise InvalidInput("Choices need the seal of what they were made for: look again.")
+        async with self._turn:
+            for _ in range(RETRIES):
+                shown = await self.show(path)
+                if seal is not None and shown.seal != seal:
+                    raise _looked_changed(shown)
+                data = _decided(shown, choices)
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT):
+                    try:
+                        return await self._carry_out(shown, data, by)
+                    except VersionConflict:
+                        if seal is not None:
+                            raise
+        raise VersionConflict(
+            "The note is changed all the time, so nothing was merged. Retry in a moment.",
+            current_version=None,
+            warnings=[],
+        )
+
+    async def _carry_out(self, shown: ShownCopy, data: bytes, by: str) -> MergedCopy:
+        listed, intent = shown.listed, _intent(shown, data, by)
+        is_new = not say_the_same(data, shown.note)
+        if listed.differs and self._reader is None:
+            raise HistoryDisabled(
+                f"No versions are kept (history.enabled is off), so what {listed.path} says would be gone. "
+                "Switch it on and restart the server, or merge both in an editor."
+            )
+        if listed.differs:
+            await self._working.run(lambda: self._intents.write(intent))
+        version = shown.version
+        if is_new:
+            try:
+                with acting_as(_PERSON):
+                    request = await self._working.run(lambda: self._request(shown, data, by))
+                    version = (await self._knowledge.write(request)).version
+            except LithosError:
+                await self._working.run(self._intents.remove)
+                raise
+        version = await self._finish(intent, version)
+        return MergedCopy(listed.path, listed.note_id, listed.note_path, version, is_new)
+
+    def _request(self, shown: ShownCopy, data: bytes, by: str) -> RestoreNote:
+        """The message to the writer. Raises `InvalidInput` for bytes that are no note. Blocks."""
+        listed, style = shown.listed, attrs.evolve(self._catalogue.style, serves_broken=False)
+        try:
+            document = parse_document(data, listed.note_path, self._clock(), listed.note_id, style)
+        except UnreadableNote as problem:
+            raise InvalidInput(
+                f"What would be kept is no note: {problem.reason}. Choose otherwise, or merge in an editor."
+            ) from problem
+        if twice := [key for key, number in Counter(_KEY.findall(head_of(data))).items() if number > 1]:
+            key = twice[0].decode("utf-8", "replace")
+            raise InvalidInput(f"What would be kept has the key {key[:100]} twice. Choose one side of it.")
+        if document.note.id != listed.note_id:
+            raise InvalidInput(f"What would be kept has another id than {listed.note_id}. Choose the note's.")
+        rows, _ = self._rows(listed.note_id)
+        return RestoreNote(
+            id=listed.note_id,
+            agent=by,
+            data=data,
+            path=listed.note_path,
+            title=document.note.title,
+            source_url=document.note.source_url,
+            newest_version=max([shown.version, *(row.version for row in rows[:1])]),
+            expected_version=shown.version,
+            op=UPDATED,
+        )
+
+    async def _finish(self, intent: CopyIntent, version: int) -> int:
+        """Keep the copy's bytes as a version, then remove it; the version that the note has then."""
+        with honest_outcome("Look at the note again before you retry."):
+            if not await self._working.run(lambda: self._is_kept(intent)):
+                await self._keep(intent)
+                version += 2  # the copy's, and its own again
+            removal = CopyRemoval(intent.copy, intent.digest)
+            taken = await self._writer.ask(removal, within=PATIENCE)
+        if taken.failure is not None:
+            raise StorageFailed(
+                f"The note has what {intent.copy} said, but that file could not be removed: {taken.failure}. "
+                "If another program changed it, merge it again."
+            )
+        await self._working.run(self._intents.remove)
+        return version
+
+    def _is_kept(self, intent: CopyIntent) -> bool:
+        """Whether the history knows that the note has the copy's bytes, or needs not to. Blocks."""
+        if intent.digest == intent.before:
+            return True
+        rows, _ = self._rows(intent.id)
+        kept = (self._data(row) for row in rows if row.op == COPY)
+        return any(data is not None and digest_of(data) == intent.digest for data in kept)
+
+    async def _keep(self, intent: CopyIntent) -> None:
+        entry = self._catalogue.get(intent.id)
+        if entry is None:
+            raise StorageFailed(f"The note was removed meanwhile; {intent.copy} is left as it is.")
+
+        def read() -> tuple[bytes, bytes]:
+            return self._files.read(intent.copy).data, self._files.read(entry.path).data
+
+        try:
+            copy, current = await self._working.run(read)
+        except (OSError, OutsideKnowledge) as failure:
+            raise StorageFailed(f"{intent.copy} could not be kept: {failure}. Merge it again.") from failure
+        if digest_of(copy) != intent.digest:
+            raise StorageFailed(f"{intent.copy} was changed meanwhile and is left as it is. Merge it again.")
+        await self._writer.ask(
+            OutsideBytes(entry.path, copy, current, op=COPY, agent=intent.agent), within=PATIENCE
+        )
+        if not await self._working.run(lambda: self._is_kept(intent)):
+            raise StorageFailed(f"What {intent.copy} says could not be kept as a version. Merge it again.")
+
+    # -- by itself -------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Finish what an earlier process began; then, if configured, merge what nobody has to decide."""
+        await self._resume()
+        self.resumed.set()
+        if not self._merges_at_once:
+            return
+        seen: dict[str, tuple[str, str]] = {}
+        done: dict[str, tuple[str, str]] = {}
+        while True:
+            await trio.sleep(PAUSE)
+            now = {
+                path: (copy.digest, entry.digest)
+                for note_id, path, copy in (self._catalogue.copied() if self._catalogue.doubles else ())
+                if (entry := self._catalogue.get(note_id)) is not None
+            }
+            done = {path: state for path, state in done.items() if now.get(path) == state}
+            for path, state in now.items():
+                if seen.get(path) == state and path not in done:
+                    done[path] = state
+                    await self._merge_quietly(path)
+            seen = now
+
+    async def _merge_quietly(self, path: str) -> None:
+        try:
+            merged = await self.merge(path, MERGE_AGENT)
+        except LithosError as refusal:
+            log.info("conflict copy left to a person", path=path, reason=refusal.message)
+        else:
+            log.info("conflict copy merged", path=path, note=merged.note_path, changed=merged.changed)
+
+    async def _resume(self) -> None:
+        intent = await self._working.run(self._intents.pending)
+        if intent is None:
+            return
+        try:
+            if await self._working.run(lambda: self._is_written(intent)):
+                await self._finish(intent, intent.version + 1)
+            else:
+                await self._working.run(self._intents.remove)
+        except (LithosError, OSError, ActorDown, ShuttingDown) as failure:
+            log.error("merge of a conflict copy not finished", path=intent.copy, reason=str(failure))
+
+    def _is_written(self, intent: CopyIntent) -> bool:
+        """Whether the note got its next version before the process ended. Blocks."""
+        entry = self._catalogue.get(intent.id)
+        if entry is None or entry.digest == intent.before or self._reader is None:
+            return False
+        row = self._reader.row(intent.id, intent.version + 1)
+        data = None if row is None or row.agent != intent.agent else self._data(row)
+        return data is not None and digest_of(body_of(data)) == intent.body
+
+
+def _intent(shown: ShownCopy, data: bytes, by: str) -> CopyIntent:
+    return CopyIntent(
+        id=shown.listed.note_id,
+        copy=shown.listed.path,
+        digest=digest_of(shown.copy),
+        agent=by,
+        before=digest_of(shown.note),
+        version=shown.version,
+        body=digest_of(body_of(data)),
+    )
+
+
+def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
+    """The merged bytes. Raises `VersionConflict` where a person has to choose, and `InvalidInput`."""
+    places = shown.merge.places
+    if shown.merge.pieces is None:
+        raise VersionConflict(
+            f"{shown.listed.path} is no text, so it cannot be merged. Keep one of both files.",
+            current_version=shown.version,
+            warnings=[],
+            conflicts=[],
+        )
+    if places and choices is None:
+        raise VersionConflict(
+            f"{shown.listed.path} and its note both changed {len(places)} places. Nothing was merged: "
+            "choose at the console's page Copies, or with --keep.",
+            current_version=shown.version,
+            warnings=[],
+            conflicts=conflict_rows(shown),
+        )
+    chosen: list[Side] = [side for each in choices or () for side in SIDES if side == each]
+    if len(chosen) == 1:
+        chosen *= len(places)
+    data = shown.merge.resolved(chosen) if len(chosen) >= len(choices or ()) else None
+    if data is None:
+        raise InvalidInput(
+            f"Give one of {', '.join(SIDES)} for each of the {len(places)} places, or for all."
+        )
+    return data
+
+
+def conflict_rows(shown: ShownCopy) -> list[dict[str, Any]]:
+    """The places that a person has to decide: the line, and what each side says."""
+    return [{"line": place.line, "note": place.note, "copy": place.copy} for place in shown.merge.places]
+
+
+def _looked_changed(shown: ShownCopy) -> VersionConflict:
+    return VersionConflict(
+        "The note or its copy has changed since you looked, so nothing was merged. Look again.",
+        current_version=shown.version,
+        warnings=[],
+    )

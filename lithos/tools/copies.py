@@ -1,0 +1,57 @@
+"""Tools for conflict copies, for a person at the console or a terminal (docs/spec/copies.md §2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lithos.services.notes.conflict_copies import ListedCopy, ShownCopy, conflict_rows
+from lithos.tools.contract.arguments import argument
+from lithos.tools.contract.bounds import IDS, LOOKUP, NAME, PATH
+from lithos.tools.contract.declaring import OWN, Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
+from lithos.tools.contract.rows import row_of
+
+
+@tool("lithos_conflict_copies", OWN, "RI", place=48, paged=Paged(rows=("copies",)))
+class ConflictCopiesTool:
+    """Files that hold what another machine wrote of a note, or one of them as it would merge."""
+
+    path: str | None = argument("This one, with its merge.", None, bound=PATH)
+    limit: int = argument("Most copies.", 50, is_listed=False)
+    offset: int = argument("Copies to skip.", 0, is_listed=False)
+
+    async def answer(self, using: Services) -> Answer:
+        if self.path is not None:
+            return shown_row(await using.conflict_copies.show(self.path))
+        found = using.conflict_copies.listed()
+        page = found[max(self.offset, 0) :][: max(self.limit, 0)]
+        return {"copies": [row_of(each) for each in page], "total": len(found)}
+
+
+@tool("lithos_conflict_copy_merge", OWN, "D", place=49)
+class ConflictCopyMergeTool:
+    """Merge a conflict copy into its note and remove it, for a person at the console or a terminal."""
+
+    path: str = argument("The conflict copy.", bound=PATH)
+    by: str = argument("Name of the person.", bound=NAME)
+    keep: list[str] | None = argument("What to keep of each place: note, copy or both.", None, bound=IDS)
+    seal: str | None = argument("What stands for all that the person saw.", None, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        merged = await using.conflict_copies.merge(self.path, self.by, self.keep, self.seal)
+        return {"status": "merged", **row_of(merged)}
+
+
+def shown_row(shown: ShownCopy) -> dict[str, Any]:
+    """A copy with the merge; the places to decide stand in `merged` between markers."""
+    copy: ListedCopy = shown.listed
+    merge = shown.merge
+    return {
+        "copy": row_of(copy),
+        "version": shown.version,
+        "merged": None if merge.pieces is None else merge.marked(copy.note_path, copy.path),
+        "conflicts": conflict_rows(shown),
+        "adds_nothing": shown.adds_nothing,
+        "has_ancestor": merge.has_ancestor,
+        "seal": shown.seal,
+    }

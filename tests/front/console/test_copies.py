@@ -1,0 +1,31 @@
+"""The page Copies: what another machine wrote, merged with a choice for each place (behaviour 285)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.front.console.visiting import visiting
+from tests.services.notes.test_copy_merging import BODY, COPY, copies, make, said
+
+
+async def test_a_person_decides_place_by_place(tmp_path: Path) -> None:
+    """behaviour 285"""
+    async with visiting(tmp_path, server={"watch_files": True}) as person:
+        lithos = person.lithos
+        await lithos.server.actors.catching_up.done.wait()
+        assert "No note has a conflict copy." in (await person.look("/console/copies")).text
+        note_id = await make(lithos, "three", "3 <b>by them</b>")
+        await lithos.write("Plan", id=note_id, content=BODY.replace("three", "3 by us"))
+        page = await person.look("/console/copies")
+        (link,) = [each for each in page.links if each.startswith("/console/copies/one")]
+        alone = await person.look(link)
+        assert "3 <b>by them</b>" in alone.text, "as text"
+        assert "both changed it" in alone.text
+        refused = await person.submit(link, "/console/copies/one", **{"keep-0": ""})
+        assert (refused.status_code, "choose what to keep" in refused.text) == (400, True)
+        assert await copies(lithos) == [COPY]
+        done = await person.submit(link, "/console/copies/one", **{"keep-0": "copy"})
+        assert "is merged: version 5" in done.text
+        assert await said(lithos, note_id) == "one two 3 <b>by them</b> four five"
+        assert await copies(lithos, 0) == []
+        await person.look(link, 404)

@@ -1,0 +1,292 @@
+"""Conflict copies merged into their notes (docs/spec/copies.md §2; behaviour 285)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from lithos.config.sections import HistoryConfig
+from lithos.core.principals import COMMAND
+from lithos.services.notes import conflict_copies
+from lithos.stores.notes.displaced import CopyMerges
+from tests.servers import Lithos, serving
+
+COPY = "plan.sync-conflict-20260304-050607-ABCDEFG.md"
+OTHER = "plan.sync-conflict-20260305-050607-ABCDEFG.md"
+BODY = "one\n\ntwo\n\nthree\n\nfour\n\nfive"
+
+
+@asynccontextmanager
+async def vault(data: Path, **sections: Any) -> AsyncIterator[Lithos]:
+    """A server that knows the versions of its notes and sees what other programs do."""
+    async with serving(data, server={"watch_files": True}, **sections) as lithos:
+        await lithos.server.actors.catching_up.done.wait()
+        yield lithos
+
+
+async def command(lithos: Lithos, tool: str, **given: Any) -> dict[str, Any]:
+    return dict(await lithos.server.tools.call(tool, given, COMMAND) or {})
+
+
+async def merge(lithos: Lithos, path: str = COPY, **given: Any) -> dict[str, Any]:
+    return await command(lithos, "lithos_conflict_copy_merge", path=path, by="ann", **given)
+
+
+async def show(lithos: Lithos, path: str = COPY) -> dict[str, Any]:
+    return await command(lithos, "lithos_conflict_copies", path=path)
+
+
+async def copies(lithos: Lithos, number: int = 1) -> list[str]:
+    """The paths of all copies, once there are so many."""
+    with trio.fail_after(30):
+        while len(found := (await command(lithos, "lithos_conflict_copies"))["copies"]) != number:
+            await trio.sleep(0.01)
+    return [each["path"] for each in found]
+
+
+async def make(lithos: Lithos, old: str, theirs: str, path: str = COPY) -> str:
+    """A note, and beside it what another machine made of it; the note's id."""
+    note_id = await lithos.create("Plan", BODY)
+    text = (lithos.knowledge / "plan.md").read_text()
+    assert old in text
+    (lithos.knowledge / path).write_text(text.replace(old, theirs))
+    await copies(lithos)
+    return note_id
+
+
+async def ops(lithos: Lithos, note_id: str) -> list[tuple[int, str, str]]:
+    rows = (await lithos.call("lithos_history", id=note_id))["versions"]
+    return [(row["version"], row["op"], row["agent"]) for row in rows]
+
+
+async def said(lithos: Lithos, note_id: str) -> str:
+    """The words of a note."""
+    return " ".join(str((await lithos.read(note_id))["content"]).split())
+
+
+async def test_both_changes_are_in_the_note_and_the_copys_bytes_in_the_history(tmp_path: Path) -> None:
+    """behaviour 285"""
+    async with vault(tmp_path) as lithos:
+        note_id = await make(lithos, "four", "4 by them")
+        theirs = (lithos.knowledge / COPY).read_bytes()
+        await lithos.write("Plan", id=note_id, content=BODY.replace("two", "2 by us"))
+        shown = await show(lithos)
+        assert (shown["conflicts"], shown["adds_nothing"], shown["has_ancestor"]) == ([], False, True)
+        done = await merge(lithos)
+        assert done == {
+            "status": "merged", "path": COPY, "note_id": note_id, "note_path": "plan.md", "version": 5,
+            "changed": True,
+        }  # fmt: skip
+        assert await said(lithos, note_id) == "one 2 by us three 4 by them five"
+        assert not (lithos.knowledge / COPY).exists()
+        assert await copies(lithos, 0) == []
+        assert "conflict_copies" not in await lithos.read(note_id)
+        assert await ops(lithos, note_id) == [
+            (5, "outside", "watcher"), (4, "copy", "ann"), (3, "updated", "ann"), (2, "updated", "tester"),
+            (1, "created", "tester"),
+        ]  # fmt: skip
+        assert lithos.server.actors.stores.history.content(note_id, 4) == theirs
+        events = await lithos.call("lithos_list")
+        assert events["total"] == 1
+        # The same file again, as the other machine may send it: nothing comes of it.
+        before = (lithos.knowledge / "plan.md").read_bytes()
+        await lithos.write("Plan", id=note_id, content=BODY)
+        after = (lithos.knowledge / "plan.md").read_bytes()
+        assert before != after
+        (lithos.knowledge / COPY).write_bytes(theirs)
+        await copies(lithos)
+        again = await merge(lithos)
+        assert (again["status"], again["changed"]) == ("merged", False)
+        assert (lithos.knowledge / "plan.md").read_bytes() == after
+        assert len(await ops(lithos, note_id)) == 6
+
+
+async def test_what_both_changed_is_left_until_a_person_chooses(tmp_path: Path) -> None:
+    """behaviour 285"""
+    async with vault(tmp_path) as lithos:
+        note_id = await make(lithos, "three", "3 by them")
+        await lithos.write("Plan", id=note_id, content=BODY.replace("three", "3 by us"))
+        before = (lithos.knowledge / "plan.md").read_bytes(), (lithos.knowledge / COPY).read_bytes()
+        refused = await merge(lithos)
+        assert refused["code"] == "version_conflict"
+        (place,) = refused["conflicts"]
+        assert (place["note"], place["copy"]) == ("3 by us\n", "3 by them\n")
+        assert before == ((lithos.knowledge / "plan.md").read_bytes(), (lithos.knowledge / COPY).read_bytes())
+        assert (await merge(lithos, keep=["both"]))["code"] == "invalid_input", "without what was seen"
+        seal = (await show(lithos))["seal"]
+        assert (await merge(lithos, keep=["mine"], seal=seal))["code"] == "invalid_input"
+        assert (await merge(lithos, keep=["note", "copy"], seal=seal))["code"] == "invalid_input"
+        with (lithos.knowledge / COPY).open("a") as file:
+            file.write("\nsix\n")
+        changed = await merge(lithos, keep=["both"], seal=seal)
+        assert (changed["code"], "conflicts" in changed) == ("version_conflict", False)
+        seal = (await show(lithos))["seal"]
+        assert (await merge(lithos, keep=["both"], seal=seal))["status"] == "merged"
+        words = await said(lithos, note_id)
+        assert words == "one two 3 by us 3 by them four five six"
+    # All of it is so after a restart.
+    async with vault(tmp_path) as lithos:
+        assert await said(lithos, note_id) == words
+        assert await copies(lithos, 0) == []
+
+
+async def test_a_copy_that_says_the_same_only_goes(tmp_path: Path) -> None:
+    async with vault(tmp_path) as lithos:
+        note_id = await make(lithos, "four", "four")
+        assert (await show(lithos))["adds_nothing"]
+        assert (await merge(lithos))["changed"] is False
+        assert await ops(lithos, note_id) == [(1, "created", "tester")]
+        assert not (lithos.knowledge / COPY).exists()
+        assert (await merge(lithos))["code"] == "doc_not_found"
+
+
+async def test_our_own_version_that_became_the_copy_is_merged(tmp_path: Path) -> None:
+    """Syncthing let the other machine's file win: what an agent wrote here lies beside it."""
+    async with vault(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", BODY)
+        path = lithos.knowledge / "plan.md"
+        theirs = path.read_text().replace("four", "4 by them")
+        await lithos.write("Plan", id=note_id, content=BODY.replace("two", "2 by us"))
+        path.rename(lithos.knowledge / COPY)
+        path.write_text(theirs)
+        await copies(lithos)
+        assert (await merge(lithos))["changed"] is True
+        assert await said(lithos, note_id) == "one 2 by us three 4 by them five"
+
+
+async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with vault(tmp_path) as lithos:
+        note_id = await make(lithos, "four", "4 by them")
+        decided = conflict_copies._decided
+        rest = [BODY.replace("one", f"1 in write {number}") for number in range(2)]
+        service = lithos.server.conflict_copies
+        carry_out = service._carry_out
+
+        async def overtaken(*given: Any) -> Any:
+            if rest:
+                await lithos.write("Plan", id=note_id, content=rest.pop())
+            return await carry_out(*given)
+
+        monkeypatch.setattr(service, "_carry_out", overtaken)
+        assert decided is conflict_copies._decided
+        assert (await merge(lithos))["status"] == "merged"
+        assert not rest
+        assert await said(lithos, note_id) == "1 in write 0 two three 4 by them five"
+
+
+async def test_a_copy_that_another_program_changes_at_the_end_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No byte that a person saved disappears: the file goes only as it was seen."""
+    async with vault(tmp_path) as lithos:
+        note_id = await make(lithos, "four", "4 by them")
+        service = lithos.server.conflict_copies
+        keep = service._keep
+
+        async def overtaken(*given: Any) -> None:
+            await keep(*given)
+            with (lithos.knowledge / COPY).open("a") as file:
+                file.write("\nsaved just now\n")
+
+        monkeypatch.setattr(service, "_keep", overtaken)
+        assert (await merge(lithos))["code"] == "internal_error"
+        assert "saved just now" in (lithos.knowledge / COPY).read_text()
+        assert await copies(lithos) == [COPY]
+        monkeypatch.setattr(service, "_keep", keep)
+        assert (await merge(lithos))["status"] == "merged"
+        assert await said(lithos, note_id) == "one two three 4 by them five saved just now"
+
+
+@pytest.mark.parametrize("step", ["write", "keep", "remove"])
+async def test_a_merge_that_a_crash_interrupted_happened_or_did_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """behaviour 285: stopped before each step, then started again."""
+
+    class Killed(BaseException):
+        pass
+
+    async def killed(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    async with vault(tmp_path) as lithos:
+        note_id = await make(lithos, "four", "4 by them")
+        await lithos.write("Plan", id=note_id, content=BODY.replace("two", "2 by us"))
+        service = lithos.server.conflict_copies
+        if step == "write":
+            monkeypatch.setattr(service._knowledge, "write", killed)
+        elif step == "keep":
+            monkeypatch.setattr(service, "_keep", killed)
+        else:
+            keep = service._keep
+
+            async def keep_then_die(*given: Any) -> None:
+                await keep(*given)
+                raise Killed
+
+            monkeypatch.setattr(service, "_keep", keep_then_die)
+        with pytest.raises(Killed):
+            await service.merge(COPY, "ann")
+        assert CopyMerges(tmp_path / ".lithos").pending() is not None
+        monkeypatch.undo()
+    async with vault(tmp_path) as lithos:
+        await lithos.server.conflict_copies.resumed.wait()
+        assert CopyMerges(tmp_path / ".lithos").pending() is None
+        words = await said(lithos, note_id)
+        if step == "write":
+            assert words == "one 2 by us three four five"
+            assert await copies(lithos) == [COPY]
+        else:
+            assert words == "one 2 by us three 4 by them five"
+            assert await copies(lithos, 0) == []
+            assert not (lithos.knowledge / COPY).exists()
+            assert [op for _, op, _ in await ops(lithos, note_id)].count("copy") == 1
+
+
+async def test_merge_by_itself_merges_what_nobody_has_to_decide(tmp_path: Path) -> None:
+    """behaviour 285: `storage.conflict_copies: merge`."""
+    async with vault(tmp_path, storage={"conflict_copies": "merge"}) as lithos:
+        note_id = await lithos.create("Plan", BODY)
+        text = (lithos.knowledge / "plan.md").read_text()
+        await lithos.write("Plan", id=note_id, content=BODY.replace("three", "3 by us"))
+        (lithos.knowledge / COPY).write_text(text.replace("three", "3 by them"))
+        (lithos.knowledge / OTHER).write_text(text.replace("five", "5 by them"))
+        assert await copies(lithos, 2) == [COPY, OTHER]
+        assert await copies(lithos, 1) == [COPY]
+        assert await said(lithos, note_id) == "one two 3 by us four 5 by them"
+        assert (3, "updated", "merge") in await ops(lithos, note_id)
+
+
+async def test_without_a_history_nothing_is_merged(tmp_path: Path) -> None:
+    async with serving(
+        tmp_path, server={"watch_files": True}, history=HistoryConfig(enabled=False)
+    ) as lithos:
+        await make(lithos, "five", "five\n\nsix by them")
+        assert (await merge(lithos))["code"] == "history_disabled"
+        assert (lithos.knowledge / COPY).exists()
+        (lithos.knowledge / COPY).write_bytes((lithos.knowledge / "plan.md").read_bytes())
+        while (await command(lithos, "lithos_conflict_copies"))["copies"][0]["differs"]:
+            await trio.sleep(0.01)
+        assert (await merge(lithos))["status"] == "merged", "of the same bytes nothing is lost"
+
+
+async def test_a_choice_that_makes_no_note_is_refused(tmp_path: Path) -> None:
+    async with vault(tmp_path) as lithos:
+        note_id = await make(lithos, "status: active", "status: archived")
+        await lithos.write("Plan", id=note_id, content=BODY, status="quarantined")
+        shown = await show(lithos)
+        assert [each["copy"] for each in shown["conflicts"]] == ["status: archived\n"]
+        before = (lithos.knowledge / "plan.md").read_bytes()
+        refused = await merge(lithos, keep=["both"], seal=shown["seal"])
+        assert refused["code"] == "invalid_input"
+        assert (lithos.knowledge / COPY).exists()
+        assert (lithos.knowledge / "plan.md").read_bytes() == before
+        assert CopyMerges(tmp_path / ".lithos").pending() is None
+        assert (await show(lithos, "no such.md"))["code"] == "doc_not_found"
