@@ -244,7 +244,7 @@ def scan_folder(
     read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
     unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
     named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
-    copies = _find_copies(files, named, rows, catalogue.style, versions)
+    copies = _find_copies(files, named, rows, catalogue.style, versions, recorded)
     told = _recall(rows.values(), announced) if announced else {}
     entries = _elect(
         [*found, *hidden], rows, {**examined, **named, **copies, **hidden}, catalogue, told, recorded
@@ -284,18 +284,28 @@ def _find_copies(
     rows: Mapping[str, Entry],
     style: VaultStyle,
     versions: VersionsOf,
+    recorded: PlacesOf,
 ) -> dict[str, Skipped]:
     """The conflict copies among the files that name no id."""
     found: dict[str, Skipped] = {}
+    if not style.knows_copies:
+        return found
+    doubtful: dict[str, Entry] = {}
     for path, entry in named.items():
-        if entry.may_name_id or not style.knows_copies:
-            continue
         row = rows.get(path)
         is_note = row is not None and row.digest == entry.digest
-        if may_be_copy(path, named.get, is_note=is_note):
-            original = find_original(files, path, named.get, versions)
-            if original is not None and original.path not in found:
-                found[path] = conflict_copy(entry, original.note.id, original.path, names_id=False)
+        if not entry.may_name_id and may_be_copy(path, named.get, is_note=is_note):
+            doubtful[path] = entry
+    # Without a row of the manifest the history knows whether a file under such a name is a note already.
+    unknown = [entry.note.id for path, entry in doubtful.items() if path not in rows]
+    places = recorded(unknown) if unknown else {}
+    for path, entry in doubtful.items():
+        is_note = path not in rows and places.get(entry.note.id) == (path, entry.digest)
+        if is_note and not may_be_copy(path, named.get, is_note=True):
+            continue
+        original = find_original(files, path, named.get, versions)
+        if original is not None and original.path not in found:
+            found[path] = conflict_copy(entry, original.note.id, original.path, names_id=False)
     return found
 
 
