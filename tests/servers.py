@@ -16,13 +16,16 @@ from attrs import define, field
 import lithos.actors.actors
 import lithos.actors.indexing.accurate
 from lithos.actors.coordinating.messages import Flush
+from lithos.actors.writing.outside_changes import OutsideFiles
 from lithos.app import Server, running_server
 from lithos.app.stores import utc_now
+from lithos.catalogue.note_reading import examine
 from lithos.config.catalogue import Config
 from lithos.config.sections import ServerConfig, StorageConfig
 from lithos.core.principals import OWNER
 from lithos.front.server.ports import compact_json
 from lithos.stores.indexes.embedder import Embedder, load_embedder
+from lithos.stores.notes.lookup import find_note
 
 Answer = dict[str, Any]
 Load = Callable[[str], Embedder]
@@ -161,3 +164,10 @@ def refusal(answer: Mapping[str, Any], code: str) -> str:
     assert list(answer)[:3] == ["status", "code", "message"], answer
     assert (answer["status"], answer["code"]) == ("error", code), answer
     return str(answer["message"])
+
+
+async def take_up(lithos: Lithos, path: str) -> None:
+    """Have the server take a new file up as its watcher does, where none runs."""
+    files = lithos.server.actors.stores.files
+    seen = examine(files, find_note(files, path), None)
+    await lithos.server.actors.writer.mailbox.ask(OutsideFiles((seen,)))

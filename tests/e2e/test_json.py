@@ -45,6 +45,7 @@ TYPED = {
     "completion": ("completion bash", 0),
     "demo": ("demo", 0),
     "proposals": ("proposals", 0),
+    "conflicts": ("conflicts", 0),
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: What asks a running server and cannot do without one.

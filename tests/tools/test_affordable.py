@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lithos.core.scopes import Scope, WriteScopes
-from tests.servers import Clock, Lithos, put_note, refusal, serving
+from tests.servers import Clock, Lithos, put_note, refusal, serving, take_up
 from tests.tools.task_calls import create
 
 log = logging.getLogger(__name__)
@@ -140,6 +140,14 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     await ask("proposals", id=proposed["proposal_id"])
     await ask("proposal_decide", id=proposed["proposal_id"], decision="reject", by="ann", reason="r" * 1_000)
     await ask("proposal_withdraw", id=page["proposals"][0]["id"], agent="bot")
+    for number in range(100):
+        name = f"long.sync-conflict-20260304-{number:06}-ABCDEFG.md"
+        (lithos.knowledge / name).write_text(changed if number else changed + "\nMore.\n")
+        await take_up(lithos, name)
+    listed = await ask("conflict_copies", limit=1_000)
+    assert listed["total"] == 100
+    await ask("conflict_copies", path=listed["copies"][0]["path"])
+    await ask("conflict_copy_merge", path=listed["copies"][0]["path"], by="ann")
     await ask("delete", id=linking, agent="ann")
     return seen
 

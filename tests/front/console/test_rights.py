@@ -15,14 +15,11 @@ import httpx2
 import pytest
 from attrs import frozen
 
-from lithos.actors.writing.outside_changes import OutsideFiles
-from lithos.catalogue.note_reading import examine
 from lithos.core.principals import RIGHTS, Rights
 from lithos.front.console.console import Console
-from lithos.stores.notes.lookup import find_note
 from tests.front.console.proposing import bind, propose_note
 from tests.front.console.visiting import Visitor, browser, form_of, make_token, visiting
-from tests.servers import Lithos
+from tests.servers import Lithos, take_up
 
 #: The agent that the bound tokens are bound to, and another one.
 MINE, OTHER = "ann", "worker"
@@ -73,7 +70,7 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
         Route("/graph", "/graph"),
         Route("/review", "/review", "read", "admin"),
         Route("/copies", "/copies", "read"),
-        Route("/copies/one", f"/copies/one?path={COPY}", "admin", "admin"),
+        Route("/copies/one", f"/copies/one?path={COPY}", "read", "admin"),
         Route(
             "/review/<proposal_id>",
             f"/review/{made['proposal']}",
@@ -156,9 +153,7 @@ async def copy_of_twin(lithos: Lithos) -> None:
     assert twin
     file = lithos.knowledge / "twin.md"
     (lithos.knowledge / COPY).write_bytes(file.read_bytes() + b"\nMore.\n")
-    files = lithos.server.actors.stores.files
-    seen = examine(files, find_note(files, COPY), None)
-    await lithos.server.actors.writer.mailbox.ask(OutsideFiles((seen,)))
+    await take_up(lithos, COPY)
     assert [each.path for each in lithos.server.conflict_copies.listed()] == [COPY]
 
 

@@ -26,8 +26,9 @@ MOST_PLACES: Final = 200
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the list, and the page of one copy."""
     pages = CopyPages(console)
-    app.get("/copies")(pages.listed)
-    console.asking(app, "/copies/one", pages.alone, pages.merge, needs="admin")
+    app.get("/copies", endpoint="copies")(pages.listed)
+    app.get("/copies/one", endpoint="one copy")(pages.alone)
+    app.post("/copies/one", endpoint="merge copy")(console.change(pages.merge, "admin"))
 
 
 @frozen
