@@ -30,9 +30,8 @@ def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
     base, ours = found.base.splitlines(keepends=True), found.ours.splitlines(keepends=True)
     half = b"".join(line for line in ours if line in base or random.random() < 0.5)
     text = [number for number, line in enumerate(base) if line.startswith(b"line")]
-    came = (
-        random.choice(text) if text else 0
-    )  # up to five lines that the ancestor has and the older one lacks
+    # Up to five lines that the ancestor has and the older one lacks.
+    came = random.choice(text) if text else 0
     older = b"".join(base[:came] + base[came + random.randint(1, 5) :])
     older = re.sub(rb"(?m)^version: \d+", b"version: 2", older).replace(b"2026-01-02T", b"2025-01-02T", 1)
     chain = [(found.ours, "outside"), (half, "outside"), (found.base, "updated"), (older, "updated")]

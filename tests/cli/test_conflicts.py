@@ -45,7 +45,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
                 await type_in(*words)
         told = await type_in("merge", "--all", code=1)
         assert f"{OTHER}: merged into plan.md, version 5" in told
-        assert f"{COPY}: {COPY} and its note both changed 1 places" in told
+        assert f"{COPY}: {COPY} and its note both changed 1 place." in told
         assert "merged into plan.md" in await type_in("merge", COPY, "--keep", "both", "--by", "ann")
         assert await said(lithos, note_id) == "one two 3 by us 3 by them four 5"
         assert "no conflict copy" in await type_in("merge", COPY, "--keep", "note", code=1)

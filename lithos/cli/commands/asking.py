@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ import trio
 from attrs import frozen
 
 from lithos.cli.session import CommandFailed, Session
+from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
 from lithos.stores.lock import is_owned
@@ -72,6 +74,14 @@ async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[i
         with trio.move_on_after(READY_WAIT):
             await server.searchable()
         return await command(session, Here(server))
+
+
+def person() -> str:
+    """Who types: the user's name, as a version then says by whom it was approved or merged."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return CLI_AGENT
 
 
 async def find_owner(session: Session) -> OwnerClient | None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.cli.commands.asking import Asker, ask_tool, asking
+from lithos.cli.commands.asking import Asker, ask_tool, asking, person
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_json, print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.core.history.file_merge import FileMerge, merge_files
 from lithos.core.history.marking import MARKER_SIZE, Markers
-from lithos.core.principals import CLI_AGENT
 from lithos.stores import open_regular, replace_file
 
 #: Git stops at more than 128 instead of leaving a conflict whose file lacks one side.
@@ -163,21 +161,13 @@ async def _merge(session: Session, asker: Asker, paths: Sequence[str]) -> int:
 
 
 async def _merge_one(session: Session, asker: Asker, path: str) -> Mapping[str, Any]:
-    given: dict[str, Any] = {"path": path, "by": session.typed.get("by") or _person()}
+    given: dict[str, Any] = {"path": path, "by": session.typed.get("by") or person()}
     if "keep" in session.typed:
         shown = await asker.call("lithos_conflict_copies", {"path": path}) or {}
         if shown.get("status") == "error":
             return shown
         given |= {"keep": [session.typed["keep"]], "seal": shown["seal"]} if shown["conflicts"] else {}
     return await asker.call("lithos_conflict_copy_merge", given) or {}
-
-
-def _person() -> str:
-    """Who types: the user's name, as the history then says who merged."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return CLI_AGENT
 
 
 run_conflicts = asking(conflicts)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lithos.cli.commands.asking import Asker, ask_tool, asking
+from lithos.cli.commands.asking import Asker, ask_tool, asking, person
 from lithos.cli.output import print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
-from lithos.core.principals import CLI_AGENT
 from lithos.core.text.signs import count_names, spell_out
 
 LIST: Final = "list"
@@ -143,7 +141,7 @@ async def _decide(session: Session, asker: Asker, action: str, ids: Sequence[str
 
 async def _decide_one(session: Session, asker: Asker, action: str, proposal_id: str) -> Mapping[str, Any]:
     typed = session.typed
-    given: dict[str, Any] = {"id": proposal_id, "decision": action, "by": typed.get("by") or _person()}
+    given: dict[str, Any] = {"id": proposal_id, "decision": action, "by": typed.get("by") or person()}
     if action == "reject":
         given["reason"] = typed["reason"]
     else:
@@ -183,14 +181,6 @@ def _ask() -> bool:
 def _outcome(answer: Mapping[str, Any]) -> str:
     version = f", version {answer['version']}" if answer.get("version") else ""
     return f"{answer['status']}: {answer['path']}{version}"
-
-
-def _person() -> str:
-    """Who types: the user's name, as a version then says by whom it was approved."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return CLI_AGENT
 
 
 run_proposals = asking(proposals)

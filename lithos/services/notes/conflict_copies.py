@@ -226,12 +226,21 @@ class ConflictCopies:
                 if seal is not None and shown.seal != seal:
                     raise _looked_changed(shown)
                 data = _decided(shown, choices)
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT):
-                    try:
+                try:
+                    with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT):
                         return await self._carry_out(shown, data, by)
-                    except VersionConflict:
-                        if seal is not None:
-                            raise
+                except VersionConflict:
+                    if seal is not None:
+                        raise
+                    continue
+                except OSError as failure:
+                    raise StorageFailed(
+                        f"The record of the merge cannot be kept: {failure.strerror or failure}. Make room "
+                        f"on the disk, then merge {path} again."
+                    ) from failure
+                raise StorageFailed(
+                    f"The merge of {path} took too long. Look at the note, then merge it again."
+                )
         raise VersionConflict(
             "The note is changed all the time, so nothing was merged. Retry in a moment.",
             current_version=None,
@@ -408,8 +417,9 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
             conflicts=[],
         )
     if places and choices is None:
+        several = "1 place" if len(places) == 1 else f"{len(places)} places"
         raise VersionConflict(
-            f"{shown.listed.path} and its note both changed {len(places)} places. Nothing was merged: "
+            f"{shown.listed.path} and its note both changed {several}. Nothing was merged: "
             "choose at the console's page Copies, or with --keep.",
             current_version=shown.version,
             warnings=[],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,6 @@ import trio
 
 from lithos.config.sections import HistoryConfig
 from lithos.core.principals import COMMAND
-from lithos.services.notes import conflict_copies
 from lithos.stores.notes.displaced import CopyMerges
 from tests.servers import Lithos, serving
 
@@ -164,7 +164,6 @@ async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
 ) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
-        decided = conflict_copies._decided
         rest = [BODY.replace("one", f"1 in write {number}") for number in range(2)]
         service = lithos.server.conflict_copies
         carry_out = service._carry_out
@@ -175,7 +174,6 @@ async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
             return await carry_out(*given)
 
         monkeypatch.setattr(service, "_carry_out", overtaken)
-        assert decided is conflict_copies._decided
         assert (await merge(lithos))["status"] == "merged"
         assert not rest
         assert await said(lithos, note_id) == "1 in write 0 two three 4 by them five"
@@ -290,3 +288,23 @@ async def test_a_choice_that_makes_no_note_is_refused(tmp_path: Path) -> None:
         assert (lithos.knowledge / "plan.md").read_bytes() == before
         assert CopyMerges(tmp_path / ".lithos").pending() is None
         assert (await show(lithos, "no such.md"))["code"] == "doc_not_found"
+
+
+async def test_a_full_disk_leaves_both_files_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with vault(tmp_path) as lithos:
+        await make(lithos, "four", "4 by them")
+        before = (lithos.knowledge / "plan.md").read_bytes(), (lithos.knowledge / COPY).read_bytes()
+
+        def full(*_: Any) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(CopyMerges, "write", full)
+        refused = await merge(lithos)
+        assert refused["code"] == "internal_error"
+        assert "No space left on device" in refused["message"]
+        assert "Make room" in refused["message"]
+        assert before == ((lithos.knowledge / "plan.md").read_bytes(), (lithos.knowledge / COPY).read_bytes())
+        monkeypatch.undo()
+        assert (await merge(lithos))["status"] == "merged"
