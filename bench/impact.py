@@ -71,7 +71,7 @@ def _add_rows(data: Path) -> None:
             task = Task(id=str(uuid.UUID(int=number)), title=f"Task {number}", created_by="a", created_at=now)
             rows.put_task(task)
             if number % 2:
-                rows.impact.cite(task.id, [HUB], now)
+                rows.impact.cite(task.id, "bench", [HUB], now)
             else:
                 rows.add_finding(
                     Finding(

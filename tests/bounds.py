@@ -61,6 +61,7 @@ coordination: access_log | `events.audit_rows`, `events.audit_days`; those that 
 coordination: agents | `services.tasks.retention.AGENTS`, idle ones a year, more only with something to their
     name | `services.tasks.retention.AGENT_BYTES`
 coordination: citations | a user's: at most 1,000 per completed task, which is kept | ids
+coordination: completions | a user's: one per completed task that cited, which is kept | an id and a name
 coordination: claim_ends | one per claim, goes with it | an id and an aspect twice
 coordination: claims | `actors.coordinating.task_claims.ASPECTS` per open task; 30 days after their end |
     names
@@ -251,6 +252,7 @@ stores.indexes.linkgraph.LinkGraph: _ends _starts | one per link between notes |
 stores.indexes.tokenizer._Runs: _old _young | `.KEPT_RUNS`, `stores.indexes.embedder._KEPT_RUNS` of the
     embedder | `.LONGEST_KEPT` and a number, or so many tokens, each
 stores.indexes.transformer.Transformer: _queries | `.QUERIES_KEPT` | 1.5 kB, and a query up to 4 kB each
+stores.indexes.note_means.NoteMeans: _places | a note id
 stores.indexes.vectors.VectorIndex: _notes | a note id
 stores.indexes.vectors.VectorIndex: _rows | one per chunk | numbers
 stores.learning.question_matrix.QuestionMatrix: _free _row_of | `lcma.questions_kept` | a number each

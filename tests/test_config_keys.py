@@ -64,6 +64,7 @@ DEFAULTS: dict[str, Any] = {
     "coordination.claim_max_ttl_minutes": 480,
     "coordination.strict": False,
     "proposals.days": 30,
+    "care.days": 180,
     "agents": {},
     "history.enabled": True,
     "history.keep_days": 365,

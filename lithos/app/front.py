@@ -112,7 +112,7 @@ def _add_console(
     from lithos.front.console.console import Console  # noqa: PLC0415
     from lithos.front.console.pages import (  # noqa: PLC0415
         agents,
-        copies,
+        care,
         files,
         graph,
         login,
@@ -128,7 +128,7 @@ def _add_console(
     )
 
     read = login, overview, search, notes, note, files, graph
-    modules = *read, review, copies, tasks, agents, undo, receipts, system
+    modules = *read, review, care, tasks, agents, undo, receipts, system
     pages: list[Callable[[Console, Blueprint], None]] = [module.add_routes for module in modules]
     if settings.public_url is not None and server.authorization is not None:
         from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without

@@ -162,6 +162,11 @@ class NoteGraph:
         """The ids of the notes that write a link target."""
         return self._targets[target].sources
 
+    def broken_targets(self) -> list[str]:
+        """The link targets that lead to nothing."""
+        self.settle()
+        return [name for name, target in self._targets.items() if target.is_broken and target.sources]
+
     def counts(self) -> LinkCounts:
         """The size of the link graph, in constant time."""
         return LinkCounts(self.links.node_count, self.links.edge_count, self._unresolved)

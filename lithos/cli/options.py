@@ -223,6 +223,15 @@ _COMMANDS: Final = (
         _take("-n --limit N", "most rows (default: 50)", _count),
         _take("--doc ID", "only reads of this note"),
     )),
+    Command("care", "tell which notes want care, and why; changes nothing", "commands.queries:run_care", (
+        _flag("--open-tasks", "open a task for each group, unless it has one"),
+        _flag("--all", "list up to 200 rows of each group", dest="everything"),
+        _take("--by NAME", "who opens the tasks (default: your user name)"),
+    )),
+    Command("worth", "count what agents asked, read, cited and took over from each other, by day",
+        "commands.queries:run_worth", (
+        _take("--days N", "how many days, today with them (default: 7)", _count),
+    )),
     Command("history", "list the versions of a note, what changed, or the deleted notes",
         "commands.history:run_history", (
         _take("note ID-or-PATH", "note id, or path below knowledge/", nargs="?"),

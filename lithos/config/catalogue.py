@@ -12,6 +12,7 @@ from attrs import field, frozen
 
 from lithos.config.rules import AGENT_SCOPES, Rule, setting
 from lithos.config.sections import (
+    CareConfig,
     CoordinationConfig,
     EventsConfig,
     HistoryConfig,
@@ -56,6 +57,7 @@ class Config:
     index: IndexConfig = field(factory=IndexConfig)
     coordination: CoordinationConfig = field(factory=CoordinationConfig)
     proposals: ProposalsConfig = field(factory=ProposalsConfig)
+    care: CareConfig = field(factory=CareConfig)
     events: EventsConfig = field(factory=EventsConfig)
     history: HistoryConfig = field(factory=HistoryConfig)
     telemetry: TelemetryConfig = field(factory=TelemetryConfig)

@@ -433,6 +433,18 @@ class ProposalsConfig:
 
 
 @frozen(kw_only=True)
+class CareConfig:
+    """What in the notes wants care."""
+
+    days: int = setting(
+        180,
+        "Days without a change, a read or a citation after which a note counts as not used; reads are known "
+        "for `events.audit_days`.",
+        whole(1, 36_500),
+    )
+
+
+@frozen(kw_only=True)
 class EventsConfig:
     """The journal and its delivery."""
 

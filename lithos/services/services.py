@@ -42,6 +42,7 @@ from lithos.services.retrieve.questions import QuestionMemory
 from lithos.services.retrieve.retrieve import Pipeline, Retrieve
 from lithos.services.retrieve.scout_team import NameScouts, SearchScouts, make_team
 from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
+from lithos.services.search.duplicates import Duplicates
 from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.state import Gauges, ServerState
@@ -52,9 +53,11 @@ from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.impact import Impact
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
+from lithos.services.upkeep.care import Care
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.reconcile import LiveCheck
 from lithos.services.upkeep.samples import Samples
+from lithos.services.upkeep.worth import WorthCounter
 
 if TYPE_CHECKING:
     from lithos.services.oauth.authorization import AuthorizationServer
@@ -92,6 +95,8 @@ class Services:
         self.authorization = self._make_authorization()
         texts = NoteTexts(stores.files, actors.catalogue, actors.opening)
         self.search = Search(actors, texts)
+        #: Notes that say the same.
+        self.duplicates = Duplicates(actors.semantic, actors.catalogue, stores.files, actors.sizes)
         remembered = QuestionMemory(actors, self.learning, texts)
         self.history = NoteHistory(stores.history, Threads(2), actors.catalogue)
         self.knowledge = Knowledge(actors, self.search, texts, self.history, remembered.cited_before)
@@ -111,7 +116,7 @@ class Services:
         feedback = Feedback(actors, self.learning, self.knowledge, remembered.prepare)
         self._add_tasks(texts, feedback)
         self._add_learning(texts, remembered, feedback)
-        self._add_upkeep()
+        self._add_upkeep(texts)
 
     def _add_tasks(self, texts: NoteTexts, feedback: Feedback) -> None:
         actors, config = self.actors, self.config
@@ -146,10 +151,12 @@ class Services:
         #: None where `lcma.enabled` is false.
         self.enrichment = self._make_enrichment(texts, feedback) if config.lcma.enabled else None
 
-    def _add_upkeep(self) -> None:
+    def _add_upkeep(self, texts: NoteTexts) -> None:
         actors = self.actors
         self.live_check = LiveCheck(actors, self.projection)
         self.upkeep = Upkeep(actors)
+        self.worth = WorthCounter(actors, self.learning)
+        self.care = Care(actors, texts, self.coordination, self.config.care.days)
         #: None where `history.enabled` is off.
         self.history_upkeep = self._make_history_upkeep()
         self.state = ServerState(actors, lambda: self.keyring.trouble)

@@ -24,6 +24,7 @@ from lithos.core.errors import InvalidInput
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES
 from lithos.services.notes.knowledge import ListRequest
+from lithos.services.search.duplicates import NewNote
 from lithos.tools.contract.arguments import (
     TAKES_BACK,
     argument,
@@ -234,7 +235,19 @@ class WriteTool:
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        return row_of(await using.knowledge.write(self._request(using.clock())))
+        request = self._request(using.clock())
+        if request.id is not None or not request.title or not request.content:
+            return row_of(await using.knowledge.write(request))
+        new = NewNote(request.title, request.content, request.agent)
+        outcome, similar = await using.duplicates.beside(new, lambda: using.knowledge.write(request))
+        row = row_of(outcome)
+        if outcome.status == "created" and similar:
+            row["similar"] = [
+                {"id": each.entry.note.id, "title": each.entry.note.title, "path": each.entry.path}
+                | {"match": each.match}
+                for each in similar
+            ]
+        return row
 
     def _request(self, now: datetime) -> WriteNote:
         _check_written(self)

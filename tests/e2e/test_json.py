@@ -46,6 +46,8 @@ TYPED = {
     "demo": ("demo", 0),
     "proposals": ("proposals", 0),
     "conflicts": ("conflicts", 0),
+    "care": ("care --open-tasks", 0),
+    "worth": ("worth", 0),
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: What asks a running server and cannot do without one.

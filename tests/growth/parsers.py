@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import evolve
 
-from lithos.core import events, findings, limits, offers, plan, principals, scopes, times
+from lithos.core import care, events, findings, limits, offers, plan, principals, scopes, times
 from lithos.core.context import briefing, parts, passages, tokens
 from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
@@ -53,6 +53,7 @@ from lithos.core.text import (
     entities,
     entity_text,
     hidden,
+    likeness,
     markdown,
     names,
     own_text,
@@ -112,6 +113,13 @@ def _brief(given: str) -> object:
 def _part(given: str) -> parts.TaskPart:
     task = task_model.Task(id="t", title=given, description=given, created_by="ann", created_at=_NOW)
     return parts.TaskPart(task=task)
+
+
+def _likely(given: str) -> object:
+    """A link that is spelled like two names, as long as they are."""
+    likely = care.LikelyNotes()
+    likely.add(care.Named("id", given, "a.md"), (given, given[::-1]))
+    return likely.find(given[1:])
 
 
 def _bytes(given: str) -> bytes:
@@ -613,6 +621,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     ),
     "links.linking_sentence": lambda t: links.linking_sentence(t, "a.md", frozenset()),
     "links.linking_sentence of one": lambda t: links.linking_sentence(f"{t} [[a]] {t}", "b.md", _OF_A),
+    "likeness.word_pairs": lambda t: likeness.likeness(likeness.word_pairs(t), likeness.word_pairs(t[::-1])),
+    "care.words_of": care.words_of,
+    "care.LikelyNotes.find": _likely,
     "links.scan_links": links.scan_links,
     "links.scan_targets": links.scan_targets,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),

@@ -114,7 +114,12 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "scopes.scopes_of_agents", "scopes.typed_under", "scopes.chosen_scope",
     ),
     "compares names": ("scopes.is_person",),
-    "compares numbers": ("proposals.check_room",),
+    "compares numbers": ("proposals.check_room", "likeness.match_of", "likeness.likeness"),
+    "counts rows": (
+        "care.Found.add", "care.Found.count", "care.Found.report", "worth.Tally.add", "worth.ordered",
+    ),
+    "joins ids": ("care.Clusters.join",),
+    "care.LikelyNotes.find": ("care.LikelyNotes.add",),
     "looks a proposal up": (
         "proposals.PendingProposals.get", "proposals.PendingProposals.own",
         "proposals.PendingProposals.new_at",

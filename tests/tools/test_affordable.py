@@ -148,6 +148,16 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     assert listed["total"] == 100
     await ask("conflict_copies", path=listed["copies"][0]["path"])
     await ask("conflict_copy_merge", path=listed["copies"][0]["path"], by="ann")
+    for number in range(100):
+        await lithos.server.tools.call(
+            "lithos_read", {"id": long["id"], "agent_id": f"reader {number} {'r' * 150}"}
+        )
+    assert len((await ask("worth", days=366))["rows"]) > 50
+    care = await ask("care")
+    while care["status"] == "looking":
+        care = await ask("care")
+    assert len(care["rows"]) > 50
+    await ask("care_tasks", by="ann")
     await ask("delete", id=linking, agent="ann")
     return seen
 

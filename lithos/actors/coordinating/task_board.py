@@ -209,7 +209,7 @@ class TaskBoard:
         ended, after = self._close(task, "completed", command.agent, now, command.outcome)
         if command.lesson is not None:
             self._rows.add_lesson(command.lesson)
-        self._rows.impact.cite(task.id, command.cited_nodes or (), now)
+        self._rows.impact.cite(task.id, command.agent, command.cited_nodes or (), now)
         told = {name: as_json_text(getattr(command, name)) for name in _FEEDBACK}
         event = task_event("task.completed", task, command.agent, now, outcome=command.outcome, **told)
         return Done(list(after.ready), (*ended, event, *after.events))

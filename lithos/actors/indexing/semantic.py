@@ -272,11 +272,26 @@ class SemanticBackend:
 
         return await self._looking.run(look)
 
+    def nearest_to(self, texts: Sequence[str], notes: int) -> dict[int, float]:
+        """The notes nearest to some texts in the static tier: serials with how near they are. Blocks.
+
+        The sum over the texts of the most similar chunk of the note: first `notes` for each text by the mean
+        of their chunks, which are then looked at. Raises `SemanticUnavailable`.
+        """
+        static = self._answering()
+        codes = encode_rows(static.embedder.encode(texts, one_core=True))
+        near = static.vectors.nearest_by_mean(codes, notes)
+        return static.vectors.closeness(codes, {hit.serial for hits in near for hit in hits})
+
     async def static_codes(self, texts: Sequence[str]) -> StaticTexts:
         """The vectors of texts in the static tier; raises `SemanticUnavailable`."""
         static = self._answering()
         codes = await self._looking.run(lambda: encode_rows(static.embedder.encode(texts, one_core=True)))
         return StaticTexts(static.embedder.identity, codes)
+
+    def static_vectors(self) -> VectorIndex:
+        """The vectors of the static tier; raises `SemanticUnavailable`."""
+        return self._answering().vectors
 
     def static_identity(self) -> EmbedderIdentity:
         """The embedder of the static tier; raises `SemanticUnavailable`."""

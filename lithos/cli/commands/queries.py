@@ -1,4 +1,4 @@
-"""`lithos search`, `stats`, `audit` and `inspect`: what tools tell, in words."""
+"""`lithos search`, `stats`, `audit`, `care`, `worth` and `inspect`: what tools tell, in words."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import trio
 
-from lithos.cli.commands.asking import Asker, ask_rows, ask_tool, asking
+from lithos.cli.commands.asking import Asker, ask_rows, ask_tool, asking, person
 from lithos.cli.output import list_pairs, tell
 from lithos.cli.session import CommandFailed, Session
+from lithos.cli.streams import make_printable
+from lithos.core.care import GROUPS, LOOKING
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 
@@ -210,4 +212,81 @@ async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
     return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": CLI_AGENT})
 
 
+async def worth(session: Session, asker: Asker) -> int:
+    """Print what the notes were worth, by day and agent; 0."""
+    days = {"days": session.typed["days"]} if "days" in session.typed else {}
+    answer = await ask_tool(asker, "lithos_worth", days)
+    rows = answer["rows"]
+    if answer.get("next_offset"):
+        rows = await ask_rows(asker, "lithos_worth", days, "rows")
+    told = {key: answer[key] for key in ("since", "until", "total")}
+    tell(session, {**told, "rows": rows}, _list_worth(rows, answer))
+    return 0
+
+
+#: Columns of the table, each with the count that it shows.
+_WORTH: Final[Mapping[str, str]] = {
+    "briefings": "briefings", "retrieved": "retrievals", "searches": "searches", "tokens": "tokens",
+    "read": "notes_read", "cited": "notes_cited", "taken over": "taken_over",
+}  # fmt: skip
+
+
+def _list_worth(rows: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]) -> Iterator[str]:
+    total = answer["total"]
+    if not rows:
+        yield f"From {answer['since']} on no agent asked, read or cited anything."
+        return
+    shown = [*((row["day"], row["agent"], row) for row in rows), ("", "all", total)]
+    agents = max(len("agent"), *(len(agent) for _, agent, _ in shown))
+    yield f"{'day':<10}  {'agent':<{agents}}" + "".join(f"  {name:>10}" for name in _WORTH)
+    for day, agent, counts in shown:
+        numbers = "".join(f"  {counts[key]:>10,}" for key in _WORTH.values())
+        yield make_printable(f"{day:<10}  {agent:<{agents}}{numbers}")
+    yield (
+        f"Asked again: {total['asked_again']:,}. Cited before: {total['cited_before']:,}, of which among the "
+        f"first three again: {total['found_again']:,}. Found nothing again: {total['found_nothing']:,}."
+    )
+
+
+#: Rows of a group that are listed unless all are wanted.
+LISTED: Final = 5
+
+
+async def care(session: Session, asker: Asker) -> int:
+    """Print what wants care, and open tasks for it if asked; 0."""
+    typed = session.typed
+    while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == LOOKING:
+        pass  # each call waits for some seconds
+    rows = answer["rows"]
+    if answer.get("next_offset"):
+        rows = await ask_rows(asker, "lithos_care", {"of": answer["at"]}, "rows")
+    told = {key: answer[key] for key in ("at", "notes", "totals", "troubles")} | {"rows": rows}
+    if typed.get("open_tasks"):
+        by = typed.get("by") or person()
+        told |= await ask_tool(asker, "lithos_care_tasks", {"by": by})
+    tell(session, told, _list_care(told, everything=typed.get("everything", False)))
+    return 0
+
+
+def _list_care(told: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
+    for group, total in told["totals"].items():
+        title, todo = GROUPS[group]
+        yield f"{title}: {total:,}"
+        found = [row for row in told["rows"] if row["group"] == group]
+        shown = found if everything else found[:LISTED]
+        for row in shown:
+            paths = ", ".join(note["path"] for note in row["notes"][:LISTED])
+            more = f" and {len(row['notes']) - LISTED} more" if len(row["notes"]) > LISTED else ""
+            yield make_printable(f"  {paths}{more}: {row['why']}")
+        if total > len(shown):
+            hint = " (--all lists more)" if len(found) > len(shown) else ""
+            yield f"  ... and {total - len(shown):,} more{hint}"
+        yield f"  {todo}"
+    yield from told["troubles"]
+    yield f"{told['notes']:,} notes were looked at." + ("" if told["totals"] else " None wants care.")
+    for task in told.get("tasks", ()):
+        yield f"{'opened' if task['is_new'] else 'there already'}: {task['task_id']}  {task['title']}"
+
+
 run_search, run_stats, run_audit, run_inspect = asking(search), asking(stats), asking(audit), asking(inspect)
+run_worth, run_care = asking(worth), asking(care)

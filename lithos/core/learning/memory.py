@@ -142,7 +142,11 @@ CONFLICTS_KEPT: Final = 200
 
 @frozen(kw_only=True)
 class Receipt:
-    """What one retrieval asked, did and answered; `namespace_filter` None means any."""
+    """What one retrieval asked, did and answered; `namespace_filter` None means any.
+
+    `tokens` are those of a briefing (None: none was made of it), `is_followup` of one about what changed
+    since an earlier one.
+    """
 
     id: str
     ts: datetime
@@ -158,6 +162,8 @@ class Receipt:
     terrace_reached: int = 1
     agent_id: str | None = None
     task_id: str | None = None
+    tokens: int | None = None
+    is_followup: bool = False
 
 
 @frozen

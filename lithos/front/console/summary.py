@@ -13,6 +13,7 @@ from lithos.core.errors import LithosError
 from lithos.core.learning.edges import RESOLUTIONS
 from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.model import Agent
+from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.services.notes.concerns import ConcernReport
@@ -78,6 +79,8 @@ class Summary:
     samples: Sequence[Sample]
     #: Changes that wait for a person.
     proposals: int
+    #: What the notes were worth in the last days.
+    worth: Worth | None
     untold: tuple[str, ...]
 
     @property
@@ -130,6 +133,7 @@ class Summaries:
             concerns=await parts.concerns.report(),
             samples=parts.samples.taken,
             proposals=parts.proposals.counts()["pending"],
+            worth=await _attempt("what the notes were worth", parts.worth.lately(), untold),
             untold=tuple(untold),
         )
 

@@ -36,15 +36,15 @@ class Candidate:
 class Found:
     """The candidates, best first, and the weighted words of the query.
 
-    `keep` stores the receipt of the notes that were shown, and tells whether it could; without a receipt it
-    does nothing.
+    `keep` stores the receipt of the notes that were shown in so many tokens, and tells whether it could;
+    without a receipt it does nothing.
     """
 
     notes: Sequence[Candidate]
     terms: Terms
     receipt_id: str | None = None
     is_degraded: bool = False
-    keep: Callable[[frozenset[str]], Awaitable[bool]] = field(default=None, kw_only=True)
+    keep: Callable[[frozenset[str], int], Awaitable[bool]] = field(default=None, kw_only=True)
 
 
 @define(eq=False)
@@ -57,7 +57,7 @@ class Candidates:
     _visibility: Visibility
 
     @asynccontextmanager
-    async def find(self, request: RetrieveRequest) -> AsyncIterator[Found]:
+    async def find(self, request: RetrieveRequest, *, is_followup: bool = False) -> AsyncIterator[Found]:
         """The candidates of a request; leaving the block by an exception leaves a receipt that says so.
 
         Raises `InvalidInput`, and `SearchBackendFailed` where LCMA is off and no index answers.
@@ -77,8 +77,8 @@ class Candidates:
                 for note, entry in drawn.notes
             ]
 
-            async def keep(shown: frozenset[str]) -> bool:
-                return await self._retrieve.keep(drawing, drawn, shown)
+            async def keep(shown: frozenset[str], tokens: int) -> bool:
+                return await self._retrieve.keep(drawing, drawn, shown, tokens, is_followup=is_followup)
 
             terms = drawn.selection.terms
             yield Found(
@@ -106,7 +106,7 @@ class Candidates:
                 break
             wanted *= _WIDER
 
-        async def keep(shown: frozenset[str]) -> bool:
+        async def keep(shown: frozenset[str], tokens: int) -> bool:
             return True
 
         return Found(found[: request.limit], ranking.terms, None, bool(ranking.failed), keep=keep)

@@ -131,14 +131,15 @@ class Context:
         if changed is not None and changed.trouble is not None:
             troubles.append(("cursor", f"{changed.trouble}; everything is shown as if it were new"))
             changed = None
-        async with self._candidates.find(self._asked(request, changed)) as found:
+        asked, is_followup = self._asked(request, changed), request.since is not None
+        async with self._candidates.find(asked, is_followup=is_followup) as found:
             material, is_degraded = await self._gather(request, found, sheet, changed)
             budget = request.budget
             is_silent = changed is not None and not _has_news(material)
             briefing = (
                 _NOTHING if is_silent else await self._working.run(lambda: compose(material, budget, count))
             )
-            kept = await found.keep(frozenset(item.id for item in briefing.items))
+            kept = await found.keep(frozenset(item.id for item in briefing.items), briefing.tokens)
         return ContextAnswer(
             briefing=briefing,
             budget=request.budget,

@@ -199,14 +199,21 @@ class Retrieve:
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
         return Drawn(ask, selection, present)
 
-    async def keep(self, drawing: Drawing, drawn: Drawn, shown: Collection[str]) -> bool:
-        """Keep the receipt of what a selection was shown of; whether that succeeded. Once per request."""
+    async def keep(
+        self, drawing: Drawing, drawn: Drawn, shown: Collection[str], tokens: int, *, is_followup: bool
+    ) -> bool:
+        """Keep the receipt of what a briefing shows of a selection, in so many tokens.
+
+        Whether that succeeded. Once per request.
+        """
         final = [(note, entry) for note, entry in drawn.notes if note.id in shown]
         receipt = attrs.evolve(
             drawing.receipt,
             scouts_fired=name_scouts(drawing.report.fired),
             candidates_considered=drawn.selection.considered,
             final_nodes=tuple(FinalNode(n.id, n.reasons, name_scouts(n.scouts)) for n, _ in final),
+            tokens=tokens,
+            is_followup=is_followup,
         )
         drawing.is_kept = True
         known = await self._record(receipt, [entry for _, entry in final])

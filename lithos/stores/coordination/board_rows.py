@@ -4,8 +4,8 @@ The journal has no index over tasks and agents: at most `SCANNED` of its newest 
 SQLite, some 30 ms for all of them.
 
 `ImpactRows` has what rests on a note: tasks that found or cited it, its readers, its re-verification, each
-over an index by the note. `citations`: which completed task cited which note, written with the completion;
-the journal drops its events, and a lesson goes once it is learned.
+over an index by the note. `citations`: which completed task cited which note, and `completions` who
+completed it, written with the completion; the journal drops its events, and a lesson goes once it is learned.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import Any, Final
 from attrs import frozen
 
 from lithos.core.notes.matching import has_tag
+from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, READ, Claim
 from lithos.core.times import format_time, parse_time
+from lithos.core.worth import Citation
 from lithos.stores.coordination.ready_rows import CLAIMS, needle, tag_needle
 from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
@@ -29,6 +31,7 @@ CITATION_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS citations(
     note_id TEXT NOT NULL, task_id TEXT NOT NULL, cited_at TEXT NOT NULL,
     PRIMARY KEY(note_id, task_id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS completions(task_id TEXT PRIMARY KEY, agent TEXT NOT NULL) WITHOUT ROWID;
 """
 #: The note that a task of a re-verification is about; metadata of older files may be no JSON.
 _IMPACT_OF: Final = "CASE WHEN json_valid(metadata) THEN json_extract(metadata,'$.impact_of') END"
@@ -55,7 +58,15 @@ _REVERIFICATION: Final = (
     "SELECT id FROM tasks INDEXED BY tasks_impact"  # noqa: S608 - constants
     f" WHERE {_IS_REVERIFICATION} AND {_IMPACT_OF}=? ORDER BY created_at, rowid"
 )
-_JOURNALLED: Final = "SELECT payload, timestamp FROM events WHERE type='task.completed' ORDER BY seq"
+_JOURNALLED: Final = "SELECT payload, agent, timestamp FROM events WHERE type='task.completed' ORDER BY seq"
+_CITATIONS: Final = (
+    "SELECT citations.task_id, note_id, agent, cited_at FROM citations LEFT JOIN completions USING(task_id)"
+    " WHERE (note_id, citations.task_id)>(?,?) ORDER BY note_id, citations.task_id LIMIT ?"
+)
+_POSTED: Final = (
+    "SELECT knowledge_id, agent, MIN(created_at) FROM findings WHERE knowledge_id IS NOT NULL"
+    " AND knowledge_id IN (SELECT value FROM json_each(?)) GROUP BY 1,2"
+)
 
 
 @frozen
@@ -81,18 +92,42 @@ class Reader:
 class ImpactRows(Rows):
     """What rests on notes."""
 
-    def cite(self, task_id: str, note_ids: Iterable[str], now: datetime) -> None:
-        """The completion of a task cited these notes; again moves the time."""
+    def cite(self, task_id: str, agent: str, note_ids: Iterable[str], now: datetime) -> None:
+        """The completion of a task by an agent cited these notes; again moves the time."""
         moment = format_time(now)
         rows = [(note_id, task_id, moment) for note_id in dict.fromkeys(note_ids)]
-        self._run_all("INSERT OR REPLACE INTO citations VALUES(?,?,?)", rows)
+        if rows:
+            self._run_all("INSERT OR REPLACE INTO citations VALUES(?,?,?)", rows)
+            self._run("INSERT OR REPLACE INTO completions VALUES(?,?)", task_id, agent)
 
     def cite_journalled(self) -> None:
         """Take over the citations of completions that are still in the journal."""
-        for payload, at in self._all(_JOURNALLED):
+        for payload, agent, at in self._all(_JOURNALLED):
             task_id, cited = _read_completion(payload)
             if task_id is not None:
-                self.cite(task_id, cited, parse_time(at))
+                self.cite(task_id, agent, cited, parse_time(at))
+
+    def citations(self, after: tuple[str, str], most: int) -> tuple[list[Citation], tuple[str, str]]:
+        """At most so many citations behind a place (note, task), and the place of the last of them."""
+        rows = self._all(_CITATIONS, *after, most)
+        found = [
+            Citation(task_id, note_id, agent or UNKNOWN_AGENT, stored_time(at))
+            for task_id, note_id, agent, at in rows
+        ]
+        return found, (rows[-1][1], rows[-1][0]) if rows else after
+
+    def cited_since(self, moment: datetime) -> set[str]:
+        """The notes that were cited at a time or later."""
+        return set(
+            self._texts("SELECT DISTINCT note_id FROM citations WHERE cited_at>=?", format_time(moment))
+        )
+
+    def posters(self, note_ids: Iterable[str]) -> dict[str, dict[str, datetime]]:
+        """Which agents posted a finding about these notes, and when the first, by note."""
+        found: dict[str, dict[str, datetime]] = {}
+        for note_id, agent, at in self._all(_POSTED, listed(note_ids)):
+            found.setdefault(note_id, {})[agent] = stored_time(at)
+        return found
 
     def tasks(self, note_id: str, most: int) -> list[RestingTask]:
         """At most so many tasks, the newest finding or citation first; a finding counts more."""

@@ -218,7 +218,7 @@ def upgrade(connection: apsw.Connection, now: datetime) -> None:
     _follow_claims(connection, format_time(now) if is_new else "")
     if is_new:
         _count_as_told(connection, now)
-    if connection.execute("INSERT OR IGNORE INTO meta VALUES('citations', 1) RETURNING 1").fetchall():
+    if connection.execute("INSERT OR IGNORE INTO meta VALUES('completions', 1) RETURNING 1").fetchall():
         ImpactRows(connection).cite_journalled()
 
 

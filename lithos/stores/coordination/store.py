@@ -17,7 +17,7 @@ from attrs import frozen
 
 from lithos.core.events import Event, EventDraft, event_size
 from lithos.core.tasks.commands import DropEvents
-from lithos.core.tasks.model import Agent, AuditRow
+from lithos.core.tasks.model import READ, SEARCH_RESULT, Agent, AuditRow
 from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores.carrying import AGENTS, LEDGER_TABLE
 from lithos.stores.coordination.board_rows import BoardRows
@@ -304,6 +304,25 @@ class CoordinationStore(Database):
         columns = "id,IFNULL(agent_id,'unknown'),doc_id,operation,timestamp"
         sql = f"SELECT {columns} FROM access_log WHERE {where} ORDER BY id DESC LIMIT ?"  # noqa: S608
         return [(row[0], *map(str, row[1:])) for row in self._ask(sql, *given, limit)]
+
+    def accessed(self, begin: datetime, end: datetime) -> list[tuple[str, int, int]]:
+        """Agents with how many notes each read, and how many searches found something, within a time."""
+        sql = (
+            "SELECT IFNULL(agent_id,'unknown'),"  # noqa: S608 - constants
+            f" COUNT(DISTINCT CASE operation WHEN '{READ}' THEN doc_id END),"
+            f" COUNT(DISTINCT CASE operation WHEN '{SEARCH_RESULT}' THEN timestamp END)"
+            " FROM access_log WHERE timestamp>=? AND timestamp<? GROUP BY 1"
+        )
+        return [(str(row[0]), row[1], row[2]) for row in self._ask(sql, format_time(begin), format_time(end))]
+
+    def read_after(self, place: int, since: datetime, most: int) -> tuple[set[str], int]:
+        """The notes that were read since a time, of so many accesses behind a place; the next place."""
+        sql = (
+            f"SELECT id, CASE WHEN operation='{READ}' AND timestamp>=? THEN doc_id END FROM access_log"  # noqa: S608
+            " WHERE id>? ORDER BY id LIMIT ?"
+        )
+        rows = self._ask(sql, format_time(since), place, most)
+        return {doc for _, doc in rows if doc is not None}, rows[-1][0] if rows else place
 
     def _ask(self, sql: str, *given: apsw.SQLiteValue) -> list[Any]:
         return self._reader.execute(sql, given).fetchall()

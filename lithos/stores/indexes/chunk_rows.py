@@ -44,6 +44,14 @@ class VectorEntry:
     vectors: Matrix
 
 
+class IndexedNote(NamedTuple):
+    """What is known of a note in the index: `start` is its first row, of `chunks`."""
+
+    stamp: int
+    chunks: int
+    start: int
+
+
 class VectorHit(NamedTuple):
     """A note's best chunk; `similarity` is its cosine, 0..1."""
 
@@ -312,6 +320,11 @@ class ChunkRows:
             self._codes.take(piece, axis=0, out=codes, mode="clip")
             products[start : start + len(piece)] = multiply(codes, query[None, :])[:, 0]
         return _scale(products, self._inverse.take(rows), invert_lengths(query[None, :])[0])
+
+    def compare_together(self, queries: Codes, rows: NDArray[np.intp]) -> Matrix:
+        """The similarity of a few rows to each of some queries (rows, queries); 0 for what is not found."""
+        lengths = np.nan_to_num(np.outer(self._inverse[rows], invert_lengths(queries)))
+        return np.clip(multiply(self._codes[rows], queries) * lengths, 0, 1)
 
     def _take(self, count: int) -> int:
         """Where `count` rows are free: a run of that length, the shortest longer one, or the end."""

@@ -10,7 +10,10 @@ import attrs
 from attrs import frozen
 
 from lithos.core.learning.memory import FinalNode, Receipt, SurfacedConflict, WorkingNode
+from lithos.core.learning.questions import digest_question
+from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.times import format_time
+from lithos.core.worth import Asked
 from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_json, load_texts, texts_of
 from lithos.stores.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, listed, or_else
@@ -20,6 +23,10 @@ _ACTIVATE: Final = (
     " VALUES(?1,?2,1,?3,?3,?4) ON CONFLICT(task_id,node_id) DO UPDATE SET"
     " activation_count=IFNULL(activation_count,0)+1, last_seen_at=excluded.last_seen_at,"
     " last_receipt_id=excluded.last_receipt_id"
+)
+_ASKED: Final = (
+    "SELECT rowid,ts,agent_id,query,task_id,final_nodes,tokens,is_followup,terrace_reached FROM receipts"
+    " WHERE rowid>? ORDER BY rowid LIMIT ?"
 )
 #: Behind every place.
 _LAST: Final = (1 << 63) - 1
@@ -108,7 +115,7 @@ _RECEIPTS: Final = Table(
     ),
     scouts_fired=TEXTS, candidates_considered=COUNT, final_nodes=Stored(_dump_nodes, _read_nodes),
     conflicts_surfaced=Stored(lambda edges: dump([attrs.asdict(edge) for edge in edges]), _read_conflicts),
-    surface_conflicts=FLAG, temperature=or_else(0.0), terrace_reached=COUNT,
+    surface_conflicts=FLAG, temperature=or_else(0.0), terrace_reached=COUNT, is_followup=FLAG,
 )  # fmt: skip
 _WORKING: Final = Table(
     "working_memory", WorkingNode, activation_count=COUNT, first_seen_at=TIME, last_seen_at=TIME
@@ -179,6 +186,27 @@ class ReceiptRows(Rows):
         ).fetchall()
         after = found[most - 1][0] if len(found) > most else floor
         return ReceiptPage([_RECEIPTS.read(row[1:]) for row in found[:most]], after)
+
+    def asked(self, after: int, most: int) -> tuple[list[Asked], int]:
+        """What was asked by at most so many receipts behind a place, and the place of the last of them.
+
+        Retrievals that failed answered nothing, and are left out.
+        """
+        rows = self._all(_ASKED, after, most)
+        found = [
+            Asked(
+                stored_time(at),
+                agent or UNKNOWN_AGENT,
+                digest_question(query or ""),
+                task_id,
+                tuple(node.id for node in _read_nodes(nodes)),
+                tokens,
+                is_followup=bool(is_followup),
+            )
+            for _, at, agent, query, task_id, nodes, tokens, is_followup, terrace in rows
+            if terrace != 0
+        ]
+        return found, rows[-1][0] if rows else after
 
     def drop(self, ids: Iterable[str]) -> int:
         """Drop receipts; how many there were."""

@@ -77,7 +77,8 @@ _TABLES: Final[Mapping[str, _Table]] = {
         "id": "TEXT PRIMARY KEY", "ts": _TEXT, "query": _TEXT, "limit": _COUNT, "namespace_filter": "TEXT",
         "scouts_fired": "TEXT", "candidates_considered": _COUNT, "final_nodes": "TEXT",
         "conflicts_surfaced": "TEXT", "surface_conflicts": _COUNT, "temperature": _SCORE,
-        "terrace_reached": _COUNT, "agent_id": "TEXT", "task_id": "TEXT",
+        "terrace_reached": _COUNT, "agent_id": "TEXT", "task_id": "TEXT", "tokens": "INTEGER",
+        "is_followup": _COUNT,
     }),
     "task_consolidation_log": _Table({"task_id": "TEXT PRIMARY KEY", "consolidated_at": "TEXT"}),
     "consolidation_edge_ops": _Table(

@@ -70,6 +70,7 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
         Route("/graph", "/graph"),
         Route("/review", "/review", "read", "admin"),
         Route("/copies", "/copies", "read"),
+        Route("/care", "/care", "read", "admin"),
         Route("/copies/one", f"/copies/one?path={COPY}", "read", "admin"),
         Route(
             "/review/<proposal_id>",

@@ -228,7 +228,7 @@ NO_NOTE: Final = frozenset({
     "lithos_edge_upsert", "lithos_agent_register", "lithos_task_create", "lithos_task_update",
     "lithos_task_claim", "lithos_task_renew", "lithos_task_release", "lithos_task_cancel",
     "lithos_finding_post", "lithos_task_reopen", "lithos_task_edge_upsert", "lithos_task_spawn",
-    "lithos_task_next", "lithos_proposal_withdraw",
+    "lithos_task_next", "lithos_proposal_withdraw", "lithos_care_tasks",
 })  # fmt: skip
 #: Those whose change of a note is enrichment's, below, and a person's own decision (test_proposals).
 ELSEWHERE: Final = frozenset({"lithos_task_complete", "lithos_proposal_decide", "lithos_conflict_copy_merge"})

@@ -55,10 +55,10 @@ def test_the_newest_of_findings_and_citations_orders_tasks(store: CoordinationSt
     find(rows, "a", "n", 9)
     find(rows, "b", "n", 2)
     find(rows, "d", "other", 3)
-    rows.impact.cite("b", ["n", "n", "m"], NOW + 8 * MINUTE)
-    rows.impact.cite("c", ["n"], NOW + 3 * MINUTE)
-    rows.impact.cite("c", ["n"], NOW + 7 * MINUTE)
-    rows.impact.cite("gone", ["n"], NOW + 20 * MINUTE)
+    rows.impact.cite("b", "ann", ["n", "n", "m"], NOW + 8 * MINUTE)
+    rows.impact.cite("c", "ann", ["n"], NOW + 3 * MINUTE)
+    rows.impact.cite("c", "ben", ["n"], NOW + 7 * MINUTE)
+    rows.impact.cite("gone", "ann", ["n"], NOW + 20 * MINUTE)
     found = rows.impact.tasks("n", 10)
     assert [(task.task_id, task.title, task.how, task.at) for task in found] == [
         ("a", "A", "finding", NOW + 9 * MINUTE),
@@ -116,7 +116,8 @@ def test_an_older_file_with_malformed_metadata_and_events_is_taken_over(tmp_path
         put(rows, "t", '{"impact_of": "n"')
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute(
-            "DROP INDEX tasks_impact; DROP TABLE citations; DELETE FROM meta WHERE name='citations';"
+            "DROP INDEX tasks_impact; DROP TABLE citations; DROP TABLE completions;"
+            "DELETE FROM meta WHERE name='completions';"
             "CREATE INDEX access_log_reads ON access_log(doc_id) WHERE operation='read'"
         )
         events = (

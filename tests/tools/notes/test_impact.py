@@ -132,7 +132,7 @@ async def test_citations_are_known_after_a_restart_without_events_and_from_the_j
         old = await create(lithos, "Old")
         await call(lithos, "task_complete", task_id=old, cited_nodes=[source])
         writer = lithos.server.coordinator._store._writer
-        writer.execute("DROP TABLE citations; DELETE FROM meta WHERE name='citations'")
+        writer.execute("DROP TABLE citations; DELETE FROM meta WHERE name='completions'")
         writer.execute(
             "INSERT INTO events SELECT seq+1,type,agent,'{\"cited_nodes\": 5}',tags,timestamp,origin"
             " FROM events WHERE type='task.completed'"

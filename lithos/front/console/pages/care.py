@@ -1,6 +1,6 @@
-"""`/console/copies`: what another machine wrote of notes, merged with a choice for each place.
+"""`/console/care`: what in the notes wants care. `/console/copies`: what another machine wrote of them.
 
-What is merged is what was seen: the form carries the seal of what it showed.
+A copy is merged with a choice for each place, as it was seen: the form carries the seal of what it showed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Final
 from attrs import frozen
 from quart import Blueprint, Response, request
 
+from lithos.core.care import GROUPS
 from lithos.core.errors import LithosError
 from lithos.core.history.copy_merge import SIDES
 from lithos.front.console.console import Console, Form, Refused, given_offset
@@ -21,14 +22,43 @@ SECTION: Final = "/console/review"
 SHOWN: Final = 50
 LONGEST: Final = (200_000, 60_000, 10_000)
 MOST_PLACES: Final = 200
+#: The entry of the page Care; seconds that a page waits for a look, and rows of one group that it shows.
+CARE_SECTION: Final = "/console/notes"
+PATIENCE: Final = 2.0
+MOST_ROWS: Final = (200, 60, 20, 5)
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the list, and the page of one copy."""
+    """Add the page Care, the list of copies, and the page of one copy."""
+    care = CarePage(console)
+    app.get("/care", endpoint="care")(care.show)
+    app.post("/care", endpoint="care tasks")(console.change(care.open_tasks, "admin"))
     pages = CopyPages(console)
     app.get("/copies", endpoint="copies")(pages.listed)
     app.get("/copies/one", endpoint="one copy")(pages.alone)
     app.post("/copies/one", endpoint="merge copy")(console.change(pages.merge, "admin"))
+
+
+@frozen
+class CarePage:
+    """The page Care."""
+
+    _console: Console
+
+    async def show(self) -> Response:
+        """What the last look found; one begins where there was none yet, or where it is asked for."""
+        care = self._console.parts.care
+        report = None if "look" in request.args else care.last
+        report = report or await care.report(PATIENCE)
+        return await self._console.show_within(
+            "care.html", "most", MOST_ROWS, path=CARE_SECTION, report=report, groups=GROUPS
+        )
+
+    async def open_tasks(self, form: Form) -> str:
+        """Open a task for each group that has none."""
+        done = await self._console.call("lithos_care_tasks", by=self._console.agent)
+        opened = sum(task["is_new"] for task in done["tasks"])
+        return f"/console/care{query_with({}, opened=str(opened), there=str(len(done['tasks']) - opened))}"
 
 
 @frozen

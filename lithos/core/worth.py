@@ -1,0 +1,161 @@
+"""What the notes were worth to agents, in counts for each agent and day (docs/spec/copies.md §6).
+
+Only what is stored is counted: receipts of retrievals and briefings, citations of completed tasks, accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from typing import Final
+
+import attrs
+from attrs import define, field, frozen
+
+#: A question that is asked again is answered well where what was cited for it is among so many first notes.
+FIRST: Final = 3
+
+
+@frozen(kw_only=True)
+class Counts:
+    """What one agent did on one day, or several of them together.
+
+    `tokens` are those of briefings. `notes_cited` by the tasks that it completed, `taken_over` those of them
+    that another agent wrote or posted a finding about. `asked_again` are questions that somebody asked
+    before: to `cited_before` of them a task that asked had cited a note, which came among the first three
+    for `found_again`; `found_nothing` again.
+    """
+
+    briefings: int = 0
+    retrievals: int = 0
+    searches: int = 0
+    tokens: int = 0
+    notes_read: int = 0
+    notes_cited: int = 0
+    taken_over: int = 0
+    asked_again: int = 0
+    cited_before: int = 0
+    found_again: int = 0
+    found_nothing: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        mine, theirs = attrs.astuple(self), attrs.astuple(other)
+        return Counts(**{name: a + b for name, a, b in zip(COUNTED, mine, theirs, strict=True)})
+
+
+COUNTED: Final = tuple(each.name for each in attrs.fields(Counts))
+NOTHING: Final = Counts()
+
+
+@frozen
+class Asked:
+    """A retrieval or a briefing: who asked what (`question` is a digest) when, and the notes of the answer.
+
+    `tokens` is None where it was no briefing; `is_followup` where it was one about news alone.
+    """
+
+    at: datetime
+    agent: str
+    question: str
+    task_id: str | None
+    notes: tuple[str, ...]
+    tokens: int | None
+    is_followup: bool
+
+
+@frozen
+class Citation:
+    """A note that the completion of a task cited, by whom and when."""
+
+    task_id: str
+    note_id: str
+    agent: str
+    at: datetime
+
+
+@define
+class Tally:
+    """Counts by day (in UTC) and agent of what is told of, in any order but for `ask`."""
+
+    since: date
+    #: When each task cited which notes.
+    _cited: dict[str, dict[str, datetime]] = field(factory=dict)
+    #: For each question the tasks that asked it, each with those notes of the answers that it cited later.
+    _asked: dict[str, set[tuple[str, str]]] = field(factory=dict)
+    counts: dict[tuple[date, str], Counts] = field(factory=dict, init=False)
+
+    def add(self, day: date, agent: str, counts: Counts) -> None:
+        """Add to the counts of a day, unless it is before `since`."""
+        if day >= self.since and counts != NOTHING:
+            self.counts[day, agent] = self.counts.get((day, agent), NOTHING) + counts
+
+    def cite(self, citation: Citation, *, taken_over: bool) -> None:
+        """Count a citation; all of them come before the questions."""
+        self._cited.setdefault(citation.task_id, {})[citation.note_id] = citation.at
+        self.add(citation.at.date(), citation.agent, Counts(notes_cited=1, taken_over=int(taken_over)))
+
+    def ask(self, asked: Iterable[Asked]) -> None:
+        """Count questions, in the order in which they were asked, from the first that is known."""
+        for each in asked:
+            is_briefing = each.tokens is not None
+            counts = Counts(
+                briefings=int(is_briefing), retrievals=int(not is_briefing), tokens=each.tokens or 0
+            )
+            if not each.is_followup:
+                counts += self._repeat(each)
+            self.add(each.at.date(), each.agent, counts)
+
+    def _repeat(self, asked: Asked) -> Counts:
+        """What a question counts for as one that was asked before; remembers it."""
+        before = self._asked.get(asked.question)
+        cited = self._cited.get(asked.task_id or "", {})
+        mine = {(asked.task_id or "", note) for note in asked.notes if note in cited}
+        self._asked[asked.question] = mine if before is None else before | mine
+        if before is None:
+            return NOTHING
+        known = {note for task, note in before if self._cited[task][note] <= asked.at}
+        return Counts(
+            asked_again=1,
+            cited_before=int(bool(known)),
+            found_again=int(not known.isdisjoint(asked.notes[:FIRST])),
+            found_nothing=int(not asked.notes),
+        )
+
+
+@frozen(kw_only=True)
+class Worth:
+    """The counts of some days by day and agent, the newest day first, and their sum."""
+
+    since: date
+    until: date
+    rows: tuple[tuple[date, str, Counts], ...]
+
+    @property
+    def total(self) -> Counts:
+        """All of it."""
+        return _sum(counts for _, _, counts in self.rows)
+
+    def by_agent(self) -> Mapping[str, Counts]:
+        """The sum of each agent's days, who was shown most first."""
+        found: dict[str, list[Counts]] = {}
+        for _, agent, counts in self.rows:
+            found.setdefault(agent, []).append(counts)
+        sums = {agent: _sum(several) for agent, several in found.items()}
+        return dict(sorted(sums.items(), key=lambda each: (-_shown(each[1]), each[0])))
+
+
+def _sum(several: Iterable[Counts]) -> Counts:
+    total = NOTHING
+    for each in several:
+        total += each
+    return total
+
+
+def _shown(counts: Counts) -> int:
+    return counts.briefings + counts.retrievals + counts.searches
+
+
+def ordered(counts: Mapping[tuple[date, str], Counts]) -> Iterator[tuple[date, str, Counts]]:
+    """The newest day first, agents by name."""
+    for day, agent in sorted(counts, key=lambda each: (-each[0].toordinal(), each[1])):
+        yield day, agent, counts[day, agent]

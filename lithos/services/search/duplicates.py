@@ -1,0 +1,133 @@
+"""Notes that say what another one says: nearest by vectors, confirmed by shared pairs of words.
+
+`similar` is for a note that is being made (docs/spec/copies.md §4). It only tells: nothing is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, TypeVar
+
+import trio
+from attrs import define, frozen
+from outcome import Error, Outcome
+
+from lithos.actors.blocking import start_call
+from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.history.versions import body_of
+from lithos.core.text.likeness import Match, likeness, match_of, word_pairs
+from lithos.services.retrieve.candidates import Gate
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import OutsideKnowledge
+from lithos.telemetry import get_logger
+
+T = TypeVar("T")
+
+log = get_logger("lithos.duplicates")
+
+#: Passages of a new note that are looked for, spread over its first characters, and notes asked for of each.
+PASSAGES: Final = 4
+OPENING: Final = 8_000
+NEAREST: Final = 8
+#: Notes whose texts are compared, and characters of each.
+COMPARED: Final = 4
+CHARACTERS: Final = 8_000
+#: Seconds that a write which is done waits for the look: it takes some milliseconds.
+PATIENCE: Final = 0.5
+#: Notes that are told.
+TOLD: Final = 3
+
+
+@frozen
+class Similar:
+    """A note that may say the same, and how surely."""
+
+    entry: Entry
+    match: Match
+
+
+@frozen
+class NewNote:
+    """What is said of a note that is being made, and by whom."""
+
+    title: str
+    content: str
+    agent: str
+
+
+@define(eq=False)
+class Duplicates:
+    """Finds them."""
+
+    _semantic: SemanticBackend
+    _catalogue: Catalogue
+    _files: NoteFiles
+    _sizes: ChunkSizes
+
+    async def beside(self, new: NewNote, write: Callable[[], Awaitable[T]]) -> tuple[T, list[Similar]]:
+        """What a write answers, and which notes are similar, looked for meanwhile; raises what it refuses."""
+        looked = trio.Event()
+        outcomes: list[Outcome[list[Similar]]] = []
+
+        def take(outcome: Outcome[list[Similar]]) -> None:
+            outcomes.append(outcome)
+            looked.set()
+
+        start_call(partial(self.similar, new), take)
+        answer = await write()
+        if not outcomes:
+            with trio.move_on_after(PATIENCE):
+                await looked.wait()
+        for outcome in outcomes:
+            if isinstance(outcome, Error):
+                log.error("similar notes could not be looked for", reason=repr(outcome.error))
+            else:
+                return answer, outcome.unwrap()
+        return answer, []
+
+    def similar(self, new: NewNote) -> list[Similar]:
+        """At most three notes that may say what a new one says, the likeliest first. Blocks.
+
+        Without vectors none is found: nobody waits for them.
+        """
+        texts = self._passages(new)
+        try:
+            return self._confirm(new, self._semantic.nearest_to(texts, NEAREST)) if texts else []
+        except (SemanticUnavailable, IndexFailed):
+            return []
+
+    def _passages(self, new: NewNote) -> list[str]:
+        passages = self._sizes.chunks(new.title, new.content[:OPENING])
+        number = min(PASSAGES, len(passages))
+        return [passages[place * len(passages) // number].embedded for place in range(number)]
+
+    def _confirm(self, new: NewNote, near: Mapping[int, float]) -> list[Similar]:
+        """Those that share enough pairs of words, of the nearest that the agent may see."""
+        gate = Gate(agent_id=new.agent)
+        known = ((similarity, self._catalogue.at_serial(serial)) for serial, similarity in near.items())
+        seen = [(each, entry) for each, entry in known if entry is not None and gate.passes(entry)]
+        seen.sort(key=lambda each: (-each[0], each[1].note.id))
+        entries = [entry for _, entry in seen[:COMPARED]]
+        own = word_pairs(new.content[:CHARACTERS])
+        found: list[tuple[float, Similar]] = []
+        for entry, text in zip(entries, read_bodies(self._files, entries), strict=True):
+            share = 0.0 if text is None else likeness(own, word_pairs(text[:CHARACTERS]))
+            if (match := match_of(share)) is not None:
+                found.append((share, Similar(entry, match)))
+        found.sort(key=lambda each: (-each[0], each[1].entry.note.id))
+        return [each for _, each in found[:TOLD]]
+
+
+def read_bodies(files: NoteFiles, entries: Iterable[Entry]) -> list[str | None]:
+    """The bodies as the files have them now, None where one cannot be read; no cache learns them. Blocks."""
+    texts: list[str | None] = []
+    for entry in entries:
+        try:
+            texts.append(body_of(files.read(entry.path).data).decode("utf-8", "replace"))
+        except (OSError, OutsideKnowledge):
+            texts.append(None)
+    return texts

@@ -1,0 +1,85 @@
+"""Tools of commands and pages that look after the notes: care, and what they were worth.
+
+Specified in docs/spec/copies.md §5 and §6.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import attrs
+
+from lithos.core.care import GROUPS, LOOKING, CareRow
+from lithos.core.errors import InvalidInput
+from lithos.core.times import format_time
+from lithos.services.upkeep.worth import DAYS
+from lithos.tools.contract.arguments import argument
+from lithos.tools.contract.bounds import LOOKUP, NAME
+from lithos.tools.contract.declaring import OWN, Answer, Services, tool
+from lithos.tools.contract.fitting import Paged
+from lithos.tools.contract.rows import row_of
+
+#: Seconds that a call waits for a look.
+PATIENCE: Final = 20.0
+
+
+@tool("lithos_worth", OWN, "RI", place=50, paged=Paged(rows=("rows",)))
+class WorthTool:
+    """What agents asked, read, cited and took over from each other, in counts by day and agent."""
+
+    days: int = argument("How many days, today with them.", DAYS)
+
+    async def answer(self, using: Services) -> Answer:
+        worth = await using.worth.count(self.days)
+        return {
+            "since": worth.since.isoformat(),
+            "until": worth.until.isoformat(),
+            "total": attrs.asdict(worth.total),
+            "rows": [
+                {"day": day.isoformat(), "agent": agent, **attrs.asdict(counts)}
+                for day, agent, counts in worth.rows
+            ],
+        }
+
+
+@tool("lithos_care", OWN, "RI", place=51, paged=Paged(rows=("rows",)))
+class CareTool:
+    """What in the notes wants care: near duplicates, dead links, stubs and more; nothing is changed."""
+
+    of: str | None = argument("The time of the report to go on with; without, look now.", None, bound=LOOKUP)
+
+    async def answer(self, using: Services) -> Answer:
+        report = using.care.last
+        if report is None or self.of != format_time(report.at):
+            report = await using.care.report(PATIENCE)
+        if report is None:
+            return {"status": LOOKING, "rows": []}
+        rows = [_care_row(group, row) for group, found in report.rows.items() for row in found]
+        return {
+            "status": "ok",
+            "at": format_time(report.at),
+            "notes": report.notes,
+            "totals": dict(report.totals),
+            "troubles": list(report.troubles),
+            "rows": rows,
+        }
+
+
+def _care_row(group: str, row: CareRow) -> dict[str, Any]:
+    told = {"group": group, "notes": list(map(row_of, row.notes)), "why": row.why}
+    if row.link is None:
+        return told
+    return told | {"link": row.link, "likely": None if row.likely is None else row_of(row.likely)}
+
+
+@tool("lithos_care_tasks", OWN, "I", place=52, of="tasks")
+class CareTasksTool:
+    """Open a task for each group of the last care report that has none yet."""
+
+    by: str = argument("Name of the person.", bound=NAME)
+
+    async def answer(self, using: Services) -> Answer:
+        if using.care.last is None:
+            raise InvalidInput("Nothing was looked at yet. Run `lithos care` first.")
+        opened = await using.care.open_tasks(using.care.last, self.by)
+        return {"tasks": [{"title": GROUPS[each.group][0], **row_of(each)} for each in opened]}
