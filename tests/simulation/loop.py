@@ -32,6 +32,7 @@ from attrs import define, field, frozen
 import lithos.actors.indexing.ports
 import lithos.app
 import lithos.app.stores
+import lithos.services.search.duplicates
 import lithos.stores.indexes.fulltext
 import lithos.stores.indexes.vector_files
 import lithos.stores.indexes.vectors
@@ -284,6 +285,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         patch.setattr(scheduling, "_r", chance.of("scheduling"))
         patch.setattr(trio.to_thread, "run_sync", workers.run_sync)
         patch.setattr(lithos.actors.indexing.ports, "start_call", workers.start_call)
+        patch.setattr(lithos.services.search.duplicates, "start_call", workers.start_call)
         patch.setattr(
             lithos.stores.notes.files, "ThreadPoolExecutor", lambda *_, **__: _Pool(chance.of("pool"))
         )
