@@ -26,8 +26,8 @@ DAYS: Final = 7
 MOST_DAYS: Final = 366
 #: Rows that are read at once: some 20 ms of the reading thread.
 PAGE: Final = 1_000
-#: Seconds for which the overview tells the same counts.
-AGE: Final = 60.0
+#: Seconds for which the overview tells the same counts, and how many times as long as counting took.
+AGE, AGE_TIMES = 60.0, 100.0
 
 
 @define(eq=False)
@@ -41,11 +41,13 @@ class WorthCounter:
     _good_until: float = field(default=0.0, init=False)
 
     async def lately(self) -> Worth:
-        """The last days, as they were within the last minute."""
+        """The last days, as they were a minute ago or so; longer where counting takes long."""
         async with self._turn:
             if self._last is None or trio.current_time() >= self._good_until:
+                began = trio.current_time()
                 self._last = await self._count(DAYS)
-                self._good_until = trio.current_time() + AGE
+                taken = trio.current_time() - began
+                self._good_until = trio.current_time() + max(AGE, taken * AGE_TIMES)
             return self._last
 
     async def count(self, days: int) -> Worth:
