@@ -15,6 +15,8 @@ from tests.linearizability.checker import UNKNOWN, Operation
 #: A save by another program counts as a version (notes §3). Off, such a save keeps the version that is in the
 #: file, as older servers had it, and a write that expects that version overwrites it.
 OUTSIDE_COUNTS = True
+#: Saves of one note that lie aside at a time, as far as it is looked for an explanation.
+MOST_ASIDE = 2
 
 
 @frozen
@@ -28,6 +30,9 @@ class Note:
     is_unseen: bool = False
     #: Version, body and tag when somebody was last told its version.
     told: tuple[int, str, str] = (1, "", "")
+    #: Saves that may lie aside: a write took the file away while the editor wrote into it. A start that finds
+    #: one keeps it as a version, and the note's own text again as the next.
+    aside: int = 0
 
     def seen(self) -> Note:
         """The note once somebody was told its version."""
@@ -50,6 +55,12 @@ class NoteModel:
             return [state]
         if operation.name == "outside":
             return self._outside(state, operation.argument)
+        if state is not None and state.aside:
+            kept = evolve(state, version=state.version + 2, aside=state.aside - 1, is_unseen=True)
+            return [*self._step(state, operation), *self.step(kept, operation)]
+        return self._step(state, operation)
+
+    def _step(self, state: Note | None, operation: Operation) -> Iterable[Hashable]:
         if state is None:
             return [state] if operation.result in (("refused", "not_found"), UNKNOWN) else []
         if operation.name == "read":
@@ -71,10 +82,11 @@ class NoteModel:
             return [Note(version, body, tag)]
         if state is None:
             return [Note(max(1, version), body, tag, is_unseen=True, told=(0, "", ""))]
-        last = state.version
+        last, aside = state.version, min(MOST_ASIDE, state.aside + 1)
         counted = [last, last + 1] if state.is_unseen else [last + 1]
         after = [
-            evolve(state, version=max(each, version), body=body, tag=tag, is_unseen=True) for each in counted
+            evolve(state, version=max(each, version), body=body, tag=tag, is_unseen=True, aside=aside)
+            for each in counted
         ]
         known = state.told[0]
         if state.is_unseen and state.told == (known, body, tag) and version <= known:

@@ -53,6 +53,14 @@ EXPLAINED: dict[str, tuple[Model, list[tuple[Any, ...]]]] = {
         NOTES,
         [("a", "write", _set(1, "a"), UNKNOWN, 1, NEVER), ("b", "read", None, FIRST, 2, 3)],
     ),
+    "a start that finds a save aside": (
+        COUNTED,
+        [
+            ("e", "outside", (1, "e", ""), ("ok",), 1, 2),
+            ("a", "read", None, ("ok", 2, "e", ""), 3, 4),
+            ("b", "read", None, ("ok", 4, "e", ""), 5, 6),
+        ],
+    ),
     "a lost answer that takes effect late": (
         NOTES,
         [
@@ -137,6 +145,18 @@ NOT_EXPLAINED: dict[str, tuple[Model, list[tuple[Any, ...]]]] = {
     "a lost answer that took effect twice": (
         NOTES,
         [("a", "write", _set(None, "a"), UNKNOWN, 1, NEVER), ("b", "read", None, ("ok", 3, "a", ""), 2, 3)],
+    ),
+    "a version more without a save aside": (
+        COUNTED,
+        [
+            ("e", "outside", (1, "e", ""), ("ok",), 1, 2),
+            ("a", "read", None, ("ok", 2, "e", ""), 3, 4),
+            ("b", "read", None, ("ok", 3, "e", ""), 5, 6),
+        ],
+    ),
+    "two versions more without a save at all": (
+        COUNTED,
+        [("a", "read", None, FIRST, 1, 2), ("b", "read", None, ("ok", 3, "", ""), 3, 4)],
     ),
     "a save that a write undoes": (
         COUNTED,
