@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import trio
-from attrs import define, frozen
+from attrs import define, field, frozen
 from outcome import Error, Outcome
 
 from lithos.actors.blocking import start_call
@@ -36,6 +36,9 @@ NEAREST: Final = 8
 #: Notes whose texts are compared, and characters of each.
 COMPARED: Final = 4
 CHARACTERS: Final = 8_000
+#: Looks a second over time, and how many at once: whoever creates more, as a program that fills a vault, is
+#: told of the first, and its writes keep their rate.
+RATE, BURST = 20.0, 32
 #: Seconds that a write which is done waits for the look: it takes some milliseconds.
 PATIENCE: Final = 0.5
 #: Notes that are told.
@@ -67,9 +70,14 @@ class Duplicates:
     _catalogue: Catalogue
     _files: NoteFiles
     _sizes: ChunkSizes
+    #: Looks that may begin now, as of a time (token bucket).
+    _left: float = field(default=BURST, init=False)
+    _at: float = field(default=0.0, init=False)
 
     async def beside(self, new: NewNote, write: Callable[[], Awaitable[T]]) -> tuple[T, list[Similar]]:
         """What a write answers, and which notes are similar, looked for meanwhile; raises what it refuses."""
+        if not self._may_look():
+            return await write(), []
         looked = trio.Event()
         outcomes: list[Outcome[list[Similar]]] = []
 
@@ -88,6 +96,15 @@ class Duplicates:
             else:
                 return answer, outcome.unwrap()
         return answer, []
+
+    def _may_look(self) -> bool:
+        now = trio.current_time()
+        self._left = min(BURST, self._left + max(0.0, now - self._at) * RATE)
+        self._at = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
     def similar(self, new: NewNote) -> list[Similar]:
         """At most three notes that may say what a new one says, the likeliest first. Blocks.

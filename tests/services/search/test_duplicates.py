@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.services.search import duplicates
 from lithos.services.search.duplicates import TOLD
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Lithos, refusal, serving
@@ -45,6 +46,20 @@ async def test_at_most_three_are_named_and_none_that_the_agent_may_not_see(tmp_p
         answer = await lithos.write("Pump again", PUMP)
         assert len(answer["similar"]) == TOLD
         assert "Mine" not in [each["title"] for each in answer["similar"]]
+
+
+async def test_a_program_that_fills_a_vault_is_told_of_the_first_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as lithos:
+        await lithos.create("Pump", PUMP)
+        await stored(lithos)
+        monkeypatch.setattr(duplicates, "RATE", 0.0)  # nothing comes back
+        lithos.server.duplicates._left = 1.0
+        told = ["similar" in await lithos.write(f"Pump {number}", PUMP) for number in range(3)]
+        assert told == [True, False, False]
+        monkeypatch.setattr(duplicates, "RATE", 1e9)
+        assert "similar" in await lithos.write("Pump once more", PUMP)
 
 
 async def test_without_vectors_a_note_is_written_and_nothing_is_said(
