@@ -17,6 +17,7 @@ from lithos.actors.opening import Opening
 from lithos.actors.writing.editing import Outlines
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import examine, make_entry
+from lithos.core.errors import StorageFailed
 from lithos.core.history.outline import Outline, Section
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.layout import read_layout, unify_breaks
@@ -162,7 +163,7 @@ class NoteTexts:
             return None
         version = max(standing.version, entry.note.version)
         note = entry.note if entry.note.version == version else attrs.evolve(entry.note, version=version)
-        await self._catalogue.records.save(note.id)
+        await self._save(note.id)
         return Document(note=note, content=known.content), known.links
 
     def remember(self, loaded: LoadedNote, links: tuple[WikiLink, ...]) -> None:
@@ -194,7 +195,7 @@ class NoteTexts:
                     continue  # read while it was written: perhaps what was then taken back
                 version = self._judge(loaded, entry.note.id, before)
             if version is not None:
-                await self._catalogue.records.save(loaded.document.note.id)
+                await self._save(loaded.document.note.id)
                 return _with_version(loaded, version)
         return None  # it changes all the time
 
@@ -225,6 +226,15 @@ class NoteTexts:
             return make_entry(seen, serial=0) if seen is not None and seen.document is not None else None
 
         return await trio.to_thread.run_sync(find, limiter=self._limiter)
+
+    async def _save(self, note_id: str) -> None:
+        """Wait until the version that is told is durable; raises `StorageFailed` after too long."""
+        try:
+            await self._catalogue.records.save(note_id)
+        except trio.TooSlowError:
+            raise StorageFailed(
+                "The version of this note could not be stored in time: the disk is slow. Try again."
+            ) from None
 
     async def load_bytes(self, entry: Entry) -> bytes | None:
         """The file of a note as it is stored, or None when it is gone or out of reach."""
