@@ -58,6 +58,9 @@ def _read(table: str) -> dict[str, Bound]:
 TABLES: Final[Mapping[str, Bound]] = _read("""
 coordination: access_log | `events.audit_rows`, `events.audit_days`; those that upstream stored stay | some
     200 bytes each
+attachments: files parts | `actors.attaching.attaching.MOST_IN_ALL` parts, one row per file of the folder |
+    `core.attachments.kinds.MOST_TEXT` of a file
+attachments: meta | fixed
 coordination: agents | `services.tasks.retention.AGENTS`, idle ones a year, more only with something to their
     name | `services.tasks.retention.AGENT_BYTES`
 coordination: citations | a user's: at most 1,000 per completed task, which is kept | ids
@@ -116,6 +119,10 @@ stats: working_memory | notes retrieved for open tasks within `lcma.wm_eviction_
 
 #: `<module>.<class>: <attributes>` of each container that a method may fill, `<module>: <names>` of others.
 CONTAINERS: Final[Mapping[str, Bound]] = _read("""
+actors.attaching.attaching.Attaching: _again _due _gathered _names files ids numbers | a file of the folder
+    | a row of its table each
+actors.attaching.captions.Captions: _made_of | an image of the folder | ten ids of notes each
+actors.attaching.extractor._Taking: _held | a call
 actors.coordinating.broadcaster.Broadcaster: _subscriptions | `events.max_sse_clients` and
     `events.max_ws_clients` | their queues
 actors.coordinating.broadcaster.Broadcaster: _watchers | fixed

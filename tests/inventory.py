@@ -15,6 +15,7 @@ from typing import Any, Final, TypeGuard
 import apsw
 import attrs
 
+from lithos.stores.attachments.shelf import Shelf
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
 from lithos.stores.history.store import HISTORY, HistoryStore
@@ -51,6 +52,7 @@ def find_tables(folder: Path) -> Iterator[str]:
     Manifest.open(folder / "manifest.db", NOW).close()
     HistoryStore.open(folder / HISTORY, NOW).close()
     Leads.open(folder / LEADS, NOW).close()
+    Shelf.open(folder / "attachments.db", NOW).close()
     databases: tuple[type[LearningDatabase], ...] = (EdgeStore, StatsStore)
     for kind, name in zip(databases, ("edges.db", "stats.db"), strict=True):
         store = kind.open(folder / name, NOW)

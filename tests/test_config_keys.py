@@ -65,6 +65,7 @@ DEFAULTS: dict[str, Any] = {
     "coordination.strict": False,
     "proposals.days": 30,
     "care.days": 180,
+    "attachments.enabled": None,
     "agents": {},
     "history.enabled": True,
     "history.keep_days": 365,

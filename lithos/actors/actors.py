@@ -16,6 +16,8 @@ import attrs
 import trio
 from attrs import frozen
 
+from lithos.actors.attaching.attaching import Attaching
+from lithos.actors.attaching.captions import Captions
 from lithos.actors.blocking import BackgroundThread, Blocking, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
@@ -232,6 +234,8 @@ class Actors:
             self.catalogue, stores.files, vanished, Threads(), config.index.max_vanished_fraction
         )
         self.watcher = self._make_watcher()
+        self.attaching = self._make_attaching()
+        self.watcher.on_noticed = self.attaching.notice
 
     def _make_indexers(self) -> tuple[Indexer, Indexer]:
         files, port = self.stores.files, self.semantic.port
@@ -287,6 +291,26 @@ class Actors:
             self._indexers,
             partial(self.metrics.count, "file_watcher_events"),
         )
+
+    def _make_attaching(self) -> Attaching:
+        files = self.stores.files
+        return Attaching(
+            files,
+            self.config.storage.data_dir / ".lithos",
+            self.semantic,
+            self.sizes,
+            Captions(self.catalogue, files),
+            self.clock,
+            is_told=lambda: self.watcher.is_told,
+            notes_first=self._notes_searchable,
+            is_enabled=self.config.reads_attachments,
+        )
+
+    async def _notes_searchable(self) -> None:
+        """Wait until full text and meaning cover every note, or there is no model."""
+        await self.opening.complete.wait()
+        await self.fulltext_indexer.converged()
+        await self.semantic.settled.wait()
 
     def _make_coordinator(self) -> Coordinator:
         config = self.config

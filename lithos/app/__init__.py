@@ -170,6 +170,7 @@ async def _open(
     background.start_soon(server.proposals.resume)
     background.start_soon(server.conflict_copies.run)
     background.start_soon(server.care.run)
+    background.start_soon(actors.attaching.run)
     background.start_soon(server.upkeep.run)
     background.start_soon(_catch_up, actors)
     if server.history_upkeep is not None:

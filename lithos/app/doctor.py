@@ -17,7 +17,7 @@ from lithos.actors.indexing.ports import ChunkSizes
 from lithos.app.evaluation.check import check_knowledge, find_tests
 from lithos.app.reaching import check_public_url
 from lithos.app.stores import utc_now
-from lithos.app.vault import survey_of
+from lithos.app.vault import open_notes, survey_of
 from lithos.config.catalogue import Config
 from lithos.core.findings import CheckResult, Finding, fail, ok, warn
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
@@ -220,6 +220,8 @@ class Doctor:
             yield "protection", _aside(lambda: checks_notes.check_protection(storage.notes_folder))
         else:
             yield "vault files", _aside(lambda: checks_notes.check_vault_files(vault, private))
+        if config.reads_attachments:
+            yield "attachments", _aside(lambda: checks_notes.check_attachments(open_notes(storage)))
         yield "displaced texts", _aside(lambda: checks_notes.check_displaced(private))
         yield "duplicate ids", self._of_notes(checks_notes.check_duplicates)
         yield "conflict copies", self._of_notes(checks_notes.check_copies)

@@ -17,7 +17,17 @@ from attrs import define, frozen
 
 from lithos.catalogue.relations import Multimap
 from lithos.core.multiset import Multiset, count, total, with_count
-from lithos.core.notes.links import FileNames, Key, LinkTable, file_alias, names_of, note_keys, target_names
+from lithos.core.notes.links import (
+    FileNames,
+    Key,
+    LinkTable,
+    file_alias,
+    file_key,
+    named_file,
+    names_of,
+    note_keys,
+    target_names,
+)
 from lithos.core.text.names import name_spans
 from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
 from lithos.stores.manifest import Entry
@@ -201,6 +211,16 @@ class NoteGraph:
                 was = target.is_broken
                 target.is_file = target.found is None and name in self._files
                 self._unresolved += total(target.sources) * (target.is_broken - was)
+
+    def sources_of_file(self, path: str) -> set[str]:
+        """The ids of the notes that link or embed another file, by its name, in whatever folder."""
+        self.settle()
+        found: set[str] = set()
+        for key in names_of((("path", path.rpartition("/")[2]),)):
+            for name in self._interested.of(key):
+                if self._targets[name].is_file and named_file(name) == file_key(path):
+                    found.update(self._targets[name].sources)
+        return found
 
     def recall(self, remembered: Remembered | None) -> None:
         """Let the next `load` use a cached snapshot, if its fingerprint fits the notes."""

@@ -12,6 +12,7 @@ from attrs import field, frozen
 
 from lithos.config.rules import AGENT_SCOPES, Rule, setting
 from lithos.config.sections import (
+    AttachmentsConfig,
     CareConfig,
     CoordinationConfig,
     EventsConfig,
@@ -58,6 +59,7 @@ class Config:
     coordination: CoordinationConfig = field(factory=CoordinationConfig)
     proposals: ProposalsConfig = field(factory=ProposalsConfig)
     care: CareConfig = field(factory=CareConfig)
+    attachments: AttachmentsConfig = field(factory=AttachmentsConfig)
     events: EventsConfig = field(factory=EventsConfig)
     history: HistoryConfig = field(factory=HistoryConfig)
     telemetry: TelemetryConfig = field(factory=TelemetryConfig)
@@ -68,6 +70,12 @@ class Config:
         "and `propose` for what waits for a person.",
         AGENT_SCOPES,
     )
+
+    @property
+    def reads_attachments(self) -> bool:
+        """Whether files beside the notes are found and read."""
+        enabled = self.attachments.enabled
+        return self.storage.vault is not None if enabled is None else enabled
 
 
 @frozen(kw_only=True)

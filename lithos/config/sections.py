@@ -433,6 +433,17 @@ class ProposalsConfig:
 
 
 @frozen(kw_only=True)
+class AttachmentsConfig:
+    """What lies beside the notes."""
+
+    enabled: bool | None = setting(
+        None,
+        "Whether PDF files, canvases, drawings, texts and images of the notes folder are found and read; "
+        "null: with a vault.",
+    )
+
+
+@frozen(kw_only=True)
 class CareConfig:
     """What in the notes wants care."""
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from lithos.actors.actors import Actors, settings_of
+from lithos.actors.attaching.captions import Captions
 from lithos.actors.blocking import Threads
 from lithos.core.history.versions import VersionLimits
 from lithos.core.learning.ranking import RerankWeights
 from lithos.core.learning.salience import UsageSettings
 from lithos.core.oauth.requests import RESOURCE_PATHS
+from lithos.services.attachments.reading import AttachmentReading
+from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.context.context import Context
 from lithos.services.enrich.chat_client import ChatClient
 from lithos.services.enrich.drain import Drain
@@ -108,6 +111,10 @@ class Services:
         self.edges = Edges(actors, self.knowledge)
         self.graph = Graph(actors.catalogue, self.edges.list_edges if config.lcma.enabled else no_edges)
         self.browsing = Browsing(actors, texts)
+        self.attachments = AttachmentReading(
+            actors.attaching, actors.catalogue, Captions(actors.catalogue, stores.files), stores.files
+        )
+        self.attachment_search = AttachmentSearch(actors.attaching, config.search)
         self.vault_files = VaultFiles(stores.files, actors.catalogue, Threads(2))
         self.neighbourhoods = Neighbourhoods(actors.catalogue, self.edges, self.search.centrality)
         warnings_of, settle = actors.lineage.warnings, actors.lineage.settle
@@ -137,7 +144,9 @@ class Services:
     def _add_learning(self, texts: NoteTexts, remembered: QuestionMemory, feedback: Feedback) -> None:
         actors, config = self.actors, self.config
         self.retrieve = self._make_retrieve(texts, remembered)
-        self.context = Context(actors, self.retrieve, self.search, texts, self.coordination)
+        self.context = Context(
+            actors, self.retrieve, self.search, self.attachment_search, texts, self.coordination
+        )
         self.projection = Projection(actors.catalogue, self.learning)
         self.entities = EntityExtraction(
             actors.catalogue,

@@ -126,6 +126,7 @@ class ServerState:
             "memory": self._memory(),
             "history": self._history(),
             "ownership": self._ownership(),
+            **self._attachments(),
             **self._tokens(),
         }
 
@@ -137,6 +138,17 @@ class ServerState:
         except (OSError, trio.TooSlowError) as failure:
             return Component("unavailable", f"{folder} cannot be read: {failure}")
         return await self._writing(folder)
+
+    def _attachments(self) -> dict[str, Component]:
+        """How far the reading of attachments is; nothing where they are off."""
+        if not self._actors.attaching.is_enabled:
+            return {}
+        known = self._actors.attaching.backlog()
+        details: dict[str, Any] = {"files": known.files, "parts": known.parts, "waiting": known.waiting}
+        details |= {"unread": dict(known.unread)} if known.unread else {}
+        if known.trouble is not None:
+            return {"attachments": Component("degraded", known.trouble, details)}
+        return {"attachments": Component("warming" if known.waiting else "ok", None, details)}
 
     def _tokens(self) -> dict[str, Component]:
         """Told only where something is wrong: `/health` is open to all."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from lithos.catalogue.catalogue import Catalogue
+from lithos.core.attachments.mixing import Standing
 from lithos.core.errors import InvalidInput
 from lithos.core.learning.edges import (
     RESOLUTIONS,
@@ -19,16 +21,32 @@ from lithos.core.learning.edges import (
 from lithos.core.learning.memory import NodeStats
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.times import format_optional
+from lithos.services.attachments.searching import (
+    ATTACHMENT,
+    BESIDE,
+    NOTE,
+    AttachmentHit,
+    AttachmentQuery,
+    most_mixed,
+)
 from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, RetrieveRequest
 from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.tools.attachments import mix_hits, read_kinds
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows, warn
 
+#: Of a place of an attachment: retrieval does not learn of these.
+_UNLEARNED: Mapping[str, Any] = {
+    "reasons": ["matches the query"],
+    "scouts": [],
+    "salience": 0.0,
+    "usage_score": 0.0,
+}
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
 #: Questions that `lithos_node_stats` shows.
@@ -158,20 +176,30 @@ class RetrieveTool:
     tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
+    kinds: tuple[str, ...] | None = argument(
+        "note leaves attachments out.", None, bound=FILTERS, is_listed=False
+    )
 
     async def answer(self, using: Services) -> Answer:
+        beside = await self._beside(using)
+        skipped = max(0, self.offset - most_mixed(beside, max(1, self.limit))) if beside else self.offset
         request = as_command(
             RetrieveRequest,
             self,
-            limit=max(1, self.limit) + self.offset,
+            limit=max(1, self.limit) + skipped,
             namespaces=self.namespace_filter or None,
             max_context_nodes=self.max_context_nodes or None,
             filters=as_command(Filters, self),
         )
         answer = await using.retrieve.retrieve(request)
         now = using.clock()
-        rows = [retrieve_row(each, now) for each in answer.results[self.offset :]]
+        shown = answer.results[skipped:]
+        rows = [retrieve_row(each, now) for each in shown]
         await warn(using, ((row["id"], row) for row in rows), self._veil(using.catalogue))
+        if beside and not self.offset:
+            standings = [Standing(each.hit.match, each.hit.score) for each in shown]
+            rows = mix_hits(using, rows, standings, beside, max(1, self.limit))
+            rows = [{**_UNLEARNED, **row} if row.get("kind") == ATTACHMENT else row for row in rows]
         result: dict[str, Any] = {
             "results": rows,
             "temperature": answer.receipt.temperature,
@@ -183,6 +211,18 @@ class RetrieveTool:
         if answer.conflicts is not None:
             result["conflicts"] = [row_of(each) for each in answer.conflicts]
         return result
+
+    async def _beside(self, using: Services) -> Sequence[AttachmentHit]:
+        """Places of attachments that may stand among the notes: none where a namespace is asked for."""
+        kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
+        if NOTE not in kinds:
+            raise InvalidInput("lithos_retrieve is about notes. For attachments alone use lithos_search.")
+        if ATTACHMENT not in kinds or self.namespace_filter or not using.attachment_search.has_any(filters):
+            return ()
+        query = AttachmentQuery(
+            query=self.query, filters=filters, threshold=using.search.threshold, limit=BESIDE
+        )
+        return await using.attachment_search.beside(query)
 
     def _veil(self, catalogue: Catalogue) -> Veil:
         """What this asker is told of the notes that warnings name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -23,8 +23,12 @@ from lithos.actors.writing.messages import (
 from lithos.core.errors import InvalidInput
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES
+from lithos.services.attachments.searching import ATTACHMENT, NOTE
 from lithos.services.notes.knowledge import ListRequest
 from lithos.services.search.duplicates import NewNote
+from lithos.stores.attachments.shelf import AttachedFile
+from lithos.tools.attachments import ATTACHMENTS_OFF, file_row, read_kinds, read_place
+from lithos.tools.attachments import read_row as attachment_row
 from lithos.tools.contract.arguments import (
     TAKES_BACK,
     argument,
@@ -286,15 +290,21 @@ class ReadTool:
     id: str | None = argument("Note id.", None, bound=LOOKUP)
     path: str | None = argument("Path below knowledge/.", None, bound=PATH)
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
-    max_length: int | None = argument("Most characters of content and links.", None)
+    max_length: int | None = argument("Most characters.", None)
     offset: int = argument("Characters to skip: next_offset.", 0)
-    outline: bool = argument("Sections and their hashes; no content.", False)
+    outline: bool = argument("Sections with hashes only.", False)
     section: str | None = argument("This section, as Deploy > Rollback.", None, bound=LOOKUP)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
-    version: int | None = argument("This version, also of a deleted note.", None)
+    version: int | None = argument("This version, even if deleted.", None)
     as_of: str | None = argument("As it was at this time.", None, bound=LOOKUP)
+    page: int | None = argument("Page of a PDF.", None, is_listed=False)
+    place: str | None = argument("Page or place.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
+        place = read_place(self.page, self.place)
+        if using.attachments.is_meant(self.id, self.path, place):
+            read = await using.attachments.read(self.id, self.path, place, self.offset, self.max_length)
+            return attachment_row(using, read)
         found = await using.knowledge.read(
             note_id=self.id,
             path=self.path,
@@ -351,8 +361,31 @@ class ListTool:
     content_query: str | None = argument("Full-text query; orders by relevance.", None, bound=QUERY)
     metadata_match: dict[str, Any] | None = argument("Metadata to match, per key.", None, bound=FILTER)
     entities: tuple[str, ...] | None = argument("With all these entities.", None, bound=FILTERS)
+    kinds: tuple[str, ...] | None = argument(
+        "note (default), attachment.", None, bound=FILTERS, is_listed=False
+    )
 
     async def answer(self, using: Services) -> Answer:
+        kinds = read_kinds(self.kinds, (NOTE,))
+        if ATTACHMENT in kinds:
+            return await self._list_attachments(using, with_notes=NOTE in kinds)
+        return await self._list_notes(using)
+
+    async def _list_attachments(self, using: Services, *, with_notes: bool) -> Answer:
+        """Files beside the notes, behind these; they have no tags, authors, entities and metadata."""
+        notes: dict[str, Any] = await self._list_notes(using) if with_notes else {"items": [], "total": 0}
+        files: Sequence[AttachedFile] = ()
+        if not (self.tags or self.author or self.entities or self.metadata_match or self.content_query):
+            files = using.attachments.listed(
+                self.path_prefix, self.title_contains, read_time("since", self.since)
+            )
+        first = max(0, self.offset - notes["total"])
+        room = max(0, max(1, self.limit) - len(notes["items"]))
+        items = [file_row(using, file) for file in files[first : first + room]]
+        answer = {"items": [*notes["items"], *items], "total": notes["total"] + len(files)}
+        return answer if using.config.reads_attachments else answer | {"message": ATTACHMENTS_OFF}
+
+    async def _list_notes(self, using: Services) -> dict[str, Any]:
         page = await using.knowledge.list_notes(
             as_command(ListRequest, self, since=read_time("since", self.since))
         )

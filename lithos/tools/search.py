@@ -5,18 +5,32 @@ The last is `lithos_context` (docs/spec/context.md §1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from attrs import evolve
+
+from lithos.core.attachments.mixing import Standing
+from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import Item
 from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
+from lithos.services.attachments.searching import (
+    ATTACHMENT,
+    BESIDE,
+    NOTE,
+    AttachmentHit,
+    AttachmentQuery,
+    most_mixed,
+)
 from lithos.services.context.context import SECTIONS, ContextRequest
 from lithos.services.notes.knowledge import CacheAnswer, CacheRequest
 from lithos.services.search.search import MODES, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.tools.contract.arguments import argument, as_command
+from lithos.tools.attachments import ATTACHMENTS_OFF, KINDS_TOLD, hit_row, mix_hits, read_kinds
+from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
@@ -42,17 +56,41 @@ class SearchTool:
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Results to skip.", 0, is_listed=False)
     prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
+    kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
+        kinds = read_kinds(self.kinds)
         request = as_command(SearchRequest, self, filters=as_command(Filters, self))
+        if NOTE not in kinds:
+            return await self._search_attachments(using, request)
+        beside: Sequence[AttachmentHit] = ()
+        if ATTACHMENT in kinds and using.attachment_search.has_any(request.filters):
+            beside = await using.attachment_search.beside(self._query(using, request, BESIDE))
+        if beside and request.offset:  # they were on the first page
+            request = evolve(request, offset=max(0, request.offset - most_mixed(beside, request.limit)))
         answer = await using.search.search(request)
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
         await warn(using, ((row["id"], row) for row in rows))
+        if beside and not self.offset:
+            standings = [Standing(hit.match, hit.score) for hit in answer.hits]
+            rows = mix_hits(using, rows, standings, beside, max(1, request.limit))
         result: dict[str, object] = {"results": rows}
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
         return result | ({"message": answer.message} if answer.message else {})
+
+    async def _search_attachments(self, using: Services, request: SearchRequest) -> Answer:
+        """Rows of attachments alone."""
+        check_choice("mode", self.mode, MODES)
+        limit = max(1, min(request.limit, using.config.search.max_results))
+        hits = await using.attachment_search.search(self._query(using, request, limit, offset=request.offset))
+        result: dict[str, object] = {"results": [hit_row(using, hit, hit.score) for hit in hits]}
+        return result if using.config.reads_attachments else result | {"message": ATTACHMENTS_OFF}
+
+    def _query(self, using: Services, request: SearchRequest, limit: int, offset: int = 0) -> AttachmentQuery:
+        threshold = using.search.threshold if request.threshold is None else request.threshold
+        return as_command(AttachmentQuery, request, threshold=threshold, limit=limit, offset=offset)
 
 
 @tool("lithos_cache_lookup", "core", "RI", place=9, paged=Paged(content="document.content"), is_heavy=True)
@@ -133,6 +171,9 @@ class ContextTool:
     sections: tuple[str, ...] | None = argument(
         f"Of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
     )
+    kinds: tuple[str, ...] | None = argument(
+        "note leaves attachments out.", None, bound=FILTERS, is_listed=False
+    )
 
     async def answer(self, using: Services) -> Answer:
         request = as_command(
@@ -142,6 +183,7 @@ class ContextTool:
             filters=as_command(Filters, self),
             namespaces=self.namespace_filter or None,
             sections=self.sections or SECTIONS,
+            kinds=read_kinds(self.kinds),
         )
         answer = await using.context.brief(request)
         briefing = answer.briefing
@@ -153,7 +195,7 @@ class ContextTool:
             "text": briefing.text,
             "tokens": briefing.tokens,
             "budget": answer.budget,
-            "items": [item_row(item) for item in briefing.items],
+            "items": [item_row(item) | place_row(answer.places.get(item.id)) for item in briefing.items],
             "dropped": [left_out_row(each) for each in briefing.dropped],
             "warnings": [*troubles, *(about_row(each) for each in briefing.warnings)],
             "cursor": answer.cursor,
@@ -171,6 +213,14 @@ def item_row(item: Item) -> dict[str, Any]:
         "path": item.path if len(item.path) <= 4 * PATH_SHOWN else one_line(item.path, 4 * PATH_SHOWN),
         "reason": one_line(item.reason, REASON_SHOWN),
     }
+
+
+def place_row(part: Part | None) -> dict[str, Any]:
+    """What an excerpt of an attachment says besides; nothing of a note."""
+    if part is None:
+        return {}
+    row: dict[str, Any] = {"kind": ATTACHMENT, "place": part.place}
+    return row if part.page is None else row | {"page": part.page}
 
 
 def left_out_row(left: LeftOut) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -15,6 +15,9 @@ from typing import Final
 from attrs import evolve
 
 from lithos.core import care, events, findings, limits, offers, plan, principals, scopes, times
+from lithos.core.attachments import canvas, captions, drawing, foreign_json, kinds, lz_string, plain, web_page
+from lithos.core.attachments import parts as attachment_parts
+from lithos.core.attachments.parts import NotExtractable
 from lithos.core.context import briefing, parts, passages, tokens
 from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
@@ -113,6 +116,23 @@ def _brief(given: str) -> object:
 def _part(given: str) -> parts.TaskPart:
     task = task_model.Task(id="t", title=given, description=given, created_by="ann", created_at=_NOW)
     return parts.TaskPart(task=task)
+
+
+def _cards(given: str) -> list[dict[str, str]]:
+    return [{"id": "c", "type": "text", "text": each} for each in [given, *_many(given)]]
+
+
+def _all_parts(found: Iterator[object]) -> object:
+    """All parts of a file, or that it has none that can be read."""
+    with suppress(NotExtractable):
+        return list(found)
+    return None
+
+
+def _decompress(given: str) -> object:
+    with suppress(lz_string.BadCompression, lz_string.TooLarge):
+        return lz_string.decompress(given, 100_000)
+    return None
 
 
 def _likely(given: str) -> object:
@@ -621,6 +641,21 @@ PARSERS: Final[Mapping[str, Parse]] = {
     ),
     "links.linking_sentence": lambda t: links.linking_sentence(t, "a.md", frozenset()),
     "links.linking_sentence of one": lambda t: links.linking_sentence(f"{t} [[a]] {t}", "b.md", _OF_A),
+    "canvas.read_canvas": lambda t: list(canvas.read_canvas(json.dumps({"nodes": _cards(t)}).encode())),
+    "captions.around": lambda t: captions.around(t, t[:20]),
+    "drawing.read_drawing": lambda t: _all_parts(drawing.read_drawing("a.excalidraw.md", _bytes(t))),
+    "foreign_json.read_object": lambda t: foreign_json.read_object(json.dumps({"a": t}), "a file"),
+    "foreign_json.text_of": lambda t: foreign_json.text_of({"a": t}, "a"),
+    "kinds.kind_of": kinds.kind_of,
+    "kinds.attachment_id": kinds.attachment_id,
+    "links.file_key": links.file_key,
+    "links.named_file": links.named_file,
+    "lz_string.decompress": _decompress,
+    "parts.clean": attachment_parts.clean,
+    "parts.Places.name": lambda t: attachment_parts.Places().name(t, "1"),
+    "plain.decode": lambda t: plain.decode(_bytes(t)),
+    "plain.read_text": lambda t: _all_parts(plain.read_text(_bytes(t))),
+    "web_page.read_page": lambda t: _all_parts(web_page.read_page(_bytes(t))),
     "likeness.word_pairs": lambda t: likeness.likeness(likeness.word_pairs(t), likeness.word_pairs(t[::-1])),
     "care.words_of": care.words_of,
     "care.LikelyNotes.find": _likely,

@@ -118,6 +118,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "counts rows": (
         "care.Found.add", "care.Found.count", "care.Found.report", "worth.Tally.add", "worth.ordered",
     ),
+    "reads with the functions of each kind": ("reading.read_parts",),
+    "takes what a list has": ("foreign_json.objects_of",),
     "joins ids": ("care.Clusters.join",),
     "care.LikelyNotes.find": ("care.LikelyNotes.add",),
     "looks a proposal up": (

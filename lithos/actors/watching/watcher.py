@@ -8,7 +8,7 @@ Once a second it also checks the folder itself (unmounted, replaced) and the del
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Literal
@@ -60,6 +60,8 @@ class Watcher:
     ) -> None:
         """`debounce` in seconds; `count` is called for every change: created, updated, deleted, renamed."""
         self.mailbox: Mailbox[None] = Mailbox("watcher", 1)
+        #: Told of every path that the folder tells of, notes and others.
+        self.on_noticed: Callable[[Collection[str]], None] = lambda _: None
         self.mode: Mode = "native" if mode == "auto" else mode
         self._troubles: dict[str, str] = {}
         self._is_undecided = self._may_poll = mode == "auto"
@@ -85,6 +87,11 @@ class Watcher:
     def failure(self) -> str | None:
         """Health: why external changes are not ingested as they should be, or None."""
         return "; ".join(self._troubles.values()) or None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the folder tells of changes now."""
+        return self.mode == "native" and self._is_armed
 
     @property
     def is_settled(self) -> bool:
@@ -148,6 +155,7 @@ class Watcher:
                 if not all(path.endswith(".md") for path in noticed):
                     self._coverage.doubt()
                 self._pending.touch(filter(is_watched, noticed), trio.current_time())
+                self.on_noticed(noticed)
                 self._wake.set()
 
     async def _stop_listening_at_end(self) -> None:

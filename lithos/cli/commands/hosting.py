@@ -85,6 +85,8 @@ def _make_export(telemetry: TelemetryConfig, server: Server) -> Export:
 MIB = 1024 * 1024
 #: Seconds between two looks at the progress of a start.
 PROGRESS = 0.2
+#: Files beside the notes from which on their reading is drawn.
+MANY_FILES = 20
 
 
 async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event) -> None:
@@ -102,10 +104,35 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
 
 
 async def _show_start(session: Session, server: Server) -> None:
-    """Draw how far the first scan is, on a terminal."""
+    """Draw how far the first scan is, and the first reading of attachments, on a terminal."""
     opening = server.opening
-    if opening.complete.is_set() or session.as_json or not sys.stderr.isatty():
+    if session.as_json or not sys.stderr.isatty():
         return
+    if not opening.complete.is_set():
+        await _show_opening(session, server)
+    await _show_attachments(session, server)
+
+
+async def _show_attachments(session: Session, server: Server) -> None:
+    """Draw how many of the files beside the notes have been read, while there are many."""
+    attaching = server.actors.attaching
+    if not attaching.is_enabled:
+        return
+    await attaching.surveyed.wait()
+    total = attaching.backlog().waiting
+    if total < MANY_FILES:
+        return
+    from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
+
+    with progress_bars(session, "files") as progress:
+        while progress is not None and (waiting := attaching.backlog().waiting):
+            total = max(total, waiting)
+            progress("attachments", total - waiting, total)
+            await trio.sleep(PROGRESS)
+
+
+async def _show_opening(session: Session, server: Server) -> None:
+    opening = server.opening
     from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
 
     with progress_bars(session, "notes") as progress:

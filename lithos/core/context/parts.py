@@ -50,6 +50,8 @@ def one_line(text: str, most: int) -> str:
 
 def header(title: str, path: str, version: int, section: str) -> str:
     """The line that an excerpt stands under; of a long section path only the innermost names are shown."""
+    if not version:  # of an attachment
+        return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)})"
     names = section.split(" > ")
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
         names = names[1:]

@@ -367,7 +367,7 @@ class FileNames:
         """Whether a link target, with or without an anchor, leads to one of the files."""
         if not isinstance(target, str) or len(target) > LONGEST_NAME:
             return False
-        name = _file_key(target.partition("#")[0])
+        name = file_key(target.partition("#")[0])
         return name in self._names or (self._is_full and "." in name)
 
     def paths(self) -> frozenset[str]:
@@ -382,7 +382,7 @@ class FileNames:
             self._is_full = True
             return False
         self._paths.add(path)
-        self._names[_file_key(path)] += 1
+        self._names[file_key(path)] += 1
         return True
 
     def discard(self, path: str) -> bool:
@@ -390,22 +390,28 @@ class FileNames:
         if path not in self._paths:
             return False
         self._paths.remove(path)
-        name = _file_key(path)
+        name = file_key(path)
         self._names[name] -= 1
         if not self._names[name]:
             del self._names[name]
         return True
 
 
-def _file_key(path: str) -> str:
+def file_key(path: str) -> str:
+    """The name of a file as links are compared with it."""
     return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
+
+
+def named_file(target: str) -> str:
+    """The `file_key` of the file that a link target means, without its anchor; empty for a long one."""
+    return file_key(target.partition("#")[0]) if len(target) <= LONGEST_NAME else ""
 
 
 def same_name(paths: Iterable[str], target: str) -> str | None:
     """The first path, by folder and alphabet, whose file has the name of a link target; None without one."""
-    wanted = _file_key(target.partition("#")[0])
+    wanted = file_key(target.partition("#")[0])
     return min(
-        (path for path in paths if _file_key(path) == wanted),
+        (path for path in paths if file_key(path) == wanted),
         key=lambda path: (path.count("/"), path),
         default=None,
     )

@@ -19,6 +19,7 @@ from pydantic_core import from_json, to_json
 from lithos.front.server.ports import Send, ToolBox, compact_json
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault, UnknownTool
+from lithos.tools.contract.fitting import Pictured
 
 #: Rows encoded at once: about two milliseconds of rows as `lithos_list` has them.
 SLICE: Final = 200
@@ -79,7 +80,9 @@ async def call_tool_box(toolbox: ToolBox, name: str, arguments: Mapping[str, Any
 async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
     """Encode a tool's result: the same JSON as one text block and as structured content."""
     structured = {"result": None} if result is None else result
-    content = [{"type": "text", "text": await join_slices(result, _fast_json)}]
+    content: list[dict[str, Any]] = [{"type": "text", "text": await join_slices(result, _fast_json)}]
+    if isinstance(result, Pictured):
+        content.append(result.content())
     return {
         "content": content,
         "structuredContent": structured,
@@ -181,13 +184,15 @@ async def answer_directly(send: Send, parts: list[bytes]) -> None:
 
 async def encode_answer(call: DirectCall, result: Mapping[str, Any]) -> list[bytes]:
     """The answer to a call with an encoded result, in parts."""
-    (block,) = result["content"]
+    block, *others = result["content"]
     parts = [
         b'{"jsonrpc":"2.0","id":',
         to_json(call.request_id),
         b',"result":{"content":[{"text":"',
         *await _in_slices(block["text"], lambda part: to_json(part)[1:-1]),
-        b'","type":"text"}],"isError":',
+        b'","type":"text"}',
+        *(b"," + to_json(other) for other in others),
+        b'],"isError":',
         to_json(result["isError"]),
     ]
     if "structuredContent" in result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -13,12 +13,20 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.catalogue.catalogue import Entry
+from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
 from lithos.core.context.passages import LEAST_TEXT, Source, affordable
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.model import NoteWarning
+from lithos.services.attachments.searching import (
+    BESIDE,
+    KINDS,
+    AttachmentHit,
+    AttachmentQuery,
+    AttachmentSearch,
+)
 from lithos.services.context.candidates import Candidate, Candidates, Found
 from lithos.services.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.services.context.splits import Splits, remember_counts
@@ -48,6 +56,8 @@ MOST_TEXT: Final = 2_000_000
 MOST_WARNINGS: Final = 30
 #: Notes of less than this share of the best score are not named when they must not be shown.
 WORTH_NAMING: Final = 0.3
+#: The part of the best score that a place of an attachment has, by how well it matches.
+ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
 #: What leaves a note out of the excerpts.
 WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
 
@@ -64,6 +74,7 @@ class ContextRequest:
     namespaces: tuple[str, ...] | None = None
     since: str | None = None
     sections: tuple[str, ...] = SECTIONS
+    kinds: frozenset[str] = frozenset(KINDS)
 
 
 @frozen(kw_only=True)
@@ -79,6 +90,8 @@ class ContextAnswer:
     receipt_id: str | None
     degraded: bool
     troubles: Sequence[tuple[str, str]] = ()
+    #: Which places of attachments are among the excerpts, by the ids of these.
+    places: Mapping[str, Part] = field(factory=dict)
 
 
 @frozen
@@ -98,8 +111,16 @@ class Context:
     """The context service."""
 
     def __init__(
-        self, actors: Actors, retrieve: Retrieve, search: Search, texts: NoteTexts, coordination: Coordination
+        self,
+        actors: Actors,
+        retrieve: Retrieve,
+        search: Search,
+        attachments: AttachmentSearch,
+        texts: NoteTexts,
+        coordination: Coordination,
     ) -> None:
+        self._attachments = attachments
+        self._threshold = search.threshold
         self._candidates = Candidates(retrieve, search, actors.catalogue, actors.visibility)
         self._catalogue = actors.catalogue
         self._lineage = actors.lineage
@@ -132,8 +153,9 @@ class Context:
             troubles.append(("cursor", f"{changed.trouble}; everything is shown as if it were new"))
             changed = None
         asked, is_followup = self._asked(request, changed), request.since is not None
+        hits = await self._beside(request)
         async with self._candidates.find(asked, is_followup=is_followup) as found:
-            material, is_degraded = await self._gather(request, found, sheet, changed)
+            material, is_degraded = await self._gather(request, found, sheet, changed, hits)
             budget = request.budget
             is_silent = changed is not None and not _has_news(material)
             briefing = (
@@ -147,7 +169,27 @@ class Context:
             receipt_id=found.receipt_id,
             degraded=bool(troubles) or found.is_degraded or is_degraded or not kept,
             troubles=troubles,
+            places={hit.file.id: hit.part for hit in hits},
         )
+
+    async def _beside(self, request: ContextRequest) -> list[AttachmentHit]:
+        """The best place of each attachment that answers, strong ones first: none of what only changed."""
+        if (
+            not self._attachments.has_any(request.filters)
+            or request.since is not None
+            or request.namespaces is not None
+            or "notes" not in request.sections
+            or "attachment" not in request.kinds
+        ):
+            return []
+        query = AttachmentQuery(
+            query=request.query, filters=request.filters, threshold=self._threshold, limit=BESIDE
+        )
+        best: dict[str, AttachmentHit] = {}
+        for hit in await self._attachments.beside(query):
+            if hit.match in ("strong", "fair"):
+                best.setdefault(hit.file.id, hit)
+        return list(best.values())
 
     async def _counter(self) -> tuple[Count, str | None]:
         """How tokens are counted, and why less well than they should be."""
@@ -190,7 +232,12 @@ class Context:
         return changed.notes.union(quarantined)
 
     async def _gather(
-        self, request: ContextRequest, found: Found, sheet: TaskSheet | None, changed: Changed | None
+        self,
+        request: ContextRequest,
+        found: Found,
+        sheet: TaskSheet | None,
+        changed: Changed | None,
+        hits: Sequence[AttachmentHit] = (),
     ) -> tuple[Material, bool]:
         """What the briefing is made of; whether something of it could not be had."""
         wanted = frozenset(request.sections)
@@ -207,7 +254,7 @@ class Context:
             decisions = tell_decisions(events, request.agent_id)
         material = Material(
             task=task,
-            sources=read.sources if "notes" in wanted else (),
+            sources=self._with_attachments(read.sources, hits) if "notes" in wanted else (),
             terms=found.terms,
             warnings=read.warnings if "warnings" in wanted else (),
             activity=activity,
@@ -248,6 +295,25 @@ class Context:
         ids = {source.id for source in sources} | {each.id for each in withheld}
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
+
+    def _with_attachments(self, sources: Sequence[Source], hits: Sequence[AttachmentHit]) -> Sequence[Source]:
+        """Sources with places of attachments among them: one that answers counts as the best note does."""
+        if not hits:
+            return sources
+        best = max((source.score for source in sources), default=1.0)
+        beside = [
+            Source(
+                id=hit.file.id,
+                title=hit.file.name if hit.part.page is None else f"{hit.file.name}, page {hit.part.page}",
+                path=hit.file.path,
+                version=0,
+                score=best * ANSWERING[hit.match or "weak"],
+                split=self._splits.split(-1 - hit.file.number, hit.file.name, hit.part.text),
+                reasons=("matches the query",),
+            )
+            for hit in hits
+        ]
+        return sorted([*sources, *beside], key=lambda each: (-each.score, each.id))
 
     async def _nearness(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, list[float]], bool]:
         try:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Final
+from typing import Final, Protocol
 
 from attrs import define, field, frozen
 
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.actors.indexing.ports import Asked
+from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig
 from lithos.core.errors import SearchBackendFailed
@@ -50,7 +51,6 @@ from lithos.core.learning.ranking import (
 )
 from lithos.core.text.query import begin_last, plain_words
 from lithos.core.text.snippet import Terms
-from lithos.services.search.graph_search import Nearest
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -67,6 +67,20 @@ SEMANTIC_WEIGHTS: Final = {False: 0.2, True: 0.4}
 LONGEST_QUERY: Final = 4_000
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+
+
+class NearestPort(Protocol):
+    """Vectors that queries with filters go to."""
+
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
+        """Start a nearest-neighbour query; its errors are raised by `hits`."""
+
+
+class MeaningPort(Protocol):
+    """Whether the vectors are of everything that there is."""
+
+    @property
+    def is_answering(self) -> bool: ...
 
 
 @frozen(kw_only=True)
@@ -121,8 +135,8 @@ NOTHING_RANKED: Final = HybridRanking(
 class Hybrid:
     """Ranks notes by words and meaning."""
 
-    _nearest: Nearest
-    _semantic: SemanticBackend
+    _nearest: NearestPort
+    _semantic: MeaningPort
     _fulltext: FulltextIndex
     _settings: SearchConfig
     _catalogue: Catalogue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
@@ -17,11 +18,13 @@ import trio
 from lithos.actors.blocking import Threads
 from lithos.actors.watching.guard import WAY_OUT
 from lithos.actors.watching.listening import PROBE_BOUND, Listening, ListeningFailed, Probe
+from lithos.core.attachments.kinds import kind_of
 from lithos.core.findings import Action, CheckResult, Finding, fail, name_some, ok, warn
 from lithos.core.times import format_time
 from lithos.services.upkeep.reconcile import reconcile_graph
 from lithos.services.upkeep.reconcile_indices import IndexSettings, find_index_faults
 from lithos.services.upkeep.validation import Survey
+from lithos.stores.attachments.survey import survey_attachments
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, is_at_hand
 from lithos.stores.indexes.transformer import INSTALL, find_trouble, is_installed
 from lithos.stores.notes.displaced import DISPLACED, Displaced
@@ -188,6 +191,18 @@ def check_vault_files(vault: Path, private: Path) -> Iterator[Finding]:
         "Obsidian and Dataview show is that of the write. Lithos remembers created_at; a property `created` "
         "in a note tells it to all programs."
     )
+
+
+def check_attachments(files: NoteFiles) -> Iterator[Finding]:
+    """Whether the PDF files of the folder can be read, and how they could be."""
+    found = survey_attachments(files)
+    papers = [path for path in found if kind_of(path) == "pdf"]
+    if papers and find_spec("pypdfium2") is None:
+        yield warn(
+            f"{len(papers)} PDF files are listed, but not read: their library is not installed.",
+            "pip install 'lithos-server[pdf]', then restart the server.",
+        )
+    yield ok(f"{len(found)} files beside the notes are found and read where they lie.")
 
 
 def _lacks(found: Protection, kind: str) -> Iterator[Finding]:

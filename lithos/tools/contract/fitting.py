@@ -52,6 +52,20 @@ class Paged:
 UNPAGED: Final = Paged()
 
 
+class Pictured(dict[str, Any]):
+    """An answer with an image, which clients get as MCP image content beside the text."""
+
+    def __init__(self, row: Mapping[str, Any], media_type: str, data: str) -> None:
+        """`data` is base64."""
+        super().__init__(row)
+        self.media_type = media_type
+        self.data = data
+
+    def content(self) -> dict[str, Any]:
+        """The block of MCP content."""
+        return {"type": "image", "data": self.data, "mimeType": self.media_type}
+
+
 def cut_warning(length: int) -> dict[str, Any]:
     """What a read that shows a part of a note says of it; `length` is that of the whole content."""
     return {

@@ -31,7 +31,7 @@ from lithos.tools.contract.declaring import (
     all_tools,
     own_tools,
 )
-from lithos.tools.contract.fitting import UNPAGED, fit
+from lithos.tools.contract.fitting import UNPAGED, Pictured, fit
 
 #: Every tool takes the calling agent under this name, unless the tool means something else by it.
 CALLER: Final = "agent"
@@ -279,7 +279,8 @@ class Tools:
         """The answer within the limit."""
         if answer is None or tool.fits_itself:
             return answer
-        return fit(answer, tool.paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
+        fitted = fit(answer, tool.paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
+        return Pictured(fitted, answer.media_type, answer.data) if isinstance(answer, Pictured) else fitted
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES

@@ -101,7 +101,7 @@ PARAMETERS = {
         "expected_version schema_version namespace access_scope note_type status summaries metadata "
         "on_conflict",
     ),
-    "lithos_read": ("", "id path title max_length offset outline section agent_id version as_of"),
+    "lithos_read": ("", "id path title max_length offset outline section agent_id version as_of place"),
     "lithos_history": ("", "id path agent since deleted limit before diff offset"),
     "lithos_delete": ("agent", "id path expected_version"),
     "lithos_impact": ("", "id path action agent reason open_tasks offset"),

@@ -115,6 +115,7 @@ class NotePages:
             facts=_facts(note, read.entry.namespace),
             old=kept if kept is not None and kept.row.version != kept.current_version else None,
             broken=await self._broken(read),
+            attached=self._console.parts.attachments.embedded(link.target for link in read.links),
             titles=self._ends(around["related"]),
             versions=versions,
             no_history=no_history,

@@ -1,0 +1,532 @@
+"""Attaching: the actor that keeps the files beside the notes searchable (docs/spec/attachments.md).
+
+It notices files by the watcher's notifications and by surveys of its own, has them read by a process of their
+own (`extractor`) once the notes are searchable, keeps their texts on the shelf and in two indexes of their
+own. These are not the notes' indexes: how frequent a word is among notes does not depend on what lies beside
+them. The lists of files are replaced on the event loop, where searches read them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import attrs
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.attaching.captions import Captions
+from lithos.actors.attaching.extractor import Extraction, Extractor
+from lithos.actors.blocking import BackgroundThread, Blocking, Threads
+from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.core.attachments.kinds import MOST_PARTS, kind_of
+from lithos.core.attachments.parts import Part
+from lithos.core.notes.links import file_key, named_file
+from lithos.core.text.chunk import dates_in_words, spell_dates
+from lithos.core.times import from_nanoseconds
+from lithos.stores.attachments.shelf import AttachedFile, Shelf, StoredPart
+from lithos.stores.attachments.survey import look_at, survey_attachments
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.chunk_rows import VectorEntry
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.fulltext_schema import FulltextEntry
+from lithos.stores.indexes.vectors import VectorIndex
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import open_attachment
+from lithos.stores.notes.values import FileState
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.attachments")
+
+#: Below `.lithos`: the indexes of attachments.
+FOLDER: Final = "attachments"
+#: Seconds without a change after which a file is read.
+QUIET: Final = 0.5
+#: Seconds between two surveys while notifications come, and while none do.
+SURVEY, SURVEY_BLIND = 60.0, 1.0
+#: Seconds after which a file is tried again that could not be opened, or not be kept.
+RETRY: Final = 30.0
+#: Seconds after which changed vectors are saved.
+SAVE: Final = 30.0
+#: Parts of all files together: some hundred large books.
+MOST_IN_ALL: Final = 200_000
+#: Parts that go to the indexes at once.
+BATCH: Final = 64
+#: Files that are read before the indexes get them, at most: a commit costs as much as many small files.
+GATHERED: Final = 64
+
+_Failures = (OSError, DatabaseFailed, CorruptDatabase, IndexFailed)
+
+
+@frozen
+class Backlog:
+    """How far the reading is: files that wait, files and parts that are there, and files by trouble."""
+
+    waiting: int
+    files: int
+    parts: int
+    unread: Mapping[str, int]
+    trouble: str | None
+
+
+@define(eq=False, slots=False)
+class Attaching:
+    """The actor; `run` it in the background. Everything else is read on the event loop."""
+
+    _files: NoteFiles
+    _private: Path
+    _semantic: SemanticBackend
+    _sizes: ChunkSizes
+    _captions: Captions
+    _clock: Callable[[], datetime]
+    #: Whether the folder tells of changes; False: surveys find them.
+    _is_told: Callable[[], bool]
+    #: Awaited before anything is read: the notes come first.
+    _notes_first: Callable[[], Awaitable[None]]
+    is_enabled: bool
+    extractor: Extractor = field(factory=Extractor)
+    #: Draws pages for people, who do not wait for what is being read.
+    drawer: Extractor = field(factory=Extractor)
+    _working: Blocking = field(factory=lambda: BackgroundThread("lithos-attachments"))
+    _looking: Blocking = field(factory=Threads)
+    #: For readers of the shelf.
+    reading: Blocking = field(factory=Threads)
+    #: All files that were looked at, by path; their numbers.
+    files: dict[str, AttachedFile] = field(factory=dict, init=False)
+    numbers: dict[int, str] = field(factory=dict, init=False)
+    ids: dict[str, str] = field(factory=dict, init=False)
+    _names: dict[str, set[str]] = field(factory=dict, init=False)
+    parts: int = field(default=0, init=False)
+    #: None before they are open; without a model there are no vectors.
+    shelf: Shelf | None = field(default=None, init=False)
+    fulltext: FulltextIndex | None = field(default=None, init=False)
+    vectors: EmbeddedNotes | None = field(default=None, init=False)
+    trouble: str | None = field(default=None, init=False)
+    #: By path when a file is due, in trio's time.
+    _due: dict[str, float] = field(factory=dict, init=False)
+    _again: set[str] = field(factory=set, init=False)
+    _gathered: list[AttachedFile] = field(factory=list, init=False)
+    _is_reading: bool = field(default=False, init=False)
+    #: Set once the folder was looked through.
+    surveyed: trio.Event = field(factory=trio.Event, init=False)
+    _survey_at: float = field(default=0.0, init=False)
+    _changed: trio.Event = field(factory=trio.Event, init=False)
+    _saved_at: float = field(default=0.0, init=False)
+
+    # -- what others ask ---------------------------------------------------------------------------
+
+    def backlog(self) -> Backlog:
+        """For health, the list and the terminal."""
+        unread: dict[str, int] = {}
+        for each in self.files.values():
+            if each.state in ("failed", "missing", "left", "cut"):
+                unread[each.state] = unread.get(each.state, 0) + 1
+        waiting = len(self._due) + len(self._gathered) + self._is_reading
+        return Backlog(waiting, len(self.files), self.parts, unread, self.trouble)
+
+    def named(self, target: str) -> frozenset[str]:
+        """The paths of the files that a link target may mean, by their names."""
+        return frozenset(self._names.get(named_file(target), ()))
+
+    async def caught_up(self) -> None:
+        """Wait until every file that was found has been read, as far as it can be."""
+        while self.is_enabled and not (
+            self.surveyed.is_set() and not self._due and not self._gathered and not self._is_reading
+        ):
+            await self._changed.wait()
+
+    def notice(self, paths: Iterable[str]) -> None:
+        """Take notice of paths that have changed, as the watcher hears of them."""
+        if not self.is_enabled:
+            return
+        now = trio.current_time()
+        for path in paths:
+            if any(part.startswith(".") for part in path.split("/")):
+                continue
+            if kind_of(path) is not None:
+                # One that is gone is noticed at once; what is there is read when it is quiet.
+                self._enqueue(path, now if path in self.files and not self._is_there(path) else now + QUIET)
+            elif not path.endswith(".md"):
+                self._survey_at = min(self._survey_at, now + QUIET)  # a folder: what is in it is not told
+        self._wake()
+
+    def _is_there(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self._files.root, path))
+
+    def _enqueue(self, path: str, due: float) -> None:
+        self._due[path] = due
+        if path in self.files and due <= trio.current_time():
+            self._hide(path)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    # -- the task ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Background task: keep everything up to date until it is cancelled."""
+        if not self.is_enabled:
+            return
+        await self._notes_first()
+        await self._open_at_last()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._keep_surveying)
+                nursery.start_soon(self._keep_captions)
+                await self._keep_reading()
+        finally:
+            with trio.CancelScope(shield=True):
+                await self.extractor.close()
+                await self.drawer.close()
+                await self._attempt("closing", self._close)
+
+    async def _open_at_last(self) -> None:
+        """Open what is on disk, however often that takes, as on a full one."""
+        while True:
+            if await self._attempt("opening", self._open):
+                return
+            await trio.sleep(RETRY)
+
+    async def _attempt(self, what: str, step: Callable[[], Awaitable[None]]) -> bool:
+        """Whether a step succeeded; what it lacked is told by health until one does."""
+        try:
+            await step()
+        except _Failures as failure:
+            trouble = f"{what}: {failure}"
+            if self.trouble != trouble:
+                log.error("attachments in trouble", reason=trouble)
+            self.trouble = trouble
+            return False
+        self.trouble = None
+        return True
+
+    async def _open(self) -> None:
+        def opening() -> tuple[Shelf, list[AttachedFile], FulltextIndex, EmbeddedNotes | None]:
+            if self.shelf is not None:  # a later step failed
+                self.shelf.close()
+            if self.fulltext is not None:
+                self.fulltext.close()
+            self.shelf = shelf = Shelf.open(self._private / "attachments.db", self._clock())
+            self.fulltext = fulltext = FulltextIndex.open(self._private / FOLDER / "fulltext")
+            vectors = None
+            if (static := self._semantic.port.target) is not None and self._semantic.reason is None:
+                index = VectorIndex.open(self._private / FOLDER / "vectors", static.embedder.identity)
+                vectors = EmbeddedNotes(static.embedder, index)
+            return shelf, shelf.load(), fulltext, vectors
+
+        _, files, fulltext, self.vectors = await self._working.run(opening)
+        stamps = {serial: stamp for each in files for serial, stamp in each.stamps().items()}
+        stale = await self._working.run(lambda: self._compare(fulltext, stamps))
+        for each in files:
+            if stale.isdisjoint(each.serials()):
+                self._show(each)
+            else:
+                self._gathered.append(each)
+        await self._flush()
+
+    def _compare(self, fulltext: FulltextIndex, stamps: Mapping[int, int]) -> set[int]:
+        """The serials that an index lacks; what it has too much is removed. Blocks."""
+        held: list[Mapping[int, int]] = [fulltext.stamps()]
+        if self.vectors is not None:
+            held.append(self.vectors.vectors.stamps())
+        surplus = [serial for of_index in held for serial in of_index if serial not in stamps]
+        self._remove(surplus)
+        return {serial for of_index in held for serial in stamps if of_index.get(serial) != stamps[serial]}
+
+    async def _close(self) -> None:
+        def closing() -> None:
+            if self.vectors is not None and self.vectors.vectors.dirty:
+                self.vectors.vectors.save()
+            if self.fulltext is not None:
+                self.fulltext.close()
+            if self.shelf is not None:
+                self.shelf.close()
+
+        await self._working.run(closing)
+
+    async def _keep_surveying(self) -> None:
+        while True:
+            began = trio.current_time()
+            if await self._attempt("looking", self._survey):
+                self.surveyed.set()
+            took = trio.current_time() - began
+            self._survey_at = trio.current_time() + (
+                SURVEY if self._is_told() else max(SURVEY_BLIND, 3 * took)
+            )
+            self._wake()
+            while trio.current_time() < self._survey_at:
+                with trio.move_on_at(self._survey_at):
+                    await self._changed.wait()
+
+    async def _survey(self) -> None:
+        found = await self._looking.run(lambda: survey_attachments(self._files))
+        now = trio.current_time()
+        for path in [path for path in self.files if path not in found]:
+            self._enqueue(path, now)
+        for path, state in found.items():
+            if self._is_news(path, state) and path not in self._due:
+                self._due[path] = now
+
+    def _is_news(self, path: str, state: FileState) -> bool:
+        known = self.files.get(path)
+        # A library that was missing may be there after a start.
+        return (
+            known is None or known.file != state or (known.state == "missing" and not self.surveyed.is_set())
+        )
+
+    async def _keep_captions(self) -> None:
+        """Have images read anew whose notes have changed: their text is what stands around them there."""
+        while True:
+            await trio.sleep(2.0)
+            images = [path for path in self.files if kind_of(path) == "image"]
+            changed = await self._captions.changed(images) if images else ()
+            for path in changed:
+                self._again.add(path)
+                self._due.setdefault(path, trio.current_time())
+            if changed:
+                self._wake()
+
+    async def _keep_reading(self) -> None:
+        while True:
+            changed = self._changed
+            now = trio.current_time()
+            due = [path for path, at in self._due.items() if at <= now]
+            if due:
+                for path in sorted(due, key=lambda each: (kind_of(each) == "pdf", each)):
+                    if self._due.get(path, now + 1) <= trio.current_time():
+                        await self._read_next(path)
+                continue
+            if self._gathered and not await self._attempt("indexing", self._flush):
+                with trio.move_on_after(RETRY):
+                    await changed.wait()
+                continue
+            self._wake()
+            changed = self._changed
+            with trio.move_on_at(min([*self._due.values(), now + SAVE])):
+                await changed.wait()
+            await self._save()
+
+    async def _read_next(self, path: str) -> None:
+        del self._due[path]
+        self._is_reading = True
+        try:
+            if not await self._attempt(f"reading {path}", partial(self._take, path)):
+                self._due.setdefault(path, trio.current_time() + RETRY)
+            if sum(max(1, each.parts) for each in self._gathered) >= GATHERED:
+                await self._attempt("indexing", self._flush)
+        finally:
+            self._is_reading = False
+
+    async def _save(self) -> None:
+        vectors = None if self.vectors is None else self.vectors.vectors
+        if vectors is not None and vectors.dirty and trio.current_time() >= self._saved_at + SAVE:
+            self._saved_at = trio.current_time()
+            await self._attempt("saving vectors", lambda: self._working.run(vectors.save))
+
+    # -- one file ----------------------------------------------------------------------------------
+
+    async def _take(self, path: str) -> None:
+        """Have one file as it is now: read it, or forget it."""
+        is_again = path in self._again
+        self._again.discard(path)
+        state = await self._looking.run(lambda: look_at(self._files, path))
+        known = self._known(path)
+        if state is None:
+            await self._drop(path)
+        elif is_again or self._is_news(path, state) or self._is_hidden(path):
+            await self._read(path, state, known)
+
+    def _known(self, path: str) -> AttachedFile | None:
+        return next((each for each in self._gathered if each.path == path), None) or self.files.get(path)
+
+    def _is_hidden(self, path: str) -> bool:
+        return path in self.files and self.files[path].number not in self.numbers
+
+    async def _drop(self, path: str) -> None:
+        self._hide(path)
+        known = self._known(path)
+        gone = self.files.pop(path, None)
+        if gone is not None:
+            self.ids.pop(gone.id, None)
+            self._names.get(file_key(path), set()).discard(path)
+        self._gathered = [each for each in self._gathered if each.path != path]
+        if known is not None:
+            await self._working.run(lambda: self._forget(known))
+
+    def _forget(self, file: AttachedFile) -> None:
+        self._remove(file.serials())
+        self._opened_shelf().remove([file.number])
+
+    async def _read(self, path: str, state: FileState, known: AttachedFile | None) -> None:
+        shelf = self._opened_shelf()
+        number = await self._working.run(shelf.begin)
+        count = 0
+
+        async def take(parts: Sequence[Part]) -> None:
+            nonlocal count
+            kept, first = list(parts[: MOST_PARTS - count]), count
+            await self._working.run(lambda: shelf.add(number, first, kept))
+            count += len(kept)
+
+        try:
+            read = await self._extract(path, known, take)
+            now = await self._looking.run(lambda: look_at(self._files, path))
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._working.run(lambda: shelf.remove([number]))
+            raise
+        if read is None or now != state:  # gone, or written to meanwhile
+            await self._working.run(lambda: shelf.remove([number]))
+            self._due.setdefault(path, trio.current_time() + QUIET)
+        elif read.state == "unchanged" and known is not None:
+            same = attrs.evolve(known, file=state)
+            await self._working.run(lambda: _replace(shelf, same, number))
+            self._show(same)
+        else:
+            assert read.state != "unchanged"
+            file = AttachedFile(number, path, state, read.digest or "", read.state, read.reason, count)
+            self._gathered = [each for each in self._gathered if each.path != path]
+            if count:
+                self._gathered.append(file)
+            else:
+                await self._settle([file])
+
+    async def _extract(
+        self, path: str, known: AttachedFile | None, take: Callable[[Sequence[Part]], Awaitable[None]]
+    ) -> Extraction | None:
+        """What reading a file came to; None when it cannot be opened any more."""
+        kind = kind_of(path)
+        assert kind is not None
+        if self.parts >= MOST_IN_ALL and (known is None or not known.parts):
+            return Extraction("left", f"there are {self.parts:,} pages and parts already", None, 0)
+        digest = (
+            known.digest or None if known is not None and known.state in ("whole", "cut", "failed") else None
+        )
+        if kind == "image":
+            return await self._caption(path, digest, take)
+        opened = await self._looking.run(lambda: open_attachment(self._files, path))
+        if opened is None:
+            return None
+        with opened.file:
+            return await self.extractor.extract(opened.file.fileno(), kind, opened.name, digest, take)
+
+    async def _caption(
+        self, path: str, known: str | None, take: Callable[[Sequence[Part]], Awaitable[None]]
+    ) -> Extraction:
+        text = await self._captions.text_of(path)
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        if digest == known:
+            return Extraction("unchanged", "", digest, 0)
+        await take([Part("", text)])
+        return Extraction("whole", "", digest, 1)
+
+    # -- the indexes -------------------------------------------------------------------------------
+
+    async def _flush(self) -> None:
+        """Have the indexes take what was read since, then show it."""
+        files = list(self._gathered)
+        for each in files:
+            for first in range(0, each.parts, BATCH):
+                await self._working.run(partial(self._index, each, first))
+        await self._settle(files)
+        self._gathered = [each for each in self._gathered if each not in files]
+        self._wake()
+
+    async def _settle(self, files: Sequence[AttachedFile]) -> None:
+        """Have files in place of what was read of them before."""
+        shelf = self._opened_shelf()
+        for each in files:
+            before = self.files.get(each.path)
+            await self._working.run(partial(shelf.finish, each))
+            self._show(each)
+            if before is not None and before.number != each.number:
+                await self._working.run(partial(self._remove, before.serials()))
+
+    def _index(self, file: AttachedFile, first: int) -> None:
+        stamps = file.stamps()
+        stored = self._opened_shelf().stored(file.number, first, BATCH)
+        words, texts = list[FulltextEntry](), list[str]()
+        bounds: list[tuple[int, int]] = []
+        for each in stored:
+            entry, embedded = self._entry(file, each, stamps[each.serial])
+            words.append(entry)
+            bounds.append((len(texts), len(texts) + len(embedded)))
+            texts += embedded
+        assert self.fulltext is not None
+        self.fulltext.apply(words, ())
+        if self.vectors is not None:
+            made = self.vectors.embedder.encode(texts, one_core=True)
+            entries = [
+                VectorEntry(entry.serial, entry.stamp, made[begin:end])
+                for entry, (begin, end) in zip(words, bounds, strict=True)
+            ]
+            self.vectors.vectors.apply(entries, ())
+
+    def _entry(self, file: AttachedFile, stored: StoredPart, stamp: int) -> tuple[FulltextEntry, list[str]]:
+        text, title = stored.part.text, title_of(file.path)
+        passages = self._sizes.chunks(title, text)
+        entry = FulltextEntry(
+            serial=stored.serial,
+            stamp=stamp,
+            id=file.id,
+            title=title,
+            headings="",
+            body=text,
+            entities=(),
+            tags=(),
+            author="",
+            path=file.path,
+            namespace="",
+            updated_at=from_nanoseconds(file.file.mtime_ns),
+            passages=tuple(spell_dates(passage.text) for passage in passages),
+            dates=dates_in_words(text),
+        )
+        return entry, [passage.embedded for passage in passages]
+
+    def _remove(self, serials: Iterable[int]) -> None:
+        gone = list(serials)
+        if gone and self.fulltext is not None:
+            self.fulltext.apply((), gone)
+        if gone and self.vectors is not None:
+            self.vectors.vectors.apply((), gone)
+
+    # -- the lists ---------------------------------------------------------------------------------
+
+    def _show(self, file: AttachedFile) -> None:
+        self._hide(file.path)
+        self.files[file.path] = file
+        self.ids[file.id] = file.path
+        self._names.setdefault(file_key(file.path), set()).add(file.path)
+        self.numbers[file.number] = file.path
+        self.parts += file.parts
+
+    def _hide(self, path: str) -> None:
+        """Have searches leave a file out, at once."""
+        known = self.files.get(path)
+        if known is not None and self.numbers.pop(known.number, None) is not None:
+            self.parts -= known.parts
+
+    def _opened_shelf(self) -> Shelf:
+        assert self.shelf is not None
+        return self.shelf
+
+
+def title_of(path: str) -> str:
+    """The name of a file without what tells its kind."""
+    name = path.rpartition("/")[2]
+    lowered = name.lower()
+    ending = ".excalidraw.md" if lowered.endswith(".excalidraw.md") else os.path.splitext(name)[1]
+    return name[: len(name) - len(ending)] or name
+
+
+def _replace(shelf: Shelf, file: AttachedFile, unused: int) -> None:
+    shelf.remove([unused])
+    shelf.finish(file)

@@ -1,0 +1,65 @@
+"""What stands around an image in the notes that show it: with its name, all the text that there is of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import define, field
+
+from lithos.actors.blocking import Blocking, Threads, slices
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.attachments.captions import around
+from lithos.core.notes.layout import read_layout
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import OutsideKnowledge
+
+#: Notes that show an image of which the text is taken.
+MOST_NOTES: Final = 10
+
+
+@define(eq=False)
+class Captions:
+    """The texts of images; on the event loop, but for reading notes."""
+
+    _catalogue: Catalogue
+    _files: NoteFiles
+    _reading: Blocking = field(factory=Threads)
+    _fingerprint: int | None = field(default=None, init=False)
+    #: By path which states of which notes a caption was made of.
+    _made_of: dict[str, tuple[str, ...]] = field(factory=dict, init=False)
+
+    def showing(self, path: str, most: int) -> list[Entry]:
+        """Notes that embed or link a file, by title."""
+        ids = self._catalogue.graph.sources_of_file(path)
+        entries = [entry for note_id in ids if (entry := self._catalogue.get(note_id)) is not None]
+        return sorted(entries, key=lambda entry: (entry.note.title.casefold(), entry.path))[:most]
+
+    async def changed(self, paths: Sequence[str]) -> list[str]:
+        """The images whose captions are of other notes, or other states of them, than when they were made."""
+        fingerprint = self._catalogue.graph.fingerprint
+        if fingerprint == self._fingerprint:
+            return []
+        found: list[str] = []
+        async for some in slices(paths):
+            found += [path for path in some if self._made_of.get(path) != self._states(path)]
+        self._fingerprint = fingerprint
+        return found
+
+    async def text_of(self, path: str) -> str:
+        """Name and folders of an image, and the paragraphs that show it."""
+        entries = self.showing(path, MOST_NOTES)
+        self._made_of[path] = self._states(path)
+        told = await self._reading.run(lambda: [self._around(entry, path) for entry in entries])
+        return "\n\n".join([path.rpartition(".")[0].replace("/", " / "), *filter(None, told)])
+
+    def _states(self, path: str) -> tuple[str, ...]:
+        return tuple(f"{entry.note.id} {entry.digest}" for entry in self.showing(path, MOST_NOTES))
+
+    def _around(self, entry: Entry, path: str) -> str:
+        try:
+            content = read_layout(self._files.read(entry.path).data, keeps_heading=True).content
+        except (OSError, OutsideKnowledge, UnreadableNote):
+            return ""
+        return f"{entry.note.title}\n{around(content, path.rpartition('/')[2])}"

@@ -1,0 +1,387 @@
+"""The extractor: has files read by a process of their own, within limits (docs/spec/attachments.md §5).
+
+The process (`lithos.stores.attachments.worker`) gets open files, one at a time. It is killed when it is late
+or says what makes no sense; the next file gets a new one. Limits of time are in its processor time where that
+can be told: how busy a machine is must not decide what is known of a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from array import array
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import trio
+from attrs import define, field, frozen
+
+import lithos
+from lithos.actors.blocking import Blocking, Threads
+from lithos.core.attachments.kinds import (
+    FILE_SECONDS,
+    MOST_MEMORY,
+    MOST_PARTS,
+    MOST_TEXT,
+    OPENING_SECONDS,
+    PAGE_SECONDS,
+    Kind,
+)
+from lithos.core.attachments.parts import Part
+from lithos.stores.attachments.frames import (
+    Answer,
+    Answers,
+    Digest,
+    Draw,
+    End,
+    Extract,
+    Garbage,
+    PageBegun,
+    Picture,
+    Request,
+    pack_request,
+)
+from lithos.stores.attachments.worker import OUT_OF_MEMORY
+
+#: Seconds after its last file when a process ends, which gives its memory back.
+IDLE_SECONDS: Final = 30.0
+#: How many times longer than its processor time a process may take: the machine is busy, or the disk slow.
+PATIENCE: Final = 30.0
+#: Parts and characters that are taken at once.
+_BATCH, _BATCH_TEXT = 64, 1 << 17
+_PIECE: Final = 1 << 18
+#: What the interpreter of the process may need of our environment.
+_KEPT: Final = ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_MODULE: Final = "lithos.stores.attachments.worker"
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+
+#: `left` is for callers that leave a file unread.
+State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing", "left"]
+Take: TypeAlias = Callable[[Sequence[Part]], Awaitable[None]]
+
+
+@frozen
+class Extraction:
+    """What reading a file came to.
+
+    `whole`, or `cut` and `failed` for a `reason`, a part of a sentence; `unchanged` since the known digest;
+    `missing` is a library. `digest` is None when the bytes were not read, `parts` are those that were taken.
+    """
+
+    state: State
+    reason: str
+    digest: str | None
+    parts: int
+
+
+class DrawingFailed(Exception):
+    """A page cannot be drawn; says why, as a part of a sentence."""
+
+
+class _Lost(Exception):
+    """The process is gone, or has to go; says why, as a part of a sentence."""
+
+
+@frozen
+class _Limits:
+    """Seconds of a file, of each page, and until the first one."""
+
+    file: float
+    page: float
+    opening: float
+
+
+@define(eq=False)
+class _Child:
+    """A running process and our end of its socket."""
+
+    pid: int
+    socket: trio.socket.SocketType
+    #: Seconds that we have waited for it.
+    waited: float = 0.0
+
+    def used(self) -> float:
+        """Seconds of its time: of a processor, or where that cannot be told those that we have waited."""
+        if sys.platform == "linux":
+            with suppress(OSError):
+                return time.clock_gettime((~self.pid << 3) | 2)  # the clock of another process
+        return self.waited
+
+    def peak(self) -> int | None:
+        """The most memory that it has had, in bytes; None when that is not known."""
+        try:
+            told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
+        except OSError:
+            return None
+        return None if told is None else int(told[1]) << 10
+
+
+@define(eq=False)
+class _Exchange:
+    """One request to a process, and the answers as they come."""
+
+    _child: _Child
+    _limits: _Limits
+    #: What is done until the first page is told; "" for a file without pages: only its whole has a limit.
+    _first: str
+    _page: int = 0
+    _answers: Answers = field(factory=Answers)
+    #: Its time and ours at the beginning, and at its last sign.
+    _began: tuple[float, float] = field(init=False)
+    _heard: tuple[float, float] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._began = self._heard = self._now()
+
+    def _now(self) -> tuple[float, float]:
+        return self._child.used(), self._child.waited
+
+    async def next(self) -> list[Answer]:
+        """What comes next. Raises `_Lost`."""
+        while True:
+            data = await self._receive(self._left())
+            if data == b"":
+                raise _Lost("")
+            try:
+                answers = list(self._answers.feed(data or b""))
+            except Garbage:
+                raise _Lost("its reader said what makes no sense") from None
+            if answers:
+                self._heard = self._now()
+                pages = [each.page for each in answers if isinstance(each, PageBegun)]
+                self._page = pages[-1] if pages else self._page
+                return answers
+
+    def _left(self) -> float:
+        """Seconds until it is late, as far as can be told now. Raises `_Lost`."""
+        limits = [(self._began, self._limits.file, "reading it")]
+        if self._page:
+            limits.append((self._heard, self._limits.page, f"page {self._page}"))
+        elif self._first:
+            limits.append((self._heard, self._limits.opening, self._first))
+        used, waited = self._now()
+        left = list[float]()
+        for since, most, what in limits:
+            rest = most - (used - since[0])
+            if rest <= 0 or waited - since[1] > most * PATIENCE:
+                raise _Lost(f"{what} took longer than {most:g} s")
+            left.append(rest)
+        return min(left)
+
+    async def _receive(self, seconds: float) -> bytes | None:
+        """Bytes; b"" when there are no more, None after so many seconds."""
+        began = trio.current_time()
+        data: bytes | None = None
+        with trio.move_on_after(max(0.01, seconds)), suppress(ConnectionError):
+            data = await self._child.socket.recv(_PIECE)
+        self._child.waited += trio.current_time() - began
+        return data
+
+
+class Extractor:
+    """Reads files and draws pages, one at a time. `close` it."""
+
+    def __init__(
+        self,
+        *,
+        file_seconds: float = FILE_SECONDS,
+        page_seconds: float = PAGE_SECONDS,
+        opening_seconds: float = OPENING_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
+        memory: int = MOST_MEMORY,
+    ) -> None:
+        self._limits = _Limits(file_seconds, page_seconds, opening_seconds)
+        self._idle_seconds = idle_seconds
+        self._memory = memory
+        self._one = trio.Lock()
+        self._child: _Child | None = None
+        self._peak: int | None = None
+        self._idle = trio.CancelScope()
+        self._waiting: Blocking = Threads()
+
+    async def extract(self, file: int, kind: Kind, name: str, known: str | None, take: Take) -> Extraction:
+        """Read an open file, whose owner the caller stays, and have its parts taken in batches.
+
+        Nothing is taken of a file whose digest is `known`. Raises `OSError` when no process can be
+        started; what `take` raises goes through.
+        """
+        async with self._one:
+            taking = _Taking(take)
+            try:
+                exchange = await self._ask(
+                    Extract(kind, name, known or ""), file, first="opening it" if kind == "pdf" else ""
+                )
+                while taking.end is None:
+                    taking.note(await exchange.next())
+                    await taking.pass_on()
+                self._rest()
+            except _Lost as lost:
+                reason = await self._end(str(lost))
+                await taking.pass_on(all_of_it=True)
+                taking.end = End("cut" if taking.parts else "failed", reason)
+            except BaseException:
+                await self._end("")
+                raise
+            return Extraction(taking.end.state, taking.end.reason, taking.digest, taking.parts)
+
+    async def draw(self, file: int, page: int, width: int) -> bytes:
+        """A page of an open PDF file, from 1, as PNG so many pixels wide.
+
+        Raises `DrawingFailed`, and `OSError` when no process can be started.
+        """
+        async with self._one:
+            picture, end = b"", None
+            try:
+                exchange = await self._ask(Draw(max(page, 0), max(width, 1)), file, first="drawing it")
+                while end is None:
+                    for answer in await exchange.next():
+                        picture = answer.data if isinstance(answer, Picture) else picture
+                        end = answer if isinstance(answer, End) else end
+                self._rest()
+            except _Lost as lost:
+                end = End("failed", await self._end(str(lost)))
+            except BaseException:
+                await self._end("")
+                raise
+            if end.state != "whole" or not picture.startswith(_PNG):
+                raise DrawingFailed(end.reason or "its reader said what makes no sense")
+            return picture
+
+    async def close(self) -> None:
+        """End the process; what is being read is waited for. It can be used again."""
+        async with self._one:
+            self._idle.cancel()
+            await self._end("")
+
+    def memory(self) -> int | None:
+        """The most memory that a process has had, in bytes; None when that is not known."""
+        return self._peak
+
+    async def _ask(self, request: Request, file: int, *, first: str) -> _Exchange:
+        self._idle.cancel()
+        if self._child is not None and _has_ended(self._child):
+            self._child.socket.close()  # it ended while nobody looked: not this file's fault
+            self._child = None
+        if self._child is None:
+            self._child = self._start()
+        exchange = _Exchange(self._child, self._limits, first)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [file]))]
+        with suppress(ConnectionError):  # told when answers are waited for
+            await self._child.socket.sendmsg([pack_request(request)], rights)
+        return exchange
+
+    def _start(self) -> _Child:
+        """Start a process. By this thread: it is told when the thread that started it has ended, and dies."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                theirs.set_inheritable(True)
+                arguments = (theirs.fileno(), self._memory, os.getpid())
+                quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+                # -P: nothing is imported from the current folder, which may be a vault.
+                pid = os.posix_spawn(
+                    sys.executable,
+                    [sys.executable, "-P", "-m", _MODULE, *map(str, arguments)],
+                    _environment(),
+                    file_actions=quiet,
+                )
+        except BaseException:
+            ours.close()
+            raise
+        return _Child(pid, trio.socket.from_stdlib_socket(ours))
+
+    async def _end(self, reason: str) -> str:
+        """End the process, if there is one; why it was lost: the given reason, or else what it died of."""
+        child, self._child = self._child, None
+        if child is None:
+            return reason
+        self._note_peak(child)
+        child.socket.close()
+        os.kill(child.pid, signal.SIGKILL)
+        with trio.CancelScope(shield=True):
+            status = await self._waiting.run(lambda: os.waitpid(child.pid, 0)[1])
+        return reason or self._death(os.waitstatus_to_exitcode(status))
+
+    def _death(self, code: int) -> str:
+        if code == OUT_OF_MEMORY:
+            return f"its reader ran out of memory ({self._memory >> 20} MB)"
+        if code == -signal.SIGABRT:  # as PDFium does when it gets no memory, and when it finds itself wrong
+            return f"its reader gave up, probably for want of memory ({self._memory >> 20} MB; signal 6)"
+        return f"its reader crashed ({f'signal {-code}' if code < 0 else f'status {code}'})"
+
+    def _rest(self) -> None:
+        """After a request: end the process later, unless there is another one."""
+        assert self._child is not None
+        self._note_peak(self._child)
+        self._idle = trio.CancelScope()
+        trio.lowlevel.spawn_system_task(self._end_when_idle, self._idle)
+
+    async def _end_when_idle(self, scope: trio.CancelScope) -> None:
+        with scope:
+            await trio.sleep(self._idle_seconds)
+            async with self._one:
+                await self._end("")
+
+    def _note_peak(self, child: _Child) -> None:
+        if (peak := child.peak()) is not None:
+            self._peak = max(peak, self._peak or 0)
+
+
+@define(eq=False)
+class _Taking:
+    """What has come of a file: its parts in batches for who takes them, and the end."""
+
+    _take: Take
+    digest: str | None = None
+    end: End | None = None
+    parts: int = 0
+    _held: list[Part] = field(factory=list)
+    _held_text: int = 0
+    _room: int = MOST_TEXT
+
+    def note(self, answers: Sequence[Answer]) -> None:
+        """Take notice of answers. Raises `_Lost` for what may not come: the process is not believed."""
+        for answer in answers:
+            match answer:
+                case Part():
+                    self._held.append(answer)
+                    self._held_text += len(answer.text)
+                    self._room -= len(answer.text)
+                case Digest(value):
+                    self.digest = value
+                case End():
+                    self.end = answer
+                case _:
+                    pass
+        if self._room < 0 or self.parts + len(self._held) > MOST_PARTS:
+            self._held.clear()
+            raise _Lost("its reader said too much")
+
+    async def pass_on(self, *, all_of_it: bool = False) -> None:
+        """Have what has come taken, if it is enough, or the last."""
+        is_enough = len(self._held) >= _BATCH or self._held_text >= _BATCH_TEXT
+        if self._held and (is_enough or all_of_it or self.end is not None):
+            batch, self._held = self._held, []
+            self._held_text = 0
+            await self._take(batch)
+            self.parts += len(batch)
+
+
+def _has_ended(child: _Child) -> bool:
+    """Whether a process has ended; it is reaped then."""
+    return os.waitpid(child.pid, os.WNOHANG)[0] != 0
+
+
+def _environment() -> dict[str, str]:
+    """The environment of a process: none of ours, which may have secrets, but where its interpreter is."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    root = Path(lithos.__file__).parents[1]
+    if not root.name.endswith("-packages"):  # a checkout, which may be known by the current folder alone
+        kept["PYTHONPATH"] = os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), str(root))))
+    return kept

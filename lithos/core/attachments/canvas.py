@@ -1,0 +1,31 @@
+"""Canvases (JSON Canvas 1.0): the texts of cards, groups and edges, and what file and link cards show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lithos.core.attachments.foreign_json import objects_of, read_object, text_of
+from lithos.core.attachments.parts import Part, Places, clean
+
+
+def read_canvas(data: bytes) -> Iterator[Part]:
+    """A part for each card and each edge with text, its id as place. Raises `NotExtractable`."""
+    canvas = read_object(data, "the canvas")
+    places = Places()
+    for kind in ("node", "edge"):
+        for number, each in enumerate(objects_of(canvas, f"{kind}s"), 1):
+            if text := clean(_card_text(each) if kind == "node" else text_of(each, "label")):
+                yield Part(places.name(each.get("id"), f"{kind} {number}"), text)
+
+
+def _card_text(card: dict[str, Any]) -> str:
+    match card.get("type"):
+        case "file":
+            return text_of(card, "file") + text_of(card, "subpath")
+        case "link":
+            return text_of(card, "url")
+        case "group":
+            return text_of(card, "label")
+        case _:  # also of types to come, when they have text
+            return text_of(card, "text", "label")

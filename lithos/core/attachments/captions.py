@@ -1,0 +1,36 @@
+"""The text around a place where a note shows a file."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+#: Characters that are taken before and behind each place, and of all places together.
+AROUND: Final = 300
+MOST: Final = 2_000
+#: Places of one note.
+PLACES: Final = 5
+
+
+def around(content: str, name: str) -> str:
+    """What stands around the places where a note names a file: up to the paragraph before and the one behind.
+
+    Found as it is written, or with spaces and the like as in addresses (`%20`).
+    """
+    told: list[str] = []
+    lowered = content.casefold() if len(content.casefold()) == len(content) else content
+    for spelling in dict.fromkeys((name.casefold(), quote(name).casefold())):
+        start = 0
+        while len(told) < PLACES and (place := lowered.find(spelling, start)) >= 0:
+            start = place + len(spelling)
+            told.append(_paragraphs(content, place, start))
+    return "\n".join(told)[:MOST]
+
+
+def _paragraphs(content: str, begin: int, end: int) -> str:
+    before = content[max(0, begin - AROUND) : begin]
+    behind = content[end : end + AROUND]
+    # From the second break of a paragraph on it is about something else.
+    before = "\n\n".join(before.split("\n\n")[-2:])
+    behind = "\n\n".join(behind.split("\n\n")[:2])
+    return f"{before} {behind}".replace("![[", " ").replace("]]", " ").strip()

@@ -1,0 +1,114 @@
+"""Excalidraw drawings: texts and names of frames, as the program and Obsidian's plugin store them.
+
+`.excalidraw` is JSON. `.excalidraw.md` is Markdown with the texts in a section `Text Elements`, each closed
+by `^id`, and the JSON below `Drawing`, mostly compressed. The section has links as they were written, so
+where both have an element it is taken from there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from lithos.core.attachments.foreign_json import objects_of, read_object, text_of
+from lithos.core.attachments.lz_string import BadCompression, TooLarge, decompress
+from lithos.core.attachments.parts import NotExtractable, Part, Places, clean
+
+#: Characters of a drawing that was compressed.
+MOST_UNPACKED: Final = 8 * 1024 * 1024
+_HEADING: Final = re.compile(r"#{1,6} +([^#\n]+?) *\Z")
+#: The id behind a text: the plugin's have 8 characters, the program's 21.
+_ID: Final = re.compile(r"\^([A-Za-z0-9_-]{1,64})\Z")
+_FENCES: Final = ("```json", "```compressed-json")
+
+
+def read_drawing(name: str, data: bytes) -> Iterator[Part]:
+    """A part for each text and named frame, the element's id as place. Raises `NotExtractable`."""
+    if not name.lower().endswith(".md"):
+        return _of_scene(read_object(data, "the drawing"), Places(), set())
+    try:
+        return _of_markdown(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise NotExtractable("the drawing is no UTF-8 text") from None
+
+
+def _of_scene(scene: dict[str, Any], places: Places, known: set[str]) -> Iterator[Part]:
+    for number, element in enumerate(objects_of(scene, "elements"), 1):
+        given = element.get("id")
+        if element.get("isDeleted") is True or (isinstance(given, str) and given in known):
+            continue
+        match element.get("type"):
+            case "text":
+                # `text` has line breaks where the shape around it made them.
+                text = text_of(element, "rawText", "originalText", "text")
+            case "frame" | "magicframe":
+                text = text_of(element, "name")
+            case _:
+                continue
+        if text := clean(text):
+            yield Part(places.name(given, f"element {number}"), text)
+
+
+def _of_markdown(text: str) -> Iterator[Part]:
+    places, known = Places(), set[str]()
+    for place, told in _section(text):
+        known.add(place)
+        if told := clean(told):
+            yield Part(places.name(place, ""), told)
+    packed = _scene_text(text)
+    if packed is not None:
+        yield from _of_scene(read_object(packed, "the drawing"), places, known)
+
+
+def _section(text: str) -> Iterator[tuple[str, str]]:
+    """The id and the text of each element in the section `Text Elements`."""
+    is_inside, lines = False, list[str]()
+    for line in _lines(text):
+        if (heading := _HEADING.match(line)) and heading[1].casefold() in _SECTIONS:
+            is_inside, lines = heading[1].casefold() == "text elements", []
+        elif is_inside and line.startswith(("%%", *_FENCES)):
+            is_inside = False
+        elif is_inside:
+            found = _ID.search(line)
+            if found is None:
+                lines.append(line)
+            else:
+                yield found[1], "\n".join((*lines, line[: found.start()]))
+                lines = []
+
+
+#: Headings of the plugin's; any other one is a text that begins with `#`.
+_SECTIONS: Final = frozenset(
+    ("text elements", "element links", "embedded files", "drawing", "excalidraw data")
+)
+
+
+def _scene_text(text: str) -> str | None:
+    """The drawing's JSON; None when there is none, as in a file that has only texts."""
+    opened = ""
+    lines = list[str]()
+    for line in _lines(text):
+        if not opened:
+            opened = line.rstrip() if line.rstrip() in _FENCES else ""
+        elif line.startswith("```"):
+            break
+        else:
+            lines.append(line)
+    if opened != "```compressed-json":
+        return "\n".join(lines) if opened else None
+    try:
+        return decompress("".join(lines), MOST_UNPACKED)
+    except BadCompression:
+        raise NotExtractable("its compressed drawing is damaged") from None
+    except TooLarge:
+        raise NotExtractable(f"its compressed drawing has more than {MOST_UNPACKED >> 20} MB") from None
+
+
+def _lines(text: str) -> Iterator[str]:
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end].removesuffix("\r")
+        start = end + 1

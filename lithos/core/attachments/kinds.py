@@ -1,0 +1,64 @@
+"""Kinds of files beside the notes, and the bounds within which they are read (docs/spec/attachments.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final, Literal
+
+Kind = Literal["pdf", "canvas", "drawing", "text", "html", "image"]
+
+#: Media types of images, by suffix without its dot.
+MEDIA: Final[Mapping[str, str]] = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "svg": "image/svg+xml",
+}
+_KINDS: Final[Mapping[str, Kind]] = {
+    "pdf": "pdf",
+    "canvas": "canvas",
+    "excalidraw": "drawing",
+    "txt": "text",
+    "csv": "text",
+    "org": "text",
+    "rst": "text",
+    "html": "html",
+    "htm": "html",
+    **dict.fromkeys(MEDIA, "image"),
+}
+
+#: Bytes of UTF-8 that the text of one file has.
+MOST_TEXT: Final = 4 * 1024 * 1024
+#: Parts of one file, and pages of a PDF that are read.
+MOST_PARTS: Final = 2_000
+#: Bytes of a PDF, and of any other file, that is read.
+LARGEST_PDF: Final = 256 * 1024 * 1024
+LARGEST: Final = 32 * 1024 * 1024
+#: Seconds of processor time for a file, for one page, and for opening a file up to its first page.
+FILE_SECONDS: Final = 30.0
+PAGE_SECONDS: Final = 2.0
+OPENING_SECONDS: Final = 10.0
+#: Bytes of memory of the process that reads.
+MOST_MEMORY: Final = 512 * 1024 * 1024
+
+
+def kind_of(path: str) -> Kind | None:
+    """The kind of a file, by its suffix in any case; None for what is no attachment."""
+    name = path.rpartition("/")[2].lower()
+    if name.endswith(".excalidraw.md"):
+        return "drawing"
+    stem, _, suffix = name.rpartition(".")
+    return _KINDS.get(suffix) if stem else None
+
+
+def attachment_id(path: str) -> str:
+    """`att_` and 12 hexadecimal digits of the path: the same for as long as the file keeps its path."""
+    return f"att_{sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def largest(kind: Kind) -> int:
+    """Bytes of a file of this kind that is read."""
+    return LARGEST_PDF if kind == "pdf" else LARGEST

@@ -1,0 +1,204 @@
+"""Reading and listing the files beside the notes: texts of pages and places, and images."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from attrs import define, field, frozen
+
+from lithos.actors.attaching.attaching import Attaching
+from lithos.actors.attaching.captions import Captions
+from lithos.actors.attaching.extractor import DrawingFailed
+from lithos.actors.blocking import Blocking, Threads
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.attachments.kinds import MEDIA, Kind, kind_of
+from lithos.core.attachments.parts import Part
+from lithos.core.errors import DocNotFound, InvalidInput
+from lithos.core.text.snippet import cut, truncate
+from lithos.core.times import from_nanoseconds
+from lithos.stores.attachments.shelf import AttachedFile
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import open_attachment
+from lithos.stores.sqlite import DatabaseFailed
+
+#: Bytes of an image that is shown: 4 MB of base64.
+LARGEST_IMAGE: Final = 3 * 1024 * 1024
+#: Notes that show a file, as rows name them.
+MOST_SHOWING: Final = 5
+#: Characters of text that are joined for a read at most: those of the largest file.
+MOST_TEXT: Final = 8_000_000
+
+
+@frozen(kw_only=True)
+class AttachmentRead:
+    """A file, or a place of it, as read; `image` has its bytes, `content` the text from `offset` on."""
+
+    file: AttachedFile
+    kind: Kind
+    content: str
+    length: int
+    next_offset: int | None
+    part: Part | None
+    image: bytes | None
+    reason: str
+
+
+@define(eq=False)
+class AttachmentReading:
+    """The reading service of attachments."""
+
+    _attaching: Attaching
+    _catalogue: Catalogue
+    _captions: Captions
+    _files: NoteFiles
+    _looking: Blocking = field(factory=Threads)
+
+    def find(self, note_id: str | None, path: str | None) -> AttachedFile | None:
+        """The file with an id, at a path, or with a name in any folder as wiki-links have it."""
+        files = self._attaching.files
+        if note_id is not None:
+            known = self._attaching.ids.get(note_id)
+            return None if known is None else files.get(known)
+        if path is None or kind_of(path) is None:
+            return None
+        if path in files:
+            return files[path]
+        named = self._attaching.named(path) if "/" not in path else ()
+        return files[min(named, key=lambda each: (each.count("/"), each))] if named else None
+
+    def is_meant(self, note_id: str | None, path: str | None, place: str | None) -> bool:
+        """Whether a read is of an attachment rather than a note; a drawing that is a note is read as one."""
+        if note_id is not None:
+            return note_id.startswith("att_")
+        if path is None or kind_of(path) is None:
+            return False
+        return place is not None or not path.endswith(".md")
+
+    async def read(
+        self, note_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
+    ) -> AttachmentRead:
+        """The text of a place, or all of it; an image as its bytes. Raises `DocNotFound`, `InvalidInput`."""
+        file = self.find(note_id, path)
+        if file is None:
+            raise DocNotFound(self._missing(note_id or path or ""))
+        kind = kind_of(file.path)
+        assert kind is not None
+        truncate("", max_length)  # refuse a bad length before anything is read
+        parts = await self._parts(file, place)
+        if place is not None and not parts:
+            raise DocNotFound(self._no_place(file, kind, place))
+        text = parts[0].text if place is not None else join_parts(kind, parts)
+        shown, length = text[offset:], len(text)
+        is_cut = bool(max_length) and len(shown) > (max_length or 0)
+        content, end = cut(shown, max_length) if is_cut and max_length else (shown, 0)
+        image, reason = (await self._image(file)) if kind == "image" else (None, file.reason)
+        return AttachmentRead(
+            file=file,
+            kind=kind,
+            content=content,
+            length=length,
+            next_offset=offset + end if is_cut else None,
+            part=parts[0] if place is not None else None,
+            image=image,
+            reason=reason,
+        )
+
+    async def _parts(self, file: AttachedFile, place: str | None) -> Sequence[Part]:
+        shelf = self._attaching.shelf
+        if shelf is None:
+            return []
+        try:
+            return await self._attaching.reading.run(lambda: shelf.text_of(file.number, place))
+        except DatabaseFailed as failure:
+            raise InvalidInput(
+                f"The text of {file.path} cannot be read now: {failure}. Try again."
+            ) from failure
+
+    async def _image(self, file: AttachedFile) -> tuple[bytes | None, str]:
+        def look() -> tuple[bytes | None, str]:
+            opened = open_attachment(self._files, file.path)
+            if opened is None:
+                return None, "the file is gone"
+            with opened.file:
+                if opened.size > LARGEST_IMAGE:
+                    return None, f"the image has {opened.size:,} bytes; up to {LARGEST_IMAGE:,} are shown"
+                return opened.file.read(LARGEST_IMAGE + 1)[:LARGEST_IMAGE], ""
+
+        return await self._looking.run(look)
+
+    def _missing(self, name: str) -> str:
+        if not self._attaching.is_enabled:
+            return (
+                f"{name[:200]} is no note, and other files are not read here: attachments.enabled is off. "
+                "Set it and restart the server."
+            )
+        return f"There is no file {name[:200]}. lithos_list with kinds=['attachment'] shows what there is."
+
+    def _no_place(self, file: AttachedFile, kind: Kind, place: str) -> str:
+        if file.state in ("failed", "missing", "left"):
+            return f"{file.path} has no text: {file.reason}."
+        if kind == "pdf":
+            return f"{file.path} has no text on page {place[:40]}; it has text on {file.parts} pages."
+        return f"{file.path} has no place {place[:200]!r}. Leave place out to read all of it."
+
+    async def draw(self, path: str, page: int, width: int) -> bytes:
+        """A page of a PDF file as PNG, so many pixels wide. Raises `DocNotFound`, `InvalidInput`."""
+        file = self.find(None, path)
+        opened = None
+        if file is not None and kind_of(file.path) == "pdf":
+            known = file.path
+            opened = await self._looking.run(lambda: open_attachment(self._files, known))
+        if opened is None:
+            raise DocNotFound(f"There is no PDF file {path[:200]}.")
+        with opened.file:
+            try:
+                return await self._attaching.drawer.draw(opened.file.fileno(), page, width)
+            except DrawingFailed as failure:
+                raise InvalidInput(f"Page {page} of {path[:200]} cannot be drawn: {failure}.") from failure
+
+    def showing(self, file: AttachedFile, most: int = MOST_SHOWING) -> list[Entry]:
+        """The notes that embed or link a file, by title."""
+        entry = self._catalogue.at_path(file.path) if file.path.endswith(".md") else None
+        if entry is None:
+            return self._captions.showing(file.path, most)
+        linking = self._catalogue.graph.links.neighbours(entry.note.id)[1]
+        found = [each for one in linking if isinstance(one, str) and (each := self._catalogue.get(one))]
+        return sorted(found, key=lambda each: (each.note.title.casefold(), each.path))[:most]
+
+    def embedded(self, targets: Iterable[str], most: int = 20) -> list[AttachedFile]:
+        """The files with text that link targets of a note lead to, by name, each once."""
+        if not self._attaching.is_enabled:
+            return []
+        files = self._attaching.files
+        paths = {path for target in targets for path in self._attaching.named(target)}
+        return sorted((files[path] for path in paths if files[path].parts), key=lambda file: file.path)[:most]
+
+    def listed(
+        self, path_prefix: str | None, name_contains: str | None, since: datetime | None
+    ) -> list[AttachedFile]:
+        """All files that pass, by path."""
+        wanted = (name_contains or "").casefold()
+        return [
+            file
+            for path, file in sorted(self._attaching.files.items())
+            if path.startswith(path_prefix or "")
+            and wanted in file.name.casefold()
+            and (since is None or from_nanoseconds(file.file.mtime_ns) >= since)
+        ]
+
+
+def join_parts(kind: Kind, parts: Sequence[Part]) -> str:
+    """All text of a file; pages are set off by their numbers."""
+    if kind == "pdf":
+        return "\n\n".join(f"[page {part.page}]\n{part.text}" for part in parts)[:MOST_TEXT]
+    return ("\n" if kind in ("text", "html") else "\n\n").join(part.text for part in parts)[:MOST_TEXT]
+
+
+def image_content(read: AttachmentRead) -> tuple[str, str] | None:
+    """The media type and base64 of an image that was read; None without one."""
+    if read.image is None:
+        return None
+    return MEDIA[read.file.path.rpartition(".")[2].lower()], base64.b64encode(read.image).decode()

@@ -1,0 +1,227 @@
+"""Searching the files beside the notes, and mixing what is found into the rows of notes.
+
+The ranking is that of notes (`Hybrid`) over indexes of their own: the static tier, whichever one the notes
+have, and no graph. A row is one place: a page, a card, an element or a passage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import Final, TypeVar
+
+from attrs import define, field, frozen
+from outcome import Error
+
+from lithos.actors.attaching.attaching import Attaching
+from lithos.actors.indexing.ports import Asked, VectorQueries
+from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_records import NoteRecords
+from lithos.config.sections import SearchConfig
+from lithos.core.attachments.mixing import Standing, mix
+from lithos.core.attachments.parts import Part
+from lithos.core.errors import SearchBackendFailed
+from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
+from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
+from lithos.core.text.snippet import WINDOW, Terms, find_passage
+from lithos.services.search.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
+from lithos.stores.attachments.shelf import AttachedFile, number_of
+from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.attachments")
+
+T = TypeVar("T")
+
+#: What rows may be of.
+NOTE: Final = "note"
+ATTACHMENT: Final = "attachment"
+KINDS: Final = (NOTE, ATTACHMENT)
+#: Places of one file among the rows of an answer.
+MOST_OF_ONE: Final = 3
+_serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+
+
+@frozen(kw_only=True)
+class AttachmentQuery:
+    """What is looked for among attachments; of `filters` only the path counts."""
+
+    query: str
+    mode: str = "hybrid"
+    filters: Filters = field(factory=Filters)
+    threshold: float = 0.0
+    limit: int = 10
+    offset: int = 0
+    prefix: bool = False
+
+
+@frozen
+class AttachmentHit:
+    """A place of a file that was found; `match` is None where it is not known how well it answers."""
+
+    file: AttachedFile
+    part: Part
+    score: float
+    snippet: str
+    match: Strength | None
+
+
+@frozen
+class _Ranked:
+    scores: Sequence[tuple[int, float]]
+    terms: Terms = Terms()
+    matches: Mapping[int, Strength] | None = None
+
+
+@define(eq=False)
+class _Vectors:
+    """The vectors of attachments, as `Hybrid` asks for them."""
+
+    _attaching: Attaching
+    _queries: VectorQueries = field(factory=VectorQueries)
+
+    @property
+    def is_answering(self) -> bool:
+        return self._attaching.vectors is not None
+
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
+        vectors = self._attaching.vectors
+        if vectors is None:
+            return Asked(Error(SemanticUnavailable("There are no vectors of attachments.")))
+        among = None
+        if filters.path_prefix:
+            among = [
+                serial
+                for path, file in self._attaching.files.items()
+                if path.startswith(filters.path_prefix)
+                for serial in file.serials()
+            ]
+        return self._queries.ask(vectors, query, notes, threshold, among)
+
+
+class AttachmentSearch:
+    """The search service of attachments."""
+
+    def __init__(self, attaching: Attaching, settings: SearchConfig) -> None:
+        self._attaching = attaching
+        self._settings = settings
+        self._vectors = _Vectors(attaching)
+        #: Has no notes: neither names nor turns of conversations change a rank here.
+        self._nothing = Catalogue(NoteRecords(NoteRows()))
+        self._hybrid: Hybrid | None = None
+
+    def has_any(self, filters: Filters) -> bool:
+        """Whether there is anything that may pass: attachments have no tags, authors and entities."""
+        return bool(
+            self._attaching.parts
+            and self._attaching.fulltext is not None
+            and not (filters.tags or filters.author or filters.entities)
+        )
+
+    async def search(self, query: AttachmentQuery) -> list[AttachmentHit]:
+        """The best places, best first. Raises `SearchBackendFailed` when no index answers."""
+        if query.mode == "graph" or not query.query.strip() or not self.has_any(query.filters):
+            return []
+        ranked = await self._rank(query)
+        chosen = list(islice(self._choose(ranked.scores), query.offset, query.offset + query.limit))
+        shelf = self._attaching.shelf
+        if shelf is None or not chosen:
+            return []
+        parts = await self._attaching.reading.run(lambda: shelf.parts(serial for serial, _, _ in chosen))
+        return [
+            AttachmentHit(
+                file,
+                part,
+                score,
+                snippet_of(part.text, ranked.terms),
+                None if ranked.matches is None else ranked.matches.get(serial, "weak"),
+            )
+            for serial, score, file in chosen
+            if (part := parts.get(serial)) is not None
+        ]
+
+    def _choose(self, scores: Sequence[tuple[int, float]]) -> list[tuple[int, float, AttachedFile]]:
+        """The places of files that are there, three of each at most."""
+        taken: dict[int, int] = {}
+        chosen: list[tuple[int, float, AttachedFile]] = []
+        for serial, score in scores:
+            number = number_of(serial)
+            path = self._attaching.numbers.get(number)
+            if path is None or taken.get(number, 0) >= MOST_OF_ONE:
+                continue
+            taken[number] = taken.get(number, 0) + 1
+            chosen.append((serial, score, self._attaching.files[path]))
+        return chosen
+
+    async def _rank(self, query: AttachmentQuery) -> _Ranked:
+        fulltext = self._attaching.fulltext
+        assert fulltext is not None
+        if self._hybrid is None:
+            self._hybrid = Hybrid(self._vectors, self._vectors, fulltext, self._settings, self._nothing)
+        hybrid = self._hybrid
+        filters = Filters(path_prefix=query.filters.path_prefix)
+        wanted = max(TENTH, LEG_NOTES, query.offset + query.limit)
+        try:
+            if query.mode == "fulltext":
+                node = parse_query(query.query[:LONGEST_QUERY])
+                if node is None:
+                    return _Ranked(())
+                node = begin_last(node) or node if query.prefix else node
+                found = fulltext.search(node, wanted, filters)
+                terms, matches = hybrid.judge_words(words_of(node), found)
+                return _Ranked(found, terms, matches)
+            if query.mode == "semantic":
+                near = await self._vectors.ask(query.query, filters, wanted, query.threshold).hits()
+                scores = list(map(_serial_and_similarity, near))
+                terms, matches = hybrid.judge_meaning(query.query, scores, query.threshold, is_accurate=False)
+                return _Ranked(scores, terms, matches)
+        except QuerySyntaxError:
+            return _Ranked(())  # the search of notes says what is wrong with it
+        except (IndexFailed, SemanticUnavailable) as failure:
+            raise SearchBackendFailed(f"Attachments could not be searched: {failure}") from failure
+        ranking = await hybrid.rank(query.query, filters, wanted, query.threshold, is_typed=query.prefix)
+        chances, confidence = hybrid.chances(ranking), hybrid.confidence(ranking)
+        strengths = {serial: strength(chance, confidence) for serial, chance in chances.items()}
+        return _Ranked(list(ranking.scores), ranking.terms, None if ranking.failed else strengths)
+
+    async def beside(self, query: AttachmentQuery) -> list[AttachmentHit]:
+        """What may stand among notes: the first few places; none where they cannot be searched now."""
+        try:
+            return await self.search(query)
+        except SearchBackendFailed as failure:
+            log.warning("attachments left out", reason=failure.message)
+            return []
+
+
+def mix_rows(
+    notes: Sequence[T], standings: Sequence[Standing], hits: Sequence[AttachmentHit], limit: int
+) -> list[tuple[T | AttachmentHit, float]]:
+    """The rows of an answer with their scores: notes, and hits among them (`core.attachments.mixing`)."""
+    return [
+        (notes[each.number] if each.is_note else hits[each.number], each.score)
+        for each in mix(standings, _standings(hits), limit)
+    ]
+
+
+def snippet_of(text: str, terms: Terms) -> str:
+    """The passage of a place that has most of what was asked; its beginning where it has nothing of it."""
+    passage = find_passage(text, terms).text
+    return passage or " ".join(text[: WINDOW * 2].split())[:WINDOW]
+
+
+def most_mixed(hits: Sequence[AttachmentHit], limit: int) -> int:
+    """How many of the hits a full first page has among its notes."""
+    notes = [Standing("strong", 1.0)] * limit
+    return sum(not each.is_note for each in mix(notes, _standings(hits), limit))
+
+
+def _standings(hits: Sequence[AttachmentHit]) -> list[Standing]:
+    return [Standing(hit.match, hit.score) for hit in hits]
+
+
+#: Places among notes that are looked at: as many as may be strong or fair.
+BESIDE: Final = CANDIDATES

@@ -1,0 +1,145 @@
+"""PDF files by PDFium: the text of pages, and pages as pictures. Only in the process that reads files.
+
+The raw bindings of pypdfium2 do without what its helpers import, and let us say where fonts are looked for.
+Nothing of a document is executed: forms are not set up, and PDFium is built without JavaScript.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import struct
+import zlib
+from typing import Final
+
+import pypdfium2_raw as pdfium
+
+from lithos.core.attachments.kinds import MOST_TEXT
+from lithos.core.attachments.parts import NotExtractable
+
+#: Pixels of a picture.
+MOST_WIDTH: Final = 1_600
+MOST_HEIGHT: Final = 4_000
+#: Sides of a page in points, beyond which a picture would be one line.
+_SHORTEST, _LONGEST = 1.0, 1_000_000.0
+#: Draw annotations, and red before blue.
+_FLAGS: Final = pdfium.FPDF_ANNOT | pdfium.FPDF_REVERSE_BYTE_ORDER
+_REASONS: Final = {
+    pdfium.FPDF_ERR_PASSWORD: "it is encrypted and asks for a password",
+    pdfium.FPDF_ERR_SECURITY: "it is encrypted in a way that cannot be read",
+    pdfium.FPDF_ERR_FORMAT: "it is no PDF file, or damaged",
+}
+
+
+def start_library(*, fonts: bool) -> None:
+    """Set PDFium up, once. Texts need no fonts; pictures of what has none of its own need the system's."""
+    nowhere = (ctypes.c_char_p * 1)(None)
+    field = dict(pdfium.FPDF_LIBRARY_CONFIG._fields_)["m_pUserFontPaths"]
+    config = pdfium.FPDF_LIBRARY_CONFIG(
+        version=2, m_pUserFontPaths=None if fonts else ctypes.cast(nowhere, field)
+    )
+    pdfium.FPDF_InitLibraryWithConfig(config)
+
+
+class Pdf:
+    """An open document. Raises `NotExtractable`."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        if not size:
+            raise NotExtractable("it is empty")
+        # A private map that could be written to: only such a one tells its address. Nothing writes to it.
+        try:
+            self._data = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
+        except (OSError, ValueError):  # it has become shorter, or its file system has no maps
+            raise NotExtractable("it cannot be mapped") from None
+        first = ctypes.c_char.from_buffer(self._data)
+        self._document = pdfium.FPDF_LoadMemDocument64(ctypes.byref(first), size, None)
+        # The address stays; a buffer that is held on to would keep the map from being closed.
+        del first
+        if not self._document:
+            self._data.close()
+            raise NotExtractable(_REASONS.get(pdfium.FPDF_GetLastError(), "it is damaged"))
+        self.pages: int = pdfium.FPDF_GetPageCount(self._document)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        pdfium.FPDF_CloseDocument(self._document)
+        self._data.close()
+
+    def text(self, page: int) -> str | None:
+        """The text of a page, from 0; None when the page is damaged."""
+        opened = pdfium.FPDF_LoadPage(self._document, page)
+        if not opened:
+            return None
+        try:
+            return self._text(opened)
+        finally:
+            pdfium.FPDF_ClosePage(opened)
+
+    def _text(self, page: object) -> str | None:
+        told = pdfium.FPDFText_LoadPage(page)
+        if not told:
+            return None
+        try:
+            count = min(pdfium.FPDFText_CountChars(told), MOST_TEXT)
+            if count <= 0:
+                return ""
+            units = (ctypes.c_ushort * (count + 1))()
+            written = pdfium.FPDFText_GetText(told, 0, count, units)
+            return bytes(units)[: 2 * max(0, written - 1)].decode("utf-16-le", "replace")
+        finally:
+            pdfium.FPDFText_ClosePage(told)
+
+    def draw(self, page: int, width: int) -> bytes:
+        """A page, from 0, as PNG; narrower than asked for where it is too high. Raises `NotExtractable`."""
+        is_there = 0 <= page < self.pages
+        opened = pdfium.FPDF_LoadPage(self._document, page) if is_there else None
+        if not opened:
+            raise NotExtractable("the page is damaged" if is_there else "there is no such page")
+        try:
+            return self._draw(opened, *_size(opened, width))
+        finally:
+            pdfium.FPDF_ClosePage(opened)
+
+    def _draw(self, page: object, width: int, height: int) -> bytes:
+        stride = 3 * width
+        pixels = bytearray(b"\xff" * (stride * height))
+        buffer = (ctypes.c_char * len(pixels)).from_buffer(pixels)
+        bitmap = pdfium.FPDFBitmap_CreateEx(width, height, pdfium.FPDFBitmap_BGR, buffer, stride)
+        if not bitmap:
+            raise NotExtractable("the page is too large")
+        try:
+            pdfium.FPDF_RenderPageBitmap(bitmap, page, 0, 0, width, height, 0, _FLAGS)
+        finally:
+            pdfium.FPDFBitmap_Destroy(bitmap)
+        return png(width, height, bytes(pixels))
+
+
+def _size(page: object, width: int) -> tuple[int, int]:
+    """Pixels of the picture of a page."""
+    sides = (pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page))
+    if not all(math.isfinite(side) for side in sides):
+        raise NotExtractable("the page has no size")
+    across, down = (min(max(side, _SHORTEST), _LONGEST) for side in sides)
+    scale = min(min(max(width, 1), MOST_WIDTH) / across, MOST_HEIGHT / down)
+    return max(1, round(across * scale)), min(MOST_HEIGHT, max(1, round(down * scale)))
+
+
+def png(width: int, height: int, pixels: bytes) -> bytes:
+    """A PNG file of rows of red, green and blue bytes."""
+    stride = 3 * width
+    packer = zlib.compressobj(6)
+    rows = [packer.compress(b"\0" + pixels[row * stride : (row + 1) * stride]) for row in range(height)]
+    return b"".join(
+        (
+            b"\x89PNG\r\n\x1a\n",
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+            _chunk(b"IDAT", b"".join((*rows, packer.flush()))),
+            _chunk(b"IEND", b""),
+        )
+    )
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

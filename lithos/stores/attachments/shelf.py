@@ -1,0 +1,201 @@
+"""The extracted texts of attachments (`.lithos/attachments.db`): a cache, made anew if it is lost.
+
+Commits are not synced: after a power failure files are read again. What is extracted of a changed file stands
+under a number of its own until it is whole, so that a search finds the old text or the new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+import apsw
+from attrs import frozen
+
+from lithos.core.attachments.kinds import attachment_id
+from lithos.core.attachments.parts import Part
+from lithos.stores.database import Database, Layout
+from lithos.stores.notes.values import FileState
+from lithos.stores.sqlite import Durability
+from lithos.telemetry import get_logger
+
+#: Raise it when what is extracted from the same bytes changes: all files are then read again.
+FORMAT: Final = 1
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS files(
+    number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE,
+    size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+    digest TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL, parts INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS parts(
+    file INTEGER NOT NULL, number INTEGER NOT NULL, place TEXT NOT NULL, page INTEGER, text TEXT NOT NULL,
+    PRIMARY KEY(file, number)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS parts_by_place ON parts(file, place);
+CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+_FILE_COLUMNS: Final = "number,path,size,mtime_ns,digest,state,reason,parts"
+#: Serials of one file in the indexes: more than it may have parts.
+PARTS_BITS: Final = 11
+
+#: `whole` and `cut` have text; `failed` could not be read, `missing` lacks a library, `left` had no room.
+ReadState = Literal["whole", "cut", "failed", "missing", "left"]
+
+
+@frozen
+class AttachedFile:
+    """A file beside the notes: what was read of it, from which state, and why not all of it.
+
+    `digest` is the SHA-256 of the bytes that were read, empty where they were not; `parts` are its pages,
+    cards, elements or passages with text.
+    """
+
+    number: int
+    path: str
+    file: FileState
+    digest: str
+    state: ReadState
+    reason: str
+    parts: int
+
+    @property
+    def id(self) -> str:
+        """`att_` and 12 hexadecimal digits of its path."""
+        return attachment_id(self.path)
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.path.rpartition("/")[2]
+
+    def serials(self) -> range:
+        """The numbers of its parts in the indexes."""
+        first = self.number << PARTS_BITS
+        return range(first, first + self.parts)
+
+    def stamps(self) -> dict[int, int]:
+        """What the indexes should hold of it: by serial the stamp, which changes with path and bytes."""
+        known = hashlib.blake2b(f"{self.path}\0{self.digest}\0{self.number}".encode(), digest_size=8)
+        base = int.from_bytes(known.digest()) >> 2
+        return {serial: base + place for place, serial in enumerate(self.serials())}
+
+
+@frozen
+class StoredPart:
+    """A part as it is stored, with its serial."""
+
+    serial: int
+    part: Part
+
+
+def number_of(serial: int) -> int:
+    """The file that a serial belongs to."""
+    return serial >> PARTS_BITS
+
+
+def _upgrade(connection: apsw.Connection, _: datetime) -> None:
+    row = connection.execute("SELECT value FROM meta WHERE name='format'").fetchone()
+    if row is None or row[0] != FORMAT:
+        connection.execute("DELETE FROM files")
+        connection.execute("DELETE FROM parts")
+        connection.execute("INSERT OR REPLACE INTO meta VALUES('format',?)", (FORMAT,))
+
+
+class Shelf(Database):
+    """`.lithos/attachments.db`. Methods block; one caller at a time writes, another may read."""
+
+    layout = Layout(_SCHEMA, _upgrade, Durability.OFF, set_aside="damaged texts of attachments set aside")
+    log = get_logger("lithos.attachments")
+
+    def load(self) -> list[AttachedFile]:
+        """Every file that is whole; what an ended process left half is removed."""
+        with self.transaction():
+            self._writer.execute("DELETE FROM files WHERE path IS NULL")
+            self._writer.execute("DELETE FROM parts WHERE file NOT IN (SELECT number FROM files)")
+        rows = self._writer.execute(f"SELECT {_FILE_COLUMNS} FROM files ORDER BY path")  # noqa: S608 - our names
+        return [
+            AttachedFile(number, path, FileState(size, mtime), digest, state, reason, parts)
+            for number, path, size, mtime, digest, state, reason, parts in rows
+        ]
+
+    def begin(self) -> int:
+        """The number of a file whose parts come now."""
+        with self.transaction():
+            self._writer.execute(
+                "INSERT INTO files(path,size,mtime_ns,digest,state,reason,parts) VALUES(NULL,0,0,'','','',0)"
+            )
+            return self._writer.last_insert_rowid()
+
+    def add(self, number: int, first: int, parts: Sequence[Part]) -> None:
+        """Further parts of a file, numbered from `first` on."""
+        with self.transaction():
+            self._writer.executemany(
+                "INSERT INTO parts VALUES(?,?,?,?,?)",
+                [
+                    (number, first + place, part.place, part.page, part.text)
+                    for place, part in enumerate(parts)
+                ],
+            )
+
+    def finish(self, file: AttachedFile) -> None:
+        """Have a file whole, in place of what was read of its path before."""
+        with self.transaction():
+            self._remove("path=? AND number<>?", (file.path, file.number))
+            self._writer.execute(
+                f"INSERT OR REPLACE INTO files({_FILE_COLUMNS}) VALUES(?,?,?,?,?,?,?,?)",
+                (
+                    file.number,
+                    file.path,
+                    file.file.size,
+                    file.file.mtime_ns,
+                    file.digest,
+                    file.state,
+                    file.reason,
+                    file.parts,
+                ),
+            )
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Forget files with their parts."""
+        with self.transaction():
+            for number in numbers:
+                self._remove("number=?", (number,))
+
+    def _remove(self, where: str, given: tuple[str | int, ...]) -> None:
+        self._writer.execute(
+            f"DELETE FROM parts WHERE file IN (SELECT number FROM files WHERE {where})",  # noqa: S608 - our names
+            given,
+        )
+        self._writer.execute(f"DELETE FROM files WHERE {where}", given)  # noqa: S608 - our names
+
+    def stored(self, number: int, first: int = 0, most: int = -1) -> list[StoredPart]:
+        """Parts of a file in order; for whoever writes."""
+        rows = self._writer.execute(
+            "SELECT number,place,page,text FROM parts WHERE file=? AND number>=? ORDER BY number LIMIT ?",
+            (number, first, most),
+        )
+        return [
+            StoredPart((number << PARTS_BITS) + place, Part(name, text, page))
+            for place, name, page, text in rows
+        ]
+
+    def parts(self, serials: Iterable[int]) -> Mapping[int, Part]:
+        """Some parts by serial, for any reader; those that are gone are left out."""
+        found: dict[int, Part] = {}
+        for serial in serials:
+            row = self._reader.execute(
+                "SELECT place,page,text FROM parts WHERE file=? AND number=?",
+                (number_of(serial), serial - (number_of(serial) << PARTS_BITS)),
+            ).fetchone()
+            if row is not None:
+                found[serial] = Part(row[0], row[2], row[1])
+        return found
+
+    def text_of(self, number: int, place: str | None) -> list[Part]:
+        """The part at a place of a file, or all its parts in order; for any reader."""
+        where, given = ("file=?", (number,)) if place is None else ("file=? AND place=?", (number, place))
+        rows = self._reader.execute(
+            f"SELECT place,page,text FROM parts WHERE {where} ORDER BY number",  # noqa: S608 - our names
+            given,
+        )
+        return [Part(name, text, page) for name, page, text in rows]

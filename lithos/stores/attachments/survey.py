@@ -1,0 +1,61 @@
+"""A look at the folder: the files beside the notes that can be read or shown, with their sizes and times.
+
+It blocks. By the rules of `open_attachment`: no dot-names, nothing that is ignored, no symlink out of the
+folder; and no folder that only a symlink leads to.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from lithos.core.attachments.kinds import kind_of
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import open_attachment
+from lithos.stores.notes.tree import is_text
+from lithos.stores.notes.values import FileState, state_of
+
+
+def survey_attachments(files: NoteFiles) -> dict[str, FileState]:
+    """Every file of a known kind by its path relative to the notes folder, with `/`.
+
+    Raises `OSError` when the folder itself cannot be listed: nothing is known then of what is gone.
+    """
+    root = os.path.realpath(files.root)
+    found: dict[str, FileState] = {}
+    folders = [""]
+    while folders:
+        prefix = folders.pop()
+        try:
+            with os.scandir(os.path.join(root, prefix)) as entries:
+                for entry in entries:
+                    if entry.name.startswith(".") or not is_text(entry.name):
+                        continue
+                    path = prefix + entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        if not files.ignored.covers_folder(f"{path}/"):
+                            folders.append(f"{path}/")
+                    elif kind_of(path) is not None and (state := look_at(files, path, root)) is not None:
+                        found[path] = state
+        except OSError:
+            if not prefix:
+                raise
+    return found
+
+
+def look_at(files: NoteFiles, path: str, root: str | None = None) -> FileState | None:
+    """Size and time of one file; None when it is gone, no regular file, or not to be shown."""
+    if files.ignored.covers(path):
+        return None
+    target = os.path.join(os.path.realpath(files.root) if root is None else root, path)
+    try:
+        status = os.lstat(target)
+        if stat.S_ISLNK(status.st_mode):
+            opened = open_attachment(files, path)
+            if opened is None:
+                return None
+            with opened.file:
+                status = os.fstat(opened.file.fileno())
+    except OSError:
+        return None
+    return state_of(status) if stat.S_ISREG(status.st_mode) else None

@@ -1,0 +1,125 @@
+"""The process that reads files: `python -m lithos.stores.attachments.worker SOCKET MEMORY SERVER`.
+
+It gets requests with open files over the inherited socket, one at a time, and answers by `frames`. What it
+parses may be made to harm, so it has little: no file that it could write, no name of one, bounded memory and
+processor time, a low priority. It dies with its server, and by it: deadlines are kept there, since
+native code cannot be interrupted. It imports little, so that it starts at once.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from typing import Final
+
+from lithos.stores.attachments.answering import Answering, limit, limit_memory
+from lithos.stores.attachments.frames import HEAD, MOST_REQUEST, pack_answer, request_length, unpack_request
+
+#: Exit status of a process that has no memory left.
+OUT_OF_MEMORY: Final = 86
+#: Priority at first, which a file that somebody has just saved may need on a busy machine, and the lowest,
+#: from so many processor seconds on: by then it is a new vault that is read.
+_NICENESS, _LOWEST, _QUICK = 10, 19, 1.0
+#: Processor seconds of a request after which the process ends even if the server does not end it.
+_MOST_SECONDS: Final = 90
+_PR_SET_PDEATHSIG: Final = 1
+#: The numbers of a system call without a function in C libraries; what "this process" and "idle" are to it.
+_IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30}
+_THIS_PROCESS, _IDLE = 1, 3 << 13
+
+
+def main(descriptor: int, memory: int, parent: int) -> None:
+    """Serve requests until the server hangs up."""
+    _confine(descriptor, memory)
+    _yield_to_others(_NICENESS)
+    _die_with(parent)
+    server = socket.socket(fileno=descriptor)
+    answering = Answering(memory)
+    try:
+        while (received := _receive(server)) is not None:
+            body, file = received
+            _limit_time()
+            try:
+                for answer in answering.answer(unpack_request(body), file):
+                    server.sendall(pack_answer(answer))
+                    if time.process_time() > _QUICK:
+                        _yield_to_others(_LOWEST)
+            finally:
+                os.close(file)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    except OSError:  # the server has hung up
+        os._exit(0)
+
+
+def _confine(descriptor: int, memory: int) -> None:
+    """Have no more than is needed: bounded memory, the socket, and the files that come by it."""
+    sys.path[:] = [os.path.abspath(each) for each in sys.path]
+    sys.dont_write_bytecode = True
+    os.chdir("/")
+    most = descriptor + 24
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, max(1_024, most))
+    limit(resource.RLIMIT_CORE, 0, 0)
+    limit(resource.RLIMIT_FSIZE, 0, 0)
+    limit(resource.RLIMIT_NOFILE, most, most)
+    limit_memory(memory)
+
+
+def _yield_to_others(niceness: int) -> None:
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def _die_with(parent: int) -> None:
+    """Be killed when the server ends, however it does; not by what a terminal sends to all in it."""
+    # No session of its own: Linux gives each one the same share of processors, whatever priorities it has.
+    with suppress(OSError):
+        os.setpgid(0, 0)
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - nothing else here needs it
+
+        system = ctypes.CDLL(None)
+        system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        number = _IOPRIO_SET.get(os.uname().machine)
+        if number is not None and sys.maxsize > 1 << 32:
+            system.syscall(number, _THIS_PROCESS, 0, _IDLE)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _receive(server: socket.socket) -> tuple[bytes, int] | None:
+    """The body of the next request, and its file; None when there are no more."""
+    head, files, _, _ = socket.recv_fds(server, HEAD, 1)
+    if not head or not files:
+        return None
+    head = _filled(server, head, HEAD)
+    length = request_length(head)
+    return (_filled(server, b"", length), files[0]) if length <= MOST_REQUEST else None
+
+
+def _filled(server: socket.socket, data: bytes, length: int) -> bytes:
+    while len(data) < length:
+        more = server.recv(length - len(data))
+        if not more:
+            raise OSError("the server has hung up")
+        data += more
+    return data
+
+
+def _limit_time() -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = int(used.ru_utime + used.ru_stime) + _MOST_SECONDS
+    limit(resource.RLIMIT_CPU, most, resource.getrlimit(resource.RLIMIT_CPU)[1])
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:4]))

@@ -1,0 +1,61 @@
+"""Has files read by an extractor, as a test wants them: from bytes, or from a file of holes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from tempfile import TemporaryFile
+
+from attrs import frozen
+
+from lithos.actors.attaching.extractor import Extraction, Extractor
+from lithos.core.attachments.kinds import Kind
+from lithos.core.attachments.parts import Part
+
+
+@frozen
+class Read:
+    """What came of a file."""
+
+    told: Extraction
+    parts: Sequence[Part]
+
+    @property
+    def texts(self) -> list[str]:
+        return [part.text for part in self.parts]
+
+
+@asynccontextmanager
+async def running(**limits: float) -> AsyncIterator[Extractor]:
+    extractor = Extractor(**limits)  # type: ignore[arg-type]
+    try:
+        yield extractor
+    finally:
+        await extractor.close()
+
+
+async def read(
+    extractor: Extractor, data: bytes | int, kind: Kind = "pdf", name: str = "a", known: str | None = None
+) -> Read:
+    """Read a file with these bytes, or with so many that are nothing."""
+    parts: list[Part] = []
+
+    async def take(batch: Sequence[Part]) -> None:
+        parts.extend(batch)
+
+    with TemporaryFile() as file:
+        if isinstance(data, int):
+            file.truncate(data)
+        else:
+            file.write(data)
+        file.flush()
+        told = await extractor.extract(file.fileno(), kind, name, known, take)
+    assert told.parts == len(parts)
+    return Read(told, parts)
+
+
+async def draw(extractor: Extractor, data: bytes, page: int, width: int) -> bytes:
+    with TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        return await extractor.draw(file.fileno(), page, width)

@@ -1,0 +1,69 @@
+"""LZ-String as its compressor writes it, for drawings in tests, and streams that no compressor makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+class Codes:
+    """Codes one after another, each as wide as a reader expects it."""
+
+    def __init__(self) -> None:
+        self._bits: list[int] = []
+        self._width, self._room = 2, 0
+
+    def add(self, code: int, unit: str = "") -> None:
+        """A code; 0 and 1 are followed by a unit of 8 or 16 bits."""
+        self._write(code, self._width)
+        if code < 2:
+            self._write(ord(unit), 8 << code)
+        if self._width == 2:
+            self._width, self._room = 3, 4
+            return
+        for _ in range(1 + (code < 2)):  # entries that a reader makes of it
+            self._room -= 1
+            if not self._room:
+                self._room, self._width = 1 << self._width, self._width + 1
+
+    def _write(self, value: int, count: int) -> None:
+        self._bits += (value >> place & 1 for place in range(count))
+
+    def text(self) -> str:
+        """All of it in Base64."""
+        bits = self._bits + [0] * (-len(self._bits) % 6)
+        signs = (ALPHABET[int("".join(map(str, bits[at : at + 6])), 2)] for at in range(0, len(bits), 6))
+        return "".join(signs) + "==="
+
+
+def compress(units: str) -> str:
+    """What `LZString.compressToBase64` makes of a text without signs beyond 16 bits."""
+    if not units:
+        return "Q==="
+    codes, known, count, before, at = Codes(), dict[str, int](), 3, "", 0
+    while at < len(units):
+        size = 1
+        while at + size < len(units) and units[at : at + size + 1] in known:
+            size += 1
+        entry = units[at : at + size]
+        if entry in known:
+            codes.add(known[entry])
+        else:
+            codes.add(int(ord(entry) > 255), entry)
+            known[entry], count = count, count + 1
+        if before:
+            known.setdefault(before + entry[0], count)
+            count += 1
+        before, at = entry, at + size
+    codes.add(2)
+    return codes.text()
+
+
+def of_codes(first: str, codes: Iterable[int]) -> str:
+    """A stream that begins with a unit and goes on with these codes, without an end."""
+    written = Codes()
+    written.add(0, first)
+    for code in codes:
+        written.add(code)
+    return written.text()

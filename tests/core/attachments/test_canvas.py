@@ -1,0 +1,81 @@
+"""Canvases have the texts of their cards, groups and edges (behaviour 290)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lithos.core.attachments.canvas import read_canvas
+from lithos.core.attachments.parts import NotExtractable, Part
+
+CANVAS = {
+    "nodes": [
+        {"id": "t1", "type": "text", "text": "# Plan\nwith **force**", "x": 0, "y": -1.5e3},
+        {"id": "f1", "type": "file", "file": "Notes/Plan.md", "subpath": "#Goals"},
+        {"id": "l1", "type": "link", "url": "https://example.org/"},
+        {"id": "g1", "type": "group", "label": "Ideas"},
+        {"id": "e1", "type": "text", "text": " "},
+        {"id": "g2", "type": "group"},
+    ],
+    "edges": [{"id": "k1", "fromNode": "t1", "toNode": "f1", "label": "leads to"}, {"id": "k2"}],
+}
+
+
+def told(value: object) -> list[Part]:
+    return list(read_canvas(json.dumps(value).encode()))
+
+
+def test_cards_groups_and_edges_are_parts_with_their_ids():
+    assert told(CANVAS) == [
+        Part("t1", "# Plan\nwith **force**"),
+        Part("f1", "Notes/Plan.md#Goals"),
+        Part("l1", "https://example.org/"),
+        Part("g1", "Ideas"),
+        Part("k1", "leads to"),
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b" \n", b"{}", b'{"nodes":[]}', b'\xef\xbb\xbf{"edges":null}'])
+def test_an_empty_canvas_has_no_parts(data: bytes):
+    assert list(read_canvas(data)) == []
+
+
+def test_what_has_another_type_is_passed_over():
+    nodes = [
+        7,
+        None,
+        [],
+        {"id": 3, "type": "text", "text": "kept"},
+        {"id": "x", "text": ["no"]},
+        {"type": {}},
+    ]
+    assert told({"nodes": nodes, "edges": "none"}) == [Part("node 1", "kept")]
+
+
+def test_cards_of_one_id_are_both_kept():
+    nodes = [{"id": "a", "type": "text", "text": text} for text in ("one", "two")]
+    assert told({"nodes": nodes}) == [Part("a", "one"), Part("a (2)", "two")]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"[" * 1_000_000, "nested too deeply"),
+        (b'{"nodes":' * 100_000, "nested too deeply"),
+        (b'{"nodes":[', "no valid JSON"),
+        (b'{"a":"\xff"}', "no UTF-8"),
+        (b"[]", "no object"),
+        (b"\x00", "no valid JSON"),
+        (b"nope", r"no valid JSON \(line 1\)"),
+    ],
+)
+def test_what_is_no_canvas_is_refused_in_words(data: bytes, why: str):
+    with pytest.raises(NotExtractable, match=why):
+        list(read_canvas(data))
+
+
+def test_numbers_of_any_length_are_passed_over():
+    huge = b"9" * 100_000
+    data = b'{"nodes":[{"x":' + huge + b',"y":1e' + huge + b',"text":"here","id":"a"}]}'
+    assert list(read_canvas(data)) == [Part("a", "here")]

@@ -1,0 +1,46 @@
+"""Which files are attachments, and by which id (behaviour 290)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lithos.core.attachments.kinds import LARGEST, LARGEST_PDF, MEDIA, attachment_id, kind_of, largest
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("a/b/Report.PDF", "pdf"),
+        ("board.canvas", "canvas"),
+        ("x.excalidraw", "drawing"),
+        ("Drawing 1.excalidraw.md", "drawing"),
+        ("a.Excalidraw.MD", "drawing"),
+        ("log.txt", "text"),
+        ("t.csv", "text"),
+        ("t.org", "text"),
+        ("t.rst", "text"),
+        ("p.htm", "html"),
+        ("p.HTML", "html"),
+        *((f"i.{suffix}", "image") for suffix in MEDIA),
+        ("note.md", None),
+        ("excalidraw.md", None),
+        (".pdf", None),
+        ("a.pdf/b", None),
+        ("pdf", None),
+        ("", None),
+        ("a.zip", None),
+    ],
+)
+def test_the_suffix_says_the_kind_in_any_case(path: str, kind: str | None):
+    assert kind_of(path) == kind
+
+
+def test_an_id_is_of_the_path_whatever_bytes_it_has():
+    assert attachment_id("a/b.pdf") == attachment_id("a/b.pdf") != attachment_id("b.pdf")
+    for path in ("a.pdf", "Ä 語.pdf", "\udcff.pdf"):
+        assert attachment_id(path).startswith("att_")
+        assert len(attachment_id(path)) == len("att_") + 12
+
+
+def test_only_pdf_files_may_be_very_large():
+    assert largest("pdf") == LARGEST_PDF > LARGEST == largest("text") == largest("canvas")
