@@ -303,6 +303,7 @@ class Actors:
             self.clock,
             is_told=lambda: self.watcher.is_told,
             notes_first=self._notes_searchable,
+            changes=lambda: self.writer.mailbox.stats.handled,
             is_enabled=self.config.reads_attachments,
         )
 

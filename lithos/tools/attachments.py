@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from lithos.core.attachments.kinds import kind_of
@@ -11,6 +11,7 @@ from lithos.core.errors import InvalidInput
 from lithos.core.times import format_time, from_nanoseconds
 from lithos.services.attachments.reading import AttachmentRead, image_content
 from lithos.services.attachments.searching import ATTACHMENT, KINDS, NOTE, AttachmentHit, mix_rows
+from lithos.services.search.search import Hit
 from lithos.stores.attachments.shelf import AttachedFile
 from lithos.tools.contract.declaring import Services
 from lithos.tools.contract.fitting import Pictured, cut_warning
@@ -28,10 +29,8 @@ def read_kinds(given: Sequence[str] | None, default: Sequence[str] = KINDS) -> f
     return frozenset(given or default)
 
 
-def read_place(page: int | None, place: str | None) -> str | None:
-    """The place that a page or a place means; raises `InvalidInput` for both, and for a page below 1."""
-    if page is None:
-        return place
+def read_place(page: int, place: str | None) -> str:
+    """The place of a page; raises `InvalidInput` for another place beside it, and for a page below 1."""
     if place is not None and place != str(page):
         raise InvalidInput("Give page or place, not both.")
     if page < 1:
@@ -53,7 +52,7 @@ def hit_row(using: Services, hit: AttachmentHit, score: float) -> dict[str, Any]
     if hit.part.page is not None:
         row["page"] = hit.part.page
     row |= {"updated_at": _time(hit.file), "embedded_in": embedded_in(using, hit.file)}
-    return row if hit.match is None else row | {"match": hit.match}
+    return row if hit.judged is None else row | {"match": hit.judged.match}
 
 
 def embedded_in(using: Services, file: AttachedFile) -> list[dict[str, Any]]:
@@ -105,12 +104,27 @@ def mix_hits(
     limit: int,
 ) -> list[dict[str, Any]]:
     """Rows of notes, and of hits among them; a drawing that is shown as a note is not shown again."""
-    paths = {row["path"] for row in rows}
-    others = [hit for hit in hits if hit.file.path not in paths]
+    others = _not_shown(hits, {row["path"] for row in rows})
     return [
         hit_row(using, row, score) if isinstance(row, AttachmentHit) else row
         for row, score in mix_rows(rows, standings, others, limit)
     ]
+
+
+def skipped(shown: Sequence[Hit], hits: Sequence[AttachmentHit], limit: int, offset: int) -> int:
+    """How many notes stand before an offset; `shown` are the notes of the first page without hits."""
+    others = _not_shown(hits, {hit.entry.path for hit in shown})
+    first = mix_rows(shown, standings_of(shown), others, limit)
+    return max(0, offset - sum(isinstance(row, AttachmentHit) for row, _ in first))
+
+
+def standings_of(hits: Sequence[Hit]) -> list[Standing]:
+    """What is known of notes for a mixing."""
+    return [Standing(None if hit.judged is None else hit.judged.chance, hit.score) for hit in hits]
+
+
+def _not_shown(hits: Sequence[AttachmentHit], paths: Set[str]) -> list[AttachmentHit]:
+    return [hit for hit in hits if hit.file.path not in paths]
 
 
 def _time(file: AttachedFile) -> str:

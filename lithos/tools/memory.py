@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.attachments.mixing import Standing
 from lithos.core.errors import InvalidInput
 from lithos.core.learning.edges import (
     RESOLUTIONS,
@@ -27,13 +26,12 @@ from lithos.services.attachments.searching import (
     NOTE,
     AttachmentHit,
     AttachmentQuery,
-    most_mixed,
 )
 from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, RetrieveRequest
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.tools.attachments import mix_hits, read_kinds
+from lithos.tools.attachments import mix_hits, read_kinds, skipped, standings_of
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, Services, tool
@@ -182,23 +180,24 @@ class RetrieveTool:
 
     async def answer(self, using: Services) -> Answer:
         beside = await self._beside(using)
-        skipped = max(0, self.offset - most_mixed(beside, max(1, self.limit))) if beside else self.offset
+        limit = max(1, self.limit)
         request = as_command(
             RetrieveRequest,
             self,
-            limit=max(1, self.limit) + skipped,
+            limit=limit + self.offset,
             namespaces=self.namespace_filter or None,
             max_context_nodes=self.max_context_nodes or None,
             filters=as_command(Filters, self),
         )
         answer = await using.retrieve.retrieve(request)
         now = using.clock()
-        shown = answer.results[skipped:]
+        hits = [each.hit for each in answer.results]
+        before = skipped(hits[:limit], beside, limit, self.offset) if beside and self.offset else self.offset
+        shown = answer.results[before : before + limit]
         rows = [retrieve_row(each, now) for each in shown]
         await warn(using, ((row["id"], row) for row in rows), self._veil(using.catalogue))
         if beside and not self.offset:
-            standings = [Standing(each.hit.match, each.hit.score) for each in shown]
-            rows = mix_hits(using, rows, standings, beside, max(1, self.limit))
+            rows = mix_hits(using, rows, standings_of(hits[:limit]), beside, limit)
             rows = [{**_UNLEARNED, **row} if row.get("kind") == ATTACHMENT else row for row in rows]
         result: dict[str, Any] = {
             "results": rows,

@@ -301,8 +301,10 @@ class ReadTool:
     place: str | None = argument("Page or place.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        place = read_place(self.page, self.place)
-        if using.attachments.is_meant(self.id, self.path, place):
+        place = self.place if self.page is None else read_place(self.page, self.place)
+        if (self.path is None or place is not None or not self.path.endswith(".md")) and (
+            using.attachments.is_meant(self.id, self.path)
+        ):
             read = await using.attachments.read(self.id, self.path, place, self.offset, self.max_length)
             return attachment_row(using, read)
         found = await using.knowledge.read(
@@ -366,7 +368,7 @@ class ListTool:
     )
 
     async def answer(self, using: Services) -> Answer:
-        kinds = read_kinds(self.kinds, (NOTE,))
+        kinds = (NOTE,) if self.kinds is None else read_kinds(self.kinds, (NOTE,))
         if ATTACHMENT in kinds:
             return await self._list_attachments(using, with_notes=NOTE in kinds)
         return await self._list_notes(using)

@@ -10,7 +10,6 @@ from typing import Any
 
 from attrs import evolve
 
-from lithos.core.attachments.mixing import Standing
 from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import Item
 from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
@@ -20,16 +19,24 @@ from lithos.core.times import format_optional, format_time
 from lithos.services.attachments.searching import (
     ATTACHMENT,
     BESIDE,
+    KINDS,
     NOTE,
     AttachmentHit,
     AttachmentQuery,
-    most_mixed,
 )
 from lithos.services.context.context import SECTIONS, ContextRequest
 from lithos.services.notes.knowledge import CacheAnswer, CacheRequest
 from lithos.services.search.search import MODES, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.tools.attachments import ATTACHMENTS_OFF, KINDS_TOLD, hit_row, mix_hits, read_kinds
+from lithos.tools.attachments import (
+    ATTACHMENTS_OFF,
+    KINDS_TOLD,
+    hit_row,
+    mix_hits,
+    read_kinds,
+    skipped,
+    standings_of,
+)
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
 from lithos.tools.contract.declaring import Answer, Services, tool
@@ -59,7 +66,7 @@ class SearchTool:
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
-        kinds = read_kinds(self.kinds)
+        kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
         request = as_command(SearchRequest, self, filters=as_command(Filters, self))
         if NOTE not in kinds:
             return await self._search_attachments(using, request)
@@ -67,14 +74,15 @@ class SearchTool:
         if ATTACHMENT in kinds and using.attachment_search.has_any(request.filters):
             beside = await using.attachment_search.beside(self._query(using, request, BESIDE))
         if beside and request.offset:  # they were on the first page
-            request = evolve(request, offset=max(0, request.offset - most_mixed(beside, request.limit)))
+            first = await using.search.look(evolve(request, offset=0))
+            before = skipped(first.hits, beside, max(1, request.limit), request.offset)
+            request = evolve(request, offset=before)
         answer = await using.search.search(request)
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
         await warn(using, ((row["id"], row) for row in rows))
         if beside and not self.offset:
-            standings = [Standing(hit.match, hit.score) for hit in answer.hits]
-            rows = mix_hits(using, rows, standings, beside, max(1, request.limit))
+            rows = mix_hits(using, rows, standings_of(answer.hits), beside, max(1, request.limit))
         result: dict[str, object] = {"results": rows}
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}

@@ -57,8 +57,14 @@ RETRY: Final = 30.0
 SAVE: Final = 30.0
 #: Parts of all files together: some hundred large books.
 MOST_IN_ALL: Final = 200_000
-#: Parts that go to the indexes at once.
+#: Parts that go to the indexes at once, and beside a writer, from whom they take the interpreter.
 BATCH: Final = 64
+BESIDE_WRITER: Final = 16
+#: Beside a writer the reading rests so many times as long as the indexing took, at most so many seconds, and
+#: no longer than somebody writes; but the first parts after a pause are indexed at once.
+RESTS: Final = 12.0
+LONGEST_REST: Final = 5.0
+LOOK: Final = 0.25
 #: Files that are read before the indexes get them, at most: a commit costs as much as many small files.
 GATHERED: Final = 64
 
@@ -90,6 +96,8 @@ class Attaching:
     _is_told: Callable[[], bool]
     #: Awaited before anything is read: the notes come first.
     _notes_first: Callable[[], Awaitable[None]]
+    #: How many changes of notes there were.
+    _changes: Callable[[], int]
     is_enabled: bool
     extractor: Extractor = field(factory=Extractor)
     #: Draws pages for people, who do not wait for what is being read.
@@ -114,6 +122,8 @@ class Attaching:
     _again: set[str] = field(factory=set, init=False)
     _gathered: list[AttachedFile] = field(factory=list, init=False)
     _is_reading: bool = field(default=False, init=False)
+    #: Parts indexed since nothing waited.
+    _in_a_row: int = field(default=0, init=False)
     #: Set once the folder was looked through.
     surveyed: trio.Event = field(factory=trio.Event, init=False)
     _survey_at: float = field(default=0.0, init=False)
@@ -308,6 +318,7 @@ class Attaching:
                 with trio.move_on_after(RETRY):
                     await changed.wait()
                 continue
+            self._in_a_row = 0
             self._wake()
             changed = self._changed
             with trio.move_on_at(min([*self._due.values(), now + SAVE])):
@@ -434,11 +445,25 @@ class Attaching:
         """Have the indexes take what was read since, then show it."""
         files = list(self._gathered)
         for each in files:
-            for first in range(0, each.parts, BATCH):
-                await self._working.run(partial(self._index, each, first))
+            first, count = 0, BATCH
+            while first < each.parts:
+                before, began = self._changes(), trio.current_time()
+                await self._working.run(partial(self._index, each, first, count))
+                first += count
+                self._in_a_row += count
+                if self._in_a_row >= BATCH and self._changes() != before:
+                    await self._rest(before, RESTS * (trio.current_time() - began))
+                    count = BESIDE_WRITER
         await self._settle(files)
         self._gathered = [each for each in self._gathered if each not in files]
         self._wake()
+
+    async def _rest(self, changes: int, seconds: float) -> None:
+        """Leave the interpreter to who writes, for so long or until nobody does."""
+        with trio.move_on_after(min(seconds, LONGEST_REST)):
+            while (now := self._changes()) != changes:
+                changes = now
+                await trio.sleep(LOOK)
 
     async def _settle(self, files: Sequence[AttachedFile]) -> None:
         """Have files in place of what was read of them before."""
@@ -450,9 +475,9 @@ class Attaching:
             if before is not None and before.number != each.number:
                 await self._working.run(partial(self._remove, before.serials()))
 
-    def _index(self, file: AttachedFile, first: int) -> None:
+    def _index(self, file: AttachedFile, first: int, count: int) -> None:
         stamps = file.stamps()
-        stored = self._opened_shelf().stored(file.number, first, BATCH)
+        stored = self._opened_shelf().stored(file.number, first, count)
         words, texts = list[FulltextEntry](), list[str]()
         bounds: list[tuple[int, int]] = []
         for each in stored:

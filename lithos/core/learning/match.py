@@ -13,7 +13,7 @@ from heapq import nlargest
 from itertools import islice
 from typing import Final, Literal
 
-from attrs import frozen
+from attrs import define, frozen
 
 from lithos.core.learning.lead import Covered
 
@@ -251,6 +251,26 @@ def probability(features: Features | WordFeatures | MeaningFeatures, calibration
     for name, weight in calibration.weights.items():
         total += weight * getattr(features, name)
     return 1 / (1 + math.exp(-max(-60.0, min(60.0, total))))
+
+
+@define
+class Judged:
+    """How well a row of an answer matches: the probability that it answers, 0..1, and what that is called.
+
+    Not frozen: three are made in each search, and attrs makes those at a third of the cost.
+    """
+
+    match: Strength
+    chance: float
+
+
+#: What rows are of which nothing better is known.
+WEAK: Final = Judged("weak", 0.0)
+
+
+def judge(chances: Mapping[int, float], threshold: float) -> dict[int, Judged]:
+    """What is known of rows by their probabilities; `threshold` is that of a cache hit."""
+    return {serial: Judged(strength(chance, threshold), chance) for serial, chance in chances.items()}
 
 
 def strength(chance: float | None, threshold: float) -> Strength:

@@ -81,7 +81,7 @@ async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
     """Encode a tool's result: the same JSON as one text block and as structured content."""
     structured = {"result": None} if result is None else result
     content: list[dict[str, Any]] = [{"type": "text", "text": await join_slices(result, _fast_json)}]
-    if isinstance(result, Pictured):
+    if type(result) is Pictured:
         content.append(result.content())
     return {
         "content": content,

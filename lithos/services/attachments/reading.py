@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from lithos.actors.attaching.attaching import Attaching
 from lithos.actors.attaching.captions import Captions
@@ -69,13 +69,11 @@ class AttachmentReading:
         named = self._attaching.named(path) if "/" not in path else ()
         return files[min(named, key=lambda each: (each.count("/"), each))] if named else None
 
-    def is_meant(self, note_id: str | None, path: str | None, place: str | None) -> bool:
-        """Whether a read is of an attachment rather than a note; a drawing that is a note is read as one."""
+    def is_meant(self, note_id: str | None, path: str | None) -> bool:
+        """Whether a read may be of an attachment rather than a note."""
         if note_id is not None:
             return note_id.startswith("att_")
-        if path is None or kind_of(path) is None:
-            return False
-        return place is not None or not path.endswith(".md")
+        return path is not None and kind_of(path) is not None
 
     async def read(
         self, note_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
@@ -105,6 +103,24 @@ class AttachmentReading:
             image=image,
             reason=reason,
         )
+
+    async def read_page(self, path: str, place: str | None, offset: int, max_length: int) -> AttachmentRead:
+        """The same for people who leaf: a page of a PDF file without text is read as empty."""
+        try:
+            return await self.read(None, path, place, offset, max_length)
+        except DocNotFound:
+            file = self.find(None, path)
+            if file is None or kind_of(file.path) != "pdf" or not _is_page(place):
+                raise
+            whole = await self.read(None, path, None, 0, 1)
+            return evolve(whole, content="", length=0, next_offset=None)
+
+    async def last_page(self, file: AttachedFile) -> int:
+        """The last page of a PDF file with text; 0 without one."""
+        shelf = self._attaching.shelf
+        if shelf is None:
+            return 0
+        return await self._attaching.reading.run(lambda: shelf.last_page(file.number))
 
     async def _parts(self, file: AttachedFile, place: str | None) -> Sequence[Part]:
         shelf = self._attaching.shelf
@@ -188,6 +204,10 @@ class AttachmentReading:
             and wanted in file.name.casefold()
             and (since is None or from_nanoseconds(file.file.mtime_ns) >= since)
         ]
+
+
+def _is_page(place: str | None) -> bool:
+    return place is not None and place.isascii() and place.isdecimal() and 0 < int(place[:6]) < 100_000
 
 
 def join_parts(kind: Kind, parts: Sequence[Part]) -> str:

@@ -6,7 +6,8 @@ have, and no graph. A row is one place: a page, a card, an element or a passage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -23,7 +24,7 @@ from lithos.config.sections import SearchConfig
 from lithos.core.attachments.mixing import Standing, mix
 from lithos.core.attachments.parts import Part
 from lithos.core.errors import SearchBackendFailed
-from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
+from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, judge
 from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import WINDOW, Terms, find_passage
 from lithos.services.search.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
@@ -41,8 +42,9 @@ T = TypeVar("T")
 NOTE: Final = "note"
 ATTACHMENT: Final = "attachment"
 KINDS: Final = (NOTE, ATTACHMENT)
-#: Places of one file among the rows of an answer.
-MOST_OF_ONE: Final = 3
+#: Places of one file among the rows of an answer: with three pages of long documents were missed, without a
+#: bound other documents (`python -m bench.attachments`).
+MOST_OF_ONE: Final = 6
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
 
 
@@ -61,20 +63,20 @@ class AttachmentQuery:
 
 @frozen
 class AttachmentHit:
-    """A place of a file that was found; `match` is None where it is not known how well it answers."""
+    """A place of a file that was found; `judged` is None where it is not known how well it answers."""
 
     file: AttachedFile
     part: Part
     score: float
     snippet: str
-    match: Strength | None
+    judged: Judged | None
 
 
 @frozen
 class _Ranked:
     scores: Sequence[tuple[int, float]]
     terms: Terms = Terms()
-    matches: Mapping[int, Strength] | None = None
+    matches: Mapping[int, Judged] | None = None
 
 
 @define(eq=False)
@@ -138,24 +140,20 @@ class AttachmentSearch:
                 part,
                 score,
                 snippet_of(part.text, ranked.terms),
-                None if ranked.matches is None else ranked.matches.get(serial, "weak"),
+                None if ranked.matches is None else ranked.matches.get(serial, WEAK),
             )
             for serial, score, file in chosen
             if (part := parts.get(serial)) is not None
         ]
 
-    def _choose(self, scores: Sequence[tuple[int, float]]) -> list[tuple[int, float, AttachedFile]]:
-        """The places of files that are there, three of each at most."""
-        taken: dict[int, int] = {}
-        chosen: list[tuple[int, float, AttachedFile]] = []
+    def _choose(self, scores: Sequence[tuple[int, float]]) -> Iterator[tuple[int, float, AttachedFile]]:
+        """The places of files that are there, some of each at most."""
+        taken: Counter[str] = Counter()
         for serial, score in scores:
-            number = number_of(serial)
-            path = self._attaching.numbers.get(number)
-            if path is None or taken.get(number, 0) >= MOST_OF_ONE:
-                continue
-            taken[number] = taken.get(number, 0) + 1
-            chosen.append((serial, score, self._attaching.files[path]))
-        return chosen
+            path = self._attaching.numbers.get(number_of(serial))
+            if path is not None and taken[path] < MOST_OF_ONE:
+                taken[path] += 1
+                yield serial, score, self._attaching.files[path]
 
     async def _rank(self, query: AttachmentQuery) -> _Ranked:
         fulltext = self._attaching.fulltext
@@ -184,9 +182,8 @@ class AttachmentSearch:
         except (IndexFailed, SemanticUnavailable) as failure:
             raise SearchBackendFailed(f"Attachments could not be searched: {failure}") from failure
         ranking = await hybrid.rank(query.query, filters, wanted, query.threshold, is_typed=query.prefix)
-        chances, confidence = hybrid.chances(ranking), hybrid.confidence(ranking)
-        strengths = {serial: strength(chance, confidence) for serial, chance in chances.items()}
-        return _Ranked(list(ranking.scores), ranking.terms, None if ranking.failed else strengths)
+        matches = judge(hybrid.chances(ranking), hybrid.confidence(ranking))
+        return _Ranked(list(ranking.scores), ranking.terms, None if ranking.failed else matches)
 
     async def beside(self, query: AttachmentQuery) -> list[AttachmentHit]:
         """What may stand among notes: the first few places; none where they cannot be searched now."""
@@ -213,14 +210,8 @@ def snippet_of(text: str, terms: Terms) -> str:
     return passage or " ".join(text[: WINDOW * 2].split())[:WINDOW]
 
 
-def most_mixed(hits: Sequence[AttachmentHit], limit: int) -> int:
-    """How many of the hits a full first page has among its notes."""
-    notes = [Standing("strong", 1.0)] * limit
-    return sum(not each.is_note for each in mix(notes, _standings(hits), limit))
-
-
 def _standings(hits: Sequence[AttachmentHit]) -> list[Standing]:
-    return [Standing(hit.match, hit.score) for hit in hits]
+    return [Standing(hit.judged.chance if hit.judged else 0.0, hit.score) for hit in hits]
 
 
 #: Places among notes that are looked at: as many as may be strong or fair.

@@ -19,6 +19,7 @@ from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
 from lithos.core.context.passages import LEAST_TEXT, Source, affordable
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
+from lithos.core.learning.match import WEAK
 from lithos.core.notes.model import NoteWarning
 from lithos.services.attachments.searching import (
     BESIDE,
@@ -187,7 +188,7 @@ class Context:
         )
         best: dict[str, AttachmentHit] = {}
         for hit in await self._attachments.beside(query):
-            if hit.match in ("strong", "fair"):
+            if hit.judged and hit.judged.match != "weak":
                 best.setdefault(hit.file.id, hit)
         return list(best.values())
 
@@ -307,7 +308,7 @@ class Context:
                 title=hit.file.name if hit.part.page is None else f"{hit.file.name}, page {hit.part.page}",
                 path=hit.file.path,
                 version=0,
-                score=best * ANSWERING[hit.match or "weak"],
+                score=best * ANSWERING[(hit.judged or WEAK).match],
                 split=self._splits.split(-1 - hit.file.number, hit.file.name, hit.part.text),
                 reasons=("matches the query",),
             )

@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.facets import FacetFilter
-from lithos.core.learning.match import Strength
+from lithos.core.learning.match import Judged
 from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats
 from lithos.core.learning.ranking import (
     Candidate,
@@ -175,8 +175,8 @@ class Selection:
     complete: bool
     #: What snippets are built around; none: the words of the query, all alike.
     terms: Terms = Terms()
-    #: Match strength by serial, all others are weak; None where the rows say nothing of it.
-    matches: Mapping[int, Strength] | None = None
+    #: How well they match by serial, all others are weak; None where the rows say nothing of it.
+    matches: Mapping[int, Judged] | None = None
 
 
 @frozen

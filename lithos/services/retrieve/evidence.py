@@ -160,7 +160,7 @@ class EvidencePipeline:
             chunks=self._chunks(chosen, looked.hybrid),
             complete=looked.complete,
             terms=looked.hybrid.terms,
-            matches=self._search.strengths(looked.hybrid),
+            matches=self._search.judged(looked.hybrid),
         )
 
     # -- looking -------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from lithos.actors.actors import Actors
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
-from lithos.core.learning.match import Strength
+from lithos.core.learning.match import WEAK, Judged
 from lithos.core.learning.memory import (
     CONFLICTS_KEPT,
     QUERY_KEPT,
@@ -127,8 +127,8 @@ class RetrieveAnswer:
     conflicts: tuple[SurfacedConflict, ...] | None
 
 
-def _match(matches: Mapping[int, Strength] | None, entry: Entry) -> Strength | None:
-    return None if matches is None else matches.get(entry.serial, "weak")
+def _judged(matches: Mapping[int, Judged] | None, entry: Entry) -> Judged | None:
+    return None if matches is None else matches.get(entry.serial, WEAK)
 
 
 def make_receipt_id() -> str:
@@ -293,7 +293,7 @@ class Retrieve:
         snippets = await self._snippets.cut(entries, terms, selection.chunks)
         return tuple(
             Result(
-                hit=Hit(entry, note.score, snippet, match=_match(selection.matches, entry)),
+                hit=Hit(entry, note.score, snippet, judged=_judged(selection.matches, entry)),
                 reasons=note.reasons,
                 scouts=name_scouts(note.scouts),
                 traits=note.traits,

@@ -29,15 +29,15 @@ from lithos.core.learning.match import (
     WORDS_CALIBRATION,
     Calibration,
     Features,
+    Judged,
     LexicalLeg,
     MeaningFeatures,
-    Strength,
     WordFeatures,
     crowd,
+    judge,
     meaning_features,
     probability,
     semantic_margins,
-    strength,
     word_features,
 )
 from lithos.core.learning.ranking import (
@@ -159,7 +159,7 @@ class Hybrid:
 
     def judge_words(
         self, words: str, found: Sequence[tuple[int, float]]
-    ) -> tuple[Terms, Mapping[int, Strength] | None]:
+    ) -> tuple[Terms, Mapping[int, Judged] | None]:
         """The terms of a full-text query, and the strength of its first three rows; all others are weak.
 
         From words alone: a look at the vectors costs more than the whole search. Without strengths when
@@ -170,7 +170,7 @@ class Hybrid:
 
     def judge_meaning(
         self, query: str, found: Sequence[tuple[int, float]], threshold: float, *, is_accurate: bool
-    ) -> tuple[Terms, Mapping[int, Strength] | None]:
+    ) -> tuple[Terms, Mapping[int, Judged] | None]:
         """The same of a semantic search, from similarities and lead coverage: BM25 would cost as much again.
 
         `found` (serial, similarity) has thirty, or all there are from the threshold on.
@@ -180,13 +180,12 @@ class Hybrid:
 
     def _judge(
         self, features: Mapping[int, WordFeatures | MeaningFeatures] | None, calibration: Calibration
-    ) -> Mapping[int, Strength] | None:
+    ) -> Mapping[int, Judged] | None:
         if features is None:
             return None
         configured = self._settings.cache_confidence
         confidence = calibration.threshold if configured is None else configured
-        chances = _chances(features, calibration)
-        return {serial: strength(chance, confidence) for serial, chance in chances.items()}
+        return judge(_chances(features, calibration), confidence)
 
     def word_chances(self, features: Mapping[int, WordFeatures]) -> dict[int, float]:
         """The probability that a note answers, from words alone."""

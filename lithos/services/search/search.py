@@ -17,7 +17,7 @@ from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.actors.opening import wait_telling
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
-from lithos.core.learning.match import CANDIDATES, TENTH, Strength, strength
+from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import SEARCH_RESULT, AuditRow
 from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
@@ -69,13 +69,18 @@ class SearchRequest:
 
 @frozen
 class Hit:
-    """A search result; `similarity` only in mode semantic, `match` unless a leg of the search failed."""
+    """A search result; `similarity` only in mode semantic, `judged` unless a leg of the search failed."""
 
     entry: Entry
     score: float
     snippet: str
     similarity: float | None = None
-    match: Strength | None = None
+    judged: Judged | None = None
+
+    @property
+    def match(self) -> Strength | None:
+        """The match strength."""
+        return None if self.judged is None else self.judged.match
 
 
 @frozen
@@ -105,7 +110,7 @@ class _Ranked:
     failed: tuple[str, ...] = ()
     message: str = ""
     #: By serial, all others are weak; None: the rows say nothing of it.
-    matches: Mapping[int, Strength] | None = None
+    matches: Mapping[int, Judged] | None = None
 
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
@@ -133,6 +138,13 @@ class Search:
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
         """The best matches of one search. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""
+        answer = await self.look(request)
+        if request.mode == "graph" or request.query.strip():
+            self._record(request, answer.hits)
+        return answer
+
+    async def look(self, request: SearchRequest) -> SearchAnswer:
+        """The same without a record of who asked, and what was shown."""
         if request.mode not in MODES:
             raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
         threshold = self._threshold(request.threshold)
@@ -154,7 +166,6 @@ class Search:
         else:
             ranked = await self._rank_hybrid(request, limit, threshold)
         hits = await self._present(request, ranked, limit)
-        self._record(request, hits)
         return SearchAnswer(hits, ranked.failed, ranked.message)
 
     async def explain(self, request: SearchRequest, note_ids: Iterable[str]) -> Explained:
@@ -325,19 +336,16 @@ class Search:
 
     async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
         ranking = await self._rank_pages(request, limit, threshold)
-        matches = self.strengths(ranking)
+        matches = self.judged(ranking)
         return _Ranked(
             ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches
         )
 
-    def strengths(self, ranking: HybridRanking) -> Mapping[int, Strength] | None:
-        """Match strength by serial of the first rows; all others are weak. None while a leg is missing."""
+    def judged(self, ranking: HybridRanking) -> Mapping[int, Judged] | None:
+        """How well the first rows match, by serial; all others are weak. None while a leg is missing."""
         if ranking.failed:
             return None
-        confidence = self.hybrid.confidence(ranking)
-        return {
-            serial: strength(chance, confidence) for serial, chance in self.hybrid.chances(ranking).items()
-        }
+        return judge(self.hybrid.chances(ranking), self.hybrid.confidence(ranking))
 
     async def _rank_graph(self, request: SearchRequest, threshold: float) -> _Ranked:
         start = _NOTHING
@@ -351,7 +359,7 @@ class Search:
         matches, chunks = start.matches, start.chunks
         if request.seed_ids and scores:
             judged = await self._judge(request.query, request.filters, threshold)
-            matches, chunks = self.strengths(judged), judged.chunks
+            matches, chunks = self.judged(judged), judged.chunks
         return _Ranked(scores, chunks, terms, start.failed, start.message, matches)
 
     def _ids(self, scores: Iterable[tuple[int, float]]) -> Iterator[str]:
@@ -378,7 +386,7 @@ class Search:
                 score,
                 snippet or "",
                 score if semantic_only else None,
-                None if matches is None else matches.get(entry.serial, "weak"),
+                None if matches is None else matches.get(entry.serial, WEAK),
             )
             for (entry, score), snippet in zip(chosen, snippets, strict=True)
             # Before the scan a note that cannot be read may be one that is gone.

@@ -191,6 +191,11 @@ class Shelf(Database):
                 found[serial] = Part(row[0], row[2], row[1])
         return found
 
+    def last_page(self, number: int) -> int:
+        """The last page of a file that has text, 0 without one; for any reader."""
+        row = self._reader.execute("SELECT MAX(page) FROM parts WHERE file=?", (number,)).fetchone()
+        return (row and row[0]) or 0
+
     def text_of(self, number: int, place: str | None) -> list[Part]:
         """The part at a place of a file, or all its parts in order; for any reader."""
         where, given = ("file=?", (number,)) if place is None else ("file=? AND place=?", (number, place))

@@ -280,7 +280,7 @@ class Tools:
         if answer is None or tool.fits_itself:
             return answer
         fitted = fit(answer, tool.paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
-        return Pictured(fitted, answer.media_type, answer.data) if isinstance(answer, Pictured) else fitted
+        return Pictured(fitted, answer.media_type, answer.data) if type(answer) is Pictured else fitted
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES

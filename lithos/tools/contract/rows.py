@@ -191,8 +191,8 @@ def search_row(hit: Hit, now: datetime) -> dict[str, Any]:
     }
     if hit.similarity is not None:
         row["similarity"] = hit.similarity
-    if hit.match is not None:
-        row["match"] = hit.match
+    if hit.judged is not None:
+        row["match"] = hit.judged.match
     return row
 
 

@@ -17,8 +17,6 @@ TOLD = {
     "empty": "failed: it is empty",
     "NULs": "failed: it is no PDF file, or damaged",
     "an image": "failed: it is no PDF file, or damaged",
-    "page 1 is a bomb": "failed: its reader gave up, probably for want of memory (512 MB; signal 6)",
-    "page 2 is a bomb": "cut: its reader gave up, probably for want of memory (512 MB; signal 6)",
     "a page tree of kids of kids": "failed: page 1 took longer than 1 s",
     "a password": "failed: it is encrypted and asks for a password",
     "10,000 pages": "cut: only the first 2,000 of 10,000 pages",

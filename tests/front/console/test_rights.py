@@ -117,7 +117,9 @@ COPY: Final = "twin.sync-conflict-20260304-050607-ABCDEFG.md"
 LINK: Final = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
 POSTED: Final = re.compile(r'<form method="post" action="([^"]+)"')
 #: Routes where a page that is not there is the answer to whoever may look.
-MISSING: Final = frozenset({"/<whole:rest>", "/undo/<report>"})
+MISSING: Final = frozenset({
+    "/<whole:rest>", "/undo/<report>", "/attachments/<path:path>", "/page-pictures/<int:page>/<path:path>",
+})  # fmt: skip
 #: Submitted by other tests: they begin and end sessions.
 SESSION_POSTS: Final = frozenset({"/login", "/logout"})
 

@@ -158,6 +158,21 @@ async def test_rows_of_notes_are_the_same_with_and_without_attachments(tmp_path)
     assert answers[0] == answers[1]
 
 
+async def test_pages_of_an_answer_have_each_row_once(tmp_path):
+    """docs/spec/attachments.md §2: places that stand on the first page push no note off the second."""
+    async with served(tmp_path) as (lithos, _):
+        for tool in ("lithos_search", "lithos_retrieve"):
+            asked = {"query": "zebra migration dish number", "limit": 5}
+            whole = (await lithos.call(tool, **asked | {"limit": 40}))["results"]
+            seen: list[str] = []
+            while rows := (await lithos.call(tool, **asked, offset=len(seen)))["results"]:
+                seen += [row["id"] + row.get("place", "") for row in rows]
+            assert any(each.startswith("att_") for each in seen)
+            assert len(set(seen)) == len(seen) > 10
+            notes = {row["id"] for row in whole if row.get("kind") != "attachment"}
+            assert notes <= set(seen)
+
+
 async def test_where_they_are_off_none_is_found_and_the_answer_says_so(tmp_path):
     async with served(tmp_path, attachments=AttachmentsConfig(enabled=False)) as (lithos, _):
         found = await lithos.call("lithos_search", query="notice period", kinds=["attachment"])

@@ -153,7 +153,7 @@ class AttachmentPages:
         place, offset = given("place") or None, given_offset(10_000_000)
         attachments = self._console.parts.attachments
         try:
-            read = await attachments.read(None, path[:LONGEST_PATH], place, offset, LONGEST[0])
+            read = await attachments.read_page(path[:LONGEST_PATH], place, offset, LONGEST[0])
         except LithosError as refusal:
             raise Refused(refusal.message, 404, refusal.code) from refusal
         return await self._console.show_within(
@@ -164,6 +164,7 @@ class AttachmentPages:
             read=read,
             place=place,
             offset=offset,
+            last_page=await attachments.last_page(read.file),
             showing=attachments.showing(read.file, 20),
             is_picture=read.kind == "image",
         )

@@ -1,0 +1,38 @@
+"""The reading of attachments leaves the interpreter to who writes (docs/spec/attachments.md §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+import trio
+
+from lithos.actors.attaching.attaching import LONGEST_REST, LOOK, Attaching
+
+pytestmark = pytest.mark.autojump
+
+
+def attaching(changes: Callable[[], int]) -> Attaching:
+    """An actor of which only its rests are asked."""
+    nothing = cast(Any, None)
+    return Attaching(
+        nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, changes, is_enabled=False
+    )
+
+
+async def rested(changes: Callable[[], int], seconds: float) -> float:
+    began = trio.current_time()
+    await attaching(changes)._rest(0, seconds)
+    return trio.current_time() - began
+
+
+async def test_it_rests_as_long_as_somebody_writes():
+    """behaviour 291"""
+    assert await rested(lambda: int(trio.current_time() * 100), 2.0) == pytest.approx(2.0)
+    assert await rested(lambda: int(trio.current_time() * 100), 60.0) == pytest.approx(LONGEST_REST)
+
+
+async def test_a_rest_ends_when_nobody_writes_any_more():
+    assert await rested(lambda: 0, 2.0) == 0.0
+    assert await rested(lambda: 1, 2.0) == pytest.approx(LOOK)
