@@ -190,15 +190,15 @@ def read_task(answer: dict[str, Any]) -> Any:
     return "ok", row["status"], tuple(claims)
 
 
+_REFUSED = {"claim_not_found": "not_found", "task_not_found": "closed", "task_not_resolved": "open"}
+
+
 def read_change(answer: dict[str, Any]) -> Any:
     """An answer of a tool that changes a task or its claims."""
     if answer.get("status") == "error":
         code = answer["code"]
         if code == "claim_failed":
             return "refused", answer["reason"].removeprefix("task_")
-        return "refused", {
-            "claim_not_found": "not_found",
-            "task_not_found": "closed",
-            "task_not_resolved": "open",
-        }[code]
+        assert code in _REFUSED, answer
+        return "refused", _REFUSED[code]
     return ("ok", answer["fence"]) if "fence" in answer else ("ok",)
