@@ -40,12 +40,12 @@ class Client(Protocol):
 
 
 class RawClient:
-    """JSON-RPC over one socket."""
+    """JSON-RPC over one socket, to the address `path` of a server."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, path: str = "/mcp") -> None:
         self._address = (host, port)
         self._head = (
-            f"POST /mcp HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+            f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
             f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {VERSION}\r\n"
             "Content-Length: "
         ).encode()

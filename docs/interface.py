@@ -203,6 +203,11 @@ HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
     ),
     (500, "internal_error", "The server failed on this request; its log says why."),
     (503, "audit_log_unavailable", "The audit log cannot be read now."),
+    (
+        503,
+        "vault_unavailable",
+        "One of several vaults is not served now: the message says why. It is tried again.",
+    ),
     (503, "stopping", "The server is stopping. Ask again when it is back."),
 )
 

@@ -76,6 +76,9 @@ def render_settings() -> str:
     older = [(as_code(old), as_code(new)) for old, new in OLDER_NAMES.items()]
     return "\n".join([
         *parts,
+        "## Several vaults\n\nBeside the sections, at the top of the file; more: [several vaults]"
+        "(../several-vaults.md).\n",
+        make_table(("Key", "Takes", "Meaning"), _VAULT_ROWS),
         "## Short environment names\n\nWeaker than the long ones.\n",
         make_table(("Variable", "Sets"), short),
         "## Logs\n\nOnly in the environment.\n",
@@ -89,6 +92,27 @@ def render_settings() -> str:
         "## Older names\n\nStill read.\n",
         make_table(("Older", "Now"), older),
     ])  # fmt: skip
+
+
+#: What names vaults, and is no setting of one.
+_VAULT_ROWS: Final = (
+    (
+        "`vaults.NAME.path`",
+        "the path of a folder",
+        "Folder of Markdown files that is served under this name.",
+    ),
+    (
+        "`vaults.NAME.data_dir`",
+        "the path of a directory",
+        "What Lithos keeps of that vault; left out: where a vault that is served alone has it.",
+    ),
+    (
+        "`vaults.NAME.SECTION`",
+        "a section of this page",
+        "Settings of that vault, stronger than all others; not `server` and `telemetry`, which are for all.",
+    ),
+    ("`default_vault`", "a name", "The vault that is meant where none is named; left out: the first."),
+)
 
 
 def _list_sections(section: type[Any], name: str) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from resource import RLIMIT_NOFILE, RUSAGE_SELF, getrlimit, getrusage
@@ -282,3 +282,30 @@ def metric_names() -> set[str]:
     """Every name `/metrics` may show, without the process ones; histograms by their base name."""
     counters = {f"{_PREFIX}{name}_total" for name in _COUNTERS}
     return counters | {_PREFIX + name for name in (*_HISTOGRAMS, *GAUGES)}
+
+
+def labelled(families: Mapping[str, Sequence[Metric]]) -> bytes:
+    """The metrics of several vaults, by their names, as Prometheus text, each with the label `vault`.
+
+    Takes milliseconds: call it in a thread.
+    """
+    merged: dict[str, Metric] = {}
+    for vault, own in families.items():
+        for family in own:
+            known = merged.setdefault(
+                family.name, Metric(family.name, family.documentation, family.type, family.unit)
+            )
+            known.samples += [
+                sample._replace(labels={**sample.labels, "vault": vault}) for sample in family.samples
+            ]
+    return generate_latest(_Given(list(merged.values())))
+
+
+@frozen
+class _Given:
+    """Families that are collected already."""
+
+    _families: Sequence[Metric]
+
+    def collect(self) -> Sequence[Metric]:
+        return self._families

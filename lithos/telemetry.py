@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 from urllib.parse import quote
@@ -46,6 +47,9 @@ NOISY: Final = (
     "sse_starlette",
     "urllib3",
 )
+
+#: The vault that a task or thread works for, in a process of several; its log lines say so.
+WORKING_FOR: Final[ContextVar[str | None]] = ContextVar("vault", default=None)
 
 _HIDDEN: Final = "***"
 _HEAD: Final = ("timestamp", "level", "logger", "message")
@@ -193,6 +197,8 @@ class _RecordFormatter(logging.Formatter):
             "logger": record.name,
             "message": self._redactor.clean_text(record.getMessage()),
         }
+        if (vault := WORKING_FOR.get()) is not None:
+            line["vault"] = vault
         fields: Mapping[str, Any] = getattr(record, _FIELDS, {})
         for name, value in fields.items():
             line[name + "_" if name in _RESERVED else name] = self._redactor.clean(value, name)

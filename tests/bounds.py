@@ -140,6 +140,7 @@ actors.coordinating.coordinator.Coordinator: agents | as the table `agents`, loo
     registered | `services.tasks.retention.AGENT_BYTES`
 actors.coordinating.task_choice.Marks: _places | `.KINDS` | the aspect and the filter of a call each
 actors.indexing.coverage.Coverage: _lacking _stamps _todo | a note id
+actors.indexing.models.Loaded: _held | weak: models in use, two of a kind at most for a vault | a model
 actors.indexing.ports.VectorQueries: _quick _waiting | searches under way | their vectors
 actors.kit.Mailbox: _send inbox | the capacity that each actor gives | the messages, whose askers wait
 actors.remembering.actor.Memory: _pairs | `.PAIRS_WAITING` and those of one batch | ids
@@ -161,6 +162,8 @@ app.allocator: _glibc | fixed
 app.evaluation.asking._Asking: _known | `core.evaluation.questions.MOST_QUESTIONS` times twice
     `core.evaluation.questions.MOST_NAMES` | the file, `core.evaluation.questions.LARGEST_FILE`
 app.evaluation.asking._Asking: degraded | fixed
+app.vaults.Vaults: _movings | two of each pair of vaults that are served | fixed
+app.vaults.Vaults: hosted | the vaults of the configuration | fixed
 catalogue.catalogue.Catalogue: when_removed | fixed
 catalogue.catalogue.Catalogue: _by_id tags | a note
 catalogue.catalogue.Catalogue: _by_path _by_serial _own_ids broken | a note id
@@ -193,10 +196,13 @@ front.console.pages.undo.UndoPages: _reports | `.MOST_REPORTS` | the results of 
 front.console.pages.review.ReviewPages: _reports | `.MOST_REPORTS` | sentences on `.MOST_PICKED` proposals
 front.console.pages.review.ReviewPages: _drafts | `.MOST_DRAFTS` | the text of a form, at most
     `front.server.limits.FORM_BYTES`
+front.console.several.SeveralConsole: _kept | a configured vault each | numbers and sentences
 front.console.sessions.Session: _notices | `.MOST_NOTICES` | sentences
 front.console.sessions.Session: submissions | `.MOST_SUBMISSIONS` | a key and a location
 front.console.sessions.Sessions: _by_id | `.MOST_SESSIONS` | sessions
 front.console.sessions.Sessions: _ended | `.MOST_SESSIONS` | a sentence each
+front.console.visits.Visit: entered | a configured vault each | a reference to a session
+front.console.visits.Visits: _by_id | `.MOST_SESSIONS` | visits, a principal a vault in each
 front.mcp.session.SdkTransports: _openers | a connection
 front.mcp.session._Unanswered: _ids _listening | a connection
 front.server.access: _is_loopback _normal_name | `.MOST_NAMES` | `front.server.limits.HEAD_BYTES` at most
@@ -246,6 +252,8 @@ services.tasks.board._Tree: _seen | a call
 services.tasks.event_stream.EventStream: _pending | `.PAGE` | `stores.coordination.store.PAGE_BYTES` and one
     event
 services.upkeep.samples.Samples: _kept | `.KEPT` | some numbers each
+services.vaults.joining.Troubles: by_vault | a call
+services.vaults.retrieving._Meeting: _arrived drawn | a call
 stores.carrying.RowMerger: _uniques created updated | a call
 stores.coordination.ready_rows.WaitingCounts: _known | `.FILTERS_KEPT` | the filter of a call each
 stores.database.Database: _former | connections that somebody holds to a file that was taken away; at most

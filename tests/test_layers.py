@@ -31,6 +31,7 @@ IMPURE = {
 CATCHERS = {
     "lithos.services.context.context": {"_counter"},
     "lithos.actors.kit": {"supervise"},
+    "lithos.app.vaults": {"keep"},
     "lithos.services.retrieve.scouts": {"attempt"},
     "lithos.services.enrich.feed": {"survive"},
     "lithos.services.upkeep.checks_notes": {"run_check"},

@@ -24,6 +24,7 @@ HEAVY = (
 STARTS = {
     BRIDGE: ("numpy", "tantivy", "usearch", "rustworkx", "hypercorn", "prometheus_client"),
     "lithos.cli.commands.hosting": ("asyncio", "httpx2", "markdown_it"),
+    "lithos.app.vaults": ("asyncio", "httpx2", "markdown_it", "jinja2"),
     EMBEDDER: ("huggingface_hub", "httpx2", "click"),
     HOOK: ("numpy", "trio", "asyncio", "apsw", "yaml", "cattrs", "anyascii", "lithos.core.findings"),
     "lithos.cli.commands.serve": ("opentelemetry.sdk",),
@@ -31,7 +32,7 @@ STARTS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "embedder", "hook", "serve"])
+@pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "vaults", "embedder", "hook", "serve"])
 def test_a_start_does_not_load_what_it_does_not_need(modules: str) -> None:
     """Of `lithos serve` and of the model only what is loaded where it is asked for."""
     is_alone = modules.endswith("serve") or modules == EMBEDDER

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.config.load import LOG_FORMATS, LOG_LEVELS
-from lithos.telemetry import FORMATS, LEVELS, NOISY, Redactor, configure_logging, get_logger
+from lithos.telemetry import FORMATS, LEVELS, NOISY, WORKING_FOR, Redactor, configure_logging, get_logger
 
 SECRET = 'hunter2"\\&x'
 
@@ -52,6 +52,18 @@ def configured(level: str = "info", fmt: str = "json", **more: Any) -> Lines:
     configure_logging(level, fmt, stream, **more)
     logging.getLogger().handlers[:-1] = []  # those of pytest print tracebacks for records that do not format
     return stream
+
+
+def test_a_line_says_which_vault_it_is_of_where_there_are_several() -> None:
+    stream, log = configured(), get_logger("lithos.actors.indexer")
+    token = WORKING_FOR.set("work")
+    try:
+        log.info("commit", docs=12)
+        log.info("unavailable", vault="home")
+    finally:
+        WORKING_FOR.reset(token)
+    log.info("commit", docs=12)
+    assert [line.get("vault") for line in stream.read_all()] == ["work", "home", None]
 
 
 def test_an_event_is_one_json_line_with_its_fields() -> None:

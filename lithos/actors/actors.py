@@ -26,6 +26,7 @@ from lithos.actors.indexing.accurate import ACCURATE, AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.list_keeper import ListKeeper
+from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.kit import Mailbox, supervise
@@ -68,7 +69,7 @@ from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
 from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import CopyMerges, Displaced, Moves
+from lithos.stores.notes.displaced import CopyMerges, Displaced, Moves, VaultMoves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.orders import VanishedFiles
 from lithos.telemetry import get_logger
@@ -94,6 +95,8 @@ class Stores:
     moves: Moves
     #: The merge of a conflict copy that is under way.
     copy_merges: CopyMerges
+    #: Moves to other vaults that are under way.
+    vault_moves: VaultMoves
     #: None where `history.enabled` is off.
     history: HistoryStore | None
     #: How the notes are understood and written.
@@ -183,7 +186,11 @@ FULLTEXT_BATCH = 256
 class Actors:
     """The actors and what they own; the services read from here."""
 
-    def __init__(self, config: Config, stores: Stores, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, config: Config, stores: Stores, clock: Callable[[], datetime], models: Models | None = None
+    ) -> None:
+        """`models` are those that the vaults of this process share."""
+        self.models = models or Models()
         self.config = config
         self.stores = stores
         self.clock = clock
@@ -349,13 +356,18 @@ class Actors:
 
     def _make_semantic(self) -> SemanticBackend:
         search, directory = self.config.search, self.config.storage.data_dir / ".usearch"
-        port, accurate = VectorPort(self.sizes), None
+        port, accurate, models = VectorPort(self.sizes), None, self.models
         if search.tier != "static":
-            load = partial(load_transformer, search.accurate_threads)
-            below = directory / ACCURATE
-            accurate = AccurateTier(port, self.catalogue, self.stores.files, load, below, search.tier)
+            load = partial(models.transformer, load_transformer, search.accurate_threads)
+            files, below = self.stores.files, directory / ACCURATE
+            accurate = AccurateTier(port, self.catalogue, files, load, below, search.tier, models.embedding)
         return SemanticBackend(
-            port, self._embedding, load_embedder, directory, search.embedding_model, accurate
+            port,
+            self._embedding,
+            partial(models.static, load_embedder),
+            directory,
+            search.embedding_model,
+            accurate,
         )
 
     def recall(self) -> Sequence[Event]:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Final, Protocol, TypeVar
 
 import trio
@@ -104,7 +105,8 @@ class BackgroundThread:
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(ended.set)
 
-        threading.Thread(target=work, name=self._name).start()
+        # Log lines of the thread name the vault that it works for.
+        threading.Thread(target=copy_context().run, args=[work], name=self._name).start()
         with trio.CancelScope(shield=True):  # never abandoned
             await ended.wait()
         return outcomes[0].unwrap()

@@ -13,21 +13,23 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 
 import trio
 
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
+from lithos.actors.indexing.models import Models
 from lithos.actors.opening import StartStopped
-from lithos.app.allocator import keep_returning, limit_arenas
+from lithos.app.allocator import keep_returning, limit_arenas, return_memory
 from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
 from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
 from lithos.core.events import Event
 from lithos.core.times import format_time
+from lithos.services.keyring import TokenRing
 from lithos.services.services import Services
 from lithos.stores.lock import OwnerLock
 from lithos.stores.owner_record import OwnerRecord
@@ -38,8 +40,8 @@ from lithos.tools.contract.registry import Tools
 class Server(Services):
     """A running server as its front and tests see it."""
 
-    def __init__(self, actors: Actors) -> None:
-        super().__init__(actors)
+    def __init__(self, actors: Actors, keyring: TokenRing | None = None) -> None:
+        super().__init__(actors, keyring)
         self.tools = Tools(self)
 
     def publish_address(self, url: str, *, private: bool = False) -> None:
@@ -94,28 +96,42 @@ async def running_server(
     libraries of its front. `switch_interval` is that of Python's threads, in seconds. Raises what
     `open_stores` raises; `ActorGaveUp` ends the body when an actor cannot be kept alive.
     """
+    with tuned_process(switch_interval):
+        async with running_vault(config, clock=clock, lock=lock, gets_front=gets_front) as server:
+            yield server
+
+
+@contextmanager
+def tuned_process(switch_interval: float = SWITCH_INTERVAL) -> Iterator[None]:
+    """The collector and the switch interval as a server needs them."""
     # Off until the start is over (`_show_collector`): what it makes stays, and looking at that again and
     # again would take a fifth of the time.
     gc.disable()
     sys.setswitchinterval(switch_interval)
     try:
-        async with _running(config, clock, lock, gets_front) as server:
-            yield server
+        yield
     finally:
         gc.enable()
         gc.unfreeze()
 
 
 @asynccontextmanager
-async def _running(
-    config: Config, clock: Callable[[], datetime], lock: OwnerLock | None, gets_front: bool
+async def running_vault(
+    config: Config,
+    *,
+    clock: Callable[[], datetime] = utc_now,
+    lock: OwnerLock | None = None,
+    gets_front: bool = False,
+    keyring: TokenRing | None = None,
+    models: Models | None = None,
 ) -> AsyncIterator[Server]:
+    """One server in a process that is tuned already: one of several; else as `running_server`."""
     began = time.perf_counter()
     limit_arenas()
     writing = Threads()
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
-        actors = Actors(config, stores, clock)
+        actors = Actors(config, stores, clock, models)
         if not gets_front:
             actors.front_loaded.set()
         async with trio.open_nursery() as nursery:
@@ -123,8 +139,10 @@ async def _running(
                 background.start_soon(keep_owning, stores.lock, stores.databases)
                 announced = await writing.run(actors.recall)
                 await actors.start(nursery)
-                server = Server(actors)
+                server = Server(actors, keyring)
                 background.start_soon(_open, server, announced, writing, background, began)
+                if models is None:  # else once for all of them: it holds everybody's allocations up
+                    background.start_soon(keep_returning)
                 try:
                     if gets_front:
                         await server.opening.worth_waiting()
@@ -165,7 +183,6 @@ async def _open(
     await actors.open(background)
     await background.start(actors.watch)
     background.start_soon(_show_collector, server)
-    background.start_soon(keep_returning)
     background.start_soon(server.moving.run)
     background.start_soon(server.proposals.resume)
     background.start_soon(server.conflict_copies.run)
@@ -234,3 +251,4 @@ async def _show_collector(server: Server) -> None:
     gc.enable()
     await server.searchable()
     gc.freeze()
+    await Threads().run(return_memory)  # a first index takes a third of what stays

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import trio
 from attrs import frozen
@@ -119,7 +120,7 @@ async def check_port(ownership: Ownership, config: Config) -> list[Finding]:
     if port == 0:
         return [ok("Any free port will do (server.port 0).")]
     record = ownership.record
-    if ownership.is_live and record is not None and str(record.url).endswith(f":{port}"):
+    if ownership.is_live and record is not None and urlsplit(record.url or "").port == port:
         return [ok(f"Port {port} is used by the owner itself.")]
     try:
         for listener in await open_listeners(host, port):

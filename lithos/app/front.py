@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import trio
+from attrs import frozen
 
 from lithos.app import Server
 from lithos.config.sections import EventsConfig
@@ -34,43 +35,83 @@ async def serve_front(
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `shutdown`, which ends event streams first; `started()` gives the real host and port."""
+    async with trio.open_nursery() as nursery:
+        parts = await front_parts(settings, server, shutdown, nursery)
+        await serve_http(
+            settings,
+            server.tools,
+            server.state,
+            on_listening=server.actors.front_listens.set,
+            task_status=task_status,
+            **parts.application,
+        )
+        nursery.cancel_scope.cancel()
+
+
+@frozen
+class FrontParts:
+    """What `Application` takes beside tools and state; of the console its sessions, and itself when asked."""
+
+    application: Mapping[str, Any]
+    sessions: Sessions | None
+    make_console: Callable[[], Console] | None
+
+
+async def front_parts(
+    settings: FrontSettings,
+    server: Server,
+    shutdown: trio.Event,
+    nursery: trio.Nursery,
+    *,
+    wrong_tokens: WrongTokens | None = None,
+    keyring_runs: bool = True,
+) -> FrontParts:
+    """What serves a server; what that needs is started in `nursery`."""
+    sessions: Sessions | None = None
+    make_console: Callable[[], Console] | None = None
     config = server.config.events
     sse = _subscribers(server, "sse", "SSE", config, config.sse_enabled, config.max_sse_clients)
     websockets = _subscribers(server, "ws", "WebSocket", config, config.ws_enabled, config.max_ws_clients)
     stream = events.SseEndpoint(server.streams, sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
-    wrong_tokens, rejected = WrongTokens(), partial(server.metrics.count, "http_rejected")
+    wrong_tokens = WrongTokens() if wrong_tokens is None else wrong_tokens
+    rejected = partial(server.metrics.count, "http_rejected")
     if settings.auth_token is not None:
         server.keyring.accept(settings.auth_token)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_end_streams, server, shutdown)
+    nursery.start_soon(_end_streams, server, shutdown)
+    if keyring_runs:
         await nursery.start(server.keyring.run)
-        if settings.console:
-            sessions = Sessions(server.clock, server.config.server.console_agent, server.keyring)
-            calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
-            apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, rejected)
-            nursery.start_soon(server.samples.run)
-            nursery.start_soon(server.concerns.run)
-            routes.append(partial(_add_console, server, settings, sessions, wrong_tokens))
-        await serve_http(
-            settings,
-            server.tools,
-            server.state,
-            shutdown=shutdown,
-            keyring=server.keyring,
-            wrong_tokens=wrong_tokens,
-            library=server.library,
-            apps=apps,
-            oauth=_make_oauth(server, settings, wrong_tokens, rejected),
-            routes=routes,
-            rejected=rejected,
-            wanted=server.actors.front_wanted,
-            on_listening=server.actors.front_listens.set,
-            on_loaded=server.actors.front_loaded.set,
-            task_status=task_status,
-        )
-        nursery.cancel_scope.cancel()
+    if settings.console:
+        sessions = Sessions(server.clock, server.config.server.console_agent, server.keyring)
+        calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
+        apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, rejected)
+        nursery.start_soon(server.samples.run)
+        nursery.start_soon(server.concerns.run)
+        make_console = cache(lambda: _new_console(server, settings, sessions, wrong_tokens))
+        routes.append(partial(_add_console, server, settings, make_console))
+    parts = {
+        "shutdown": shutdown,
+        "keyring": server.keyring,
+        "wrong_tokens": wrong_tokens,
+        "library": server.library,
+        "apps": apps,
+        "oauth": _make_oauth(server, settings, wrong_tokens, rejected),
+        "routes": routes,
+        "rejected": rejected,
+        "wanted": server.actors.front_wanted,
+        "on_loaded": server.actors.front_loaded.set,
+    }
+    return FrontParts(parts, sessions, make_console)
+
+
+def _new_console(
+    server: Server, settings: FrontSettings, sessions: Sessions, wrong_tokens: WrongTokens
+) -> Console:
+    """The console; its libraries too are loaded only once the server listens."""
+    from lithos.front.console.console import Console  # noqa: PLC0415
+
+    return Console(server, server.tools, settings, sessions, wrong_tokens)
 
 
 def _make_oauth(
@@ -102,14 +143,9 @@ def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None
 
 
 def _add_console(
-    server: Server,
-    settings: FrontSettings,
-    sessions: Sessions,
-    wrong_tokens: WrongTokens,
-    app: QuartTrio,
+    server: Server, settings: FrontSettings, make_console: Callable[[], Console], app: QuartTrio
 ) -> None:
-    """Add the console; its libraries too are loaded only once the server listens."""
-    from lithos.front.console.console import Console  # noqa: PLC0415
+    """Add the pages of the console."""
     from lithos.front.console.pages import (  # noqa: PLC0415
         agents,
         care,
@@ -134,7 +170,7 @@ def _add_console(
         from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without
 
         pages.append(partial(consent.add_routes, server=server.authorization))
-    Console(server, server.tools, settings, sessions, wrong_tokens).add_routes(app, tuple(pages))
+    make_console().add_routes(app, tuple(pages))
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

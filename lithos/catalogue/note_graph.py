@@ -41,7 +41,7 @@ _NAMES_AT_ONCE = 2_000
 #: Links of one step: some five milliseconds.
 _LINKS_AT_ONCE = 300
 #: A name that more notes share names none of them.
-_NAMESAKES = 8
+NAMESAKES = 8
 
 
 @frozen
@@ -157,7 +157,7 @@ class NoteGraph:
         None before all notes are entered, some time after a start.
         """
         text, spans = name_spans(text)
-        return self._table.named_in(text, spans, _NAMESAKES) if spans and self.settle(0) else {}
+        return self._table.named_in(text, spans, NAMESAKES) if spans and self.settle(0) else {}
 
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
         """What a target would mean if a note that is here were `moved`, with these keys."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -44,6 +45,8 @@ examples:
   lithos serve -t http                  serve ./data over HTTP for many agents
   lithos serve -t stdio                 serve one client over stdin and stdout
   lithos -d ~/vault search "raft log"   search the notes in ~/vault/knowledge
+  lithos serve -t http --vault work=~/work --vault home=~/notes
+                                        serve several vaults, each under its name
   lithos wait --task ID --timeout 600   wait until something happens to a task
 exit codes: 0 done, 1 failed, 2 usage or configuration, 3 wait timed out, 4 data directory in use
 """
@@ -58,6 +61,8 @@ class Invocation:
     data_dir: Path | None
     as_json: bool
     typed: dict[str, Any]
+    #: What `--vault` was given, each as it stands; a single one that is no `NAME=PATH` is in `typed`, too.
+    vaults: tuple[str, ...] = ()
 
 
 #: An option or argument for `add_argument`: its names, and the rest. This has `alone` beside, for those of a
@@ -144,8 +149,9 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
         _take("-d --data-dir PATH", "data directory (default: ./data)", Path),
         _take(
             "--vault PATH",
-            "serve this folder of Markdown files where it lies; state goes to the data directory",
-            Path,
+            "serve this folder of Markdown files where it lies; state goes to the data directory. Of several "
+            "vaults: NAME=PATH for each, or the NAME of one that is configured",
+            action="append",
         ),
         _flag("--json", "print JSON only", dest="as_json"),
         _flag("--telemetry-console", "print telemetry on stderr"),
@@ -405,7 +411,11 @@ _COMMANDS: Final = (
                     "'**/*.md' (default: all; none with --propose alone)", nargs="+", action="extend"),
                 _take("--propose GLOB", "patterns of the notes where its changes wait for a person",
                     nargs="+", action="extend"),
-            )),
+                _flag("--add", "let the token of this name, which is known already, into the vaults that "
+                    "--vault names; no new one is made"),
+                ), description="Make a token and print it, once. Of several vaults it is let into those that "
+                "--vault names (default: the default vault; '*': all, later ones too), and into no other.",
+            ),
             Command("list", "names, rights, agents and ends; never the tokens themselves"),
             Command("revoke", "end a token; a running server ends its streams within 2 seconds", takes=(
                 _take("name NAME", "its name"),
@@ -470,35 +480,56 @@ COMMANDS: Final = {command.name: command for command in _COMMANDS}
 def parse_arguments(argv: Sequence[str]) -> Invocation:
     """Parse, or exit with 2 and a usage message."""
     given = vars(make_parser().parse_args(argv))
+    vaults = tuple(text for depth in range(_DEEPEST) for text in given.pop(_vault_at(depth), ()))
+    if len(vaults) == 1 and not _NAMED_VAULT.match(vaults[0]):
+        given["vault"] = Path(vaults[0])
     return Invocation(
         command=given.pop("command"),
         config=given.pop("config", None),
         data_dir=given.pop("data_dir", None),
         as_json=given.pop("as_json", False),
         typed=given,
+        vaults=vaults,
     )
+
+
+#: How a vault with a name begins, as `config.vault_entries` reads it, which a hook has no time to import.
+_NAMED_VAULT: Final = re.compile("[a-z0-9-]{1,32}=")
+#: Levels of commands: the program, a command, and parts of one in parts of one.
+_DEEPEST: Final = 4
+
+
+def _vault_at(depth: int) -> str:
+    """Where a level keeps what `--vault` was given there, since a parser forgets the lists of those above."""
+    return f"vault_{depth}"
+
+
+def _shared_at(depth: int) -> argparse.ArgumentParser:
+    """The global options, as a level of commands takes them."""
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    own = {"--vault": {"dest": _vault_at(depth)}}
+    _declare(shared, [(names, {**given, **own.get(names[-1], {})}) for names, given in _GLOBAL])
+    return shared
 
 
 @functools.cache
 def make_parser() -> argparse.ArgumentParser:
     """All commands and options, made once: for parsing, for shell completion and for the reference."""
-    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    _declare(shared, _GLOBAL)
     parser = argparse.ArgumentParser(
         prog="lithos",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[shared],
+        parents=[_shared_at(0)],
         argument_default=argparse.SUPPRESS,
     )
     parser.add_argument("--version", action="version", version=f"lithos {__version__}")
-    _add_commands(parser, "command", _COMMANDS, shared)
+    _add_commands(parser, "command", _COMMANDS, depth=1)
     return parser
 
 
 def _add_commands(
-    parser: argparse.ArgumentParser, chosen: str, commands: Sequence[Command], shared: argparse.ArgumentParser
+    parser: argparse.ArgumentParser, chosen: str, commands: Sequence[Command], *, depth: int
 ) -> None:
     added = parser.add_subparsers(dest=chosen, required=True, metavar=chosen.upper())
     for command in commands:
@@ -507,12 +538,12 @@ def _add_commands(
             command.name,
             help=command.help,
             description=command.description or sentence,
-            parents=[shared],
+            parents=[_shared_at(depth)],
             argument_default=argparse.SUPPRESS,
         )
         _declare(inner, command.takes)
         if command.parts:
-            _add_commands(inner, command.chosen, command.parts, shared)
+            _add_commands(inner, command.chosen, command.parts, depth=depth + 1)
 
 
 def _declare(parser: argparse.ArgumentParser, takes: Iterable[Taken]) -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lithos.cli.options import Invocation
 from lithos.cli.streams import LossyStream
 from lithos.config.catalogue import Config
-from lithos.config.load import LogSettings, load_config, load_log_settings
+from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
 from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
+from lithos.config.vaults import NamedVault, Vaults, load_vaults
 from lithos.stores.notes.tree import find_own_notes
+from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.telemetry import configure_logging, get_logger
 
 #: Options of commands and the settings they stand for.
@@ -31,6 +33,9 @@ _SETTINGS = {
     "vault": "storage.vault",
     "telemetry_console": "telemetry.console_fallback",
 }
+#: Commands that take several vaults, and those that do something where the folder of a vault is missing.
+_OF_SEVERAL = frozenset({"serve", "backup", "doctor", "token"})
+_WITHOUT_FOLDER = frozenset({"serve", "restore", "token", "backup", "connect"})
 _NO_VAULT = "There is no folder {}. Name the folder of your notes with --vault."
 
 
@@ -67,6 +72,24 @@ class Session:
     #: Where each setting comes from, by its key, and what is wrong with those that were ignored.
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
+    #: All vaults that have names; `config` is that of the one which is meant (`default_vault`).
+    named: Vaults = Vaults()
+    #: The name of the vault that `config` is of; None where it has none.
+    default_vault: str | None = None
+
+    @property
+    def vaults(self) -> tuple[NamedVault, ...]:
+        """The named vaults that the command is about: those that `--vault` names, else all.
+
+        None where one vault without a name is served.
+        """
+        names = self.named.chosen or [vault.name for vault in self.named.configured]
+        return tuple(map(self.named.named, names))
+
+    def about(self, vault: NamedVault) -> Session:
+        """The same command for one of the named vaults."""
+        loaded = vault.loaded
+        return evolve(self, config=loaded.config, sources=loaded.sources, default_vault=vault.name)
 
     @property
     def typed(self) -> dict[str, Any]:
@@ -85,14 +108,23 @@ class Session:
 
     @property
     def public_url(self) -> str | None:
-        """`server.public_url`, else that of the server that runs now. May block; raises `OSError`."""
+        """`server.public_url`, else that of the server that runs now. May block; raises `OSError`.
+
+        It is that of the whole server, also where it serves several vaults.
+        """
         from lithos.stores.lock import is_owned, read_owner
 
         lock = self.private / "lock"
         if self.config.server.public_url is not None or not is_owned(lock):
             return self.config.server.public_url
         owner = read_owner(lock)
-        return None if owner is None else owner.public_url
+        address = None if owner is None else owner.public_url
+        return None if address is None else address.removesuffix(self.prefix)
+
+    @property
+    def prefix(self) -> str:
+        """Below which path of a server of several vaults this one is; nothing where it has no name."""
+        return "" if self.default_vault is None else f"/v/{self.default_vault}"
 
     def require_notes(self, way_out: str) -> None:
         """Raises `CommandFailed` unless the folder of the notes is there; `way_out` ends the message."""
@@ -135,29 +167,75 @@ def check_places(storage: StorageConfig, command: str) -> str | None:
 
 def load_session(invocation: Invocation) -> Session:
     """Read the configuration and start logging on stderr; raises `CommandFailed` with exit code 2."""
-    typed = {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
     try:
         # A question at a terminal is not a server: only what is wrong is worth a line there.
         logs = read_log_settings("info" if invocation.command == "serve" else "error")
-        loaded = load_config(
-            config_path=invocation.config,
-            data_dir=invocation.data_dir,
-            environment=os.environ,
-            overrides=typed,
-        )
-    except ConfigError as error:
+        named = find_vaults(invocation)
+        session = _one_vault(invocation) if not named.configured else _several(invocation, named)
+    except (ConfigError, VaultsOverlap) as error:
         raise CommandFailed(str(error), exit_code=2) from error
-    trouble = (
-        None if invocation.command == "demo" else check_places(loaded.config.storage, invocation.command)
-    )
+    command = invocation.command
+    looks = command != "demo" and not (session.vaults and command in _WITHOUT_FOLDER)
+    trouble = check_places(session.config.storage, command) if looks else None
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
-    if invocation.command == "serve":
+    if command == "serve":
         sys.stderr = LossyStream(2)
-    start_logging(loaded.config, logs)
-    for warning in loaded.warnings:
+    start_logging((session.config, *(vault.loaded.config for vault in session.vaults)), logs)
+    for warning in session.warnings:
         get_logger("lithos.config").warning("setting ignored", reason=warning)
+    return session
+
+
+def overrides_of(invocation: Invocation) -> dict[str, Any]:
+    """What was typed of settings, by their keys."""
+    return {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
+
+
+def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> Vaults:
+    """The vaults that have names, none where one without a name is meant. Raises as `load_vaults`."""
+    overrides = overrides_of(invocation)
+    overrides.pop("storage.vault", None)
+    return load_vaults(
+        typed=invocation.vaults,
+        config_path=invocation.config,
+        data_dir=invocation.data_dir,
+        environment=os.environ,
+        overrides=overrides,
+        is_lenient=is_lenient,
+    )
+
+
+def load_one(invocation: Invocation, **more: Any) -> LoadedConfig:
+    """The configuration where one vault without a name is meant; `more` as of `load_config`."""
+    return load_config(
+        config_path=invocation.config,
+        data_dir=invocation.data_dir,
+        environment=os.environ,
+        overrides=overrides_of(invocation),
+        **more,
+    )
+
+
+def _one_vault(invocation: Invocation) -> Session:
+    loaded = load_one(invocation)
     return Session(invocation, loaded.config, loaded.sources, loaded.warnings)
+
+
+def _several(invocation: Invocation, named: Vaults) -> Session:
+    """The session of the vault that is meant, beside all others. Raises as `load_session`."""
+    command, chosen = invocation.command, named.chosen
+    if len(chosen) > 1 and command not in _OF_SEVERAL:
+        raise CommandFailed(
+            f"{command} is about one vault, and --vault names {len(chosen)} ({', '.join(chosen)}); give one "
+            "of them",
+            exit_code=2,
+        )
+    check_vault_roots([(vault.name, vault.root, vault.data_dir) for vault in named.configured])
+    meant = named.default if named.default in chosen or not chosen else chosen[0]
+    loaded = named.named(str(meant)).loaded
+    warnings = dict.fromkeys(text for vault in named.configured for text in vault.loaded.warnings)
+    return Session(invocation, loaded.config, loaded.sources, tuple(warnings), named, meant)
 
 
 def read_log_settings(level: str) -> LogSettings:
@@ -165,7 +243,7 @@ def read_log_settings(level: str) -> LogSettings:
     return load_log_settings({"LITHOS_LOG_LEVEL": level, **os.environ})
 
 
-def start_logging(config: Config, logs: LogSettings) -> None:
-    """Log on stderr from now on, without the secrets of the configuration."""
-    secrets = (config.server.auth_token, config.lcma.llm.api_key)
+def start_logging(configs: Iterable[Config], logs: LogSettings) -> None:
+    """Log on stderr from now on, without the secrets of these configurations."""
+    secrets = [text for each in configs for text in (each.server.auth_token, each.lcma.llm.api_key)]
     configure_logging(logs.level, logs.format, sys.stderr, secrets=[text for text in secrets if text])

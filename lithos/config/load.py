@@ -52,7 +52,8 @@ class LogSettings:
     format: str = "json"
 
 
-def _refuse(problems: Sequence[str]) -> None:
+def refuse(problems: Sequence[str]) -> None:
+    """Raises `ConfigError` where there is any problem."""
     if problems:
         raise ConfigError(*problems)
 
@@ -63,7 +64,7 @@ def load_config(
     data_dir: Path | None = None,
     environment: Mapping[str, str],
     overrides: Mapping[str, Any] | None = None,
-    report: Callable[[Sequence[str]], None] = _refuse,
+    report: Callable[[Sequence[str]], None] = refuse,
 ) -> LoadedConfig:
     """Read all sources and validate every value, also those that a source of higher precedence overrides.
 
@@ -79,12 +80,25 @@ def load_config(
     outer = (read_environment(environment), read_options(typed))
     path, file = config_path, Layer()
     try:
-        path = config_path if config_path is not None else _find_file(outer, environment)
+        path = config_path if config_path is not None else find_file(outer, environment)
         file = file if path is None else read_file(path, in_data_dir=config_path is None)
     except ConfigError as error:
         report(error.problems)
-    layers = (file, *outer)
+    if file.vaults is not None:
+        ignored = f"vaults in file {path} has no effect here: one vault without a name is served"
+        file = attrs.evolve(file, warnings=(*file.warnings, ignored))
     found_in = path.parent if path is not None and config_path is None else None
+    return merge_layers((file, *outer), environment, path, found_in, report)
+
+
+def merge_layers(
+    layers: Sequence[Layer],
+    environment: Mapping[str, str],
+    source: Path | None,
+    found_in: Path | None,
+    report: Callable[[Sequence[str]], None] = refuse,
+) -> LoadedConfig:
+    """The configuration of these sources, the strongest last; `found_in` as of `_with_state_of_vault`."""
     chosen, wrong = _judge([given for layer in layers for given in layer.given])
     report(wrong)
     try:
@@ -96,7 +110,7 @@ def load_config(
     return LoadedConfig(
         config=config,
         warnings=tuple(warning for layer in layers for warning in layer.warnings),
-        source=path,
+        source=source,
         sources={key: each.source for key, each in chosen.items()},
     )
 
@@ -155,7 +169,8 @@ def _place_state(vault: Path, environment: Mapping[str, str]) -> Path:
         raise ConfigError(f"storage.vault: {error}; name the data directory with --data-dir") from error
 
 
-def _find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path | None:
+def find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path | None:
+    """`config.yaml` of the data directory that these sources name, if there is one. Raises `ConfigError`."""
     keys = ("storage.data_dir", "storage.vault")
     given = [given for layer in layers for given in layer.given if given.key in keys]
     chosen = _judge(given)[0]  # an invalid value is reported with all others
@@ -164,7 +179,12 @@ def _find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path 
         directory = chosen["storage.data_dir"].value
     elif "storage.vault" in chosen and chosen["storage.vault"].value is not None:
         directory = _place_state(chosen["storage.vault"].value, environment)
-    path: Path = directory / "config.yaml"
+    return config_in(directory)
+
+
+def config_in(directory: Path) -> Path | None:
+    """`config.yaml` in a data directory, if there is one. Raises `ConfigError`."""
+    path = directory / "config.yaml"
     try:
         return path if path.exists() else None
     except OSError as error:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin
 
 import yaml
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lithos.config.catalogue import (
     OLDER_NAMES,
@@ -129,6 +129,13 @@ class Layer:
 
     given: tuple[Given, ...] = ()
     warnings: tuple[str, ...] = ()
+    #: What `vaults` and `default_vault` of a file say, as they are there (lithos/config/vaults.py).
+    vaults: Any = None
+    default_vault: Any = None
+
+    def without(self, keys: Collection[str]) -> Layer:
+        """The layer without the values of some keys."""
+        return evolve(self, given=tuple(each for each in self.given if each.key not in keys))
 
 
 def read_environment(environment: Mapping[str, str]) -> Layer:
@@ -149,7 +156,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
         if name.startswith("LITHOS_") and name not in names and name not in LOG_VARIABLES
     )  # fmt: skip
     warnings = [
-        f"environment variable {name} is no setting and is ignored{_guess(name, names)}" for name in unknown
+        f"environment variable {name} is no setting and is ignored{guess(name, names)}" for name in unknown
     ]
     return Layer(tuple(given), tuple(warnings))
 
@@ -173,10 +180,11 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
         raise ConfigError(
             f"file {path}: there must be sections such as `server:` at the top, not a single value or list"
         )
+    vaults, default_vault = tree.pop("vaults", None), tree.pop("default_vault", None)
     given: list[Given] = []
     older: list[Given] = []  # weaker than the names that replaced them
     warnings: list[str] = []
-    for key, value in _flatten(tree, "", path):
+    for key, value in flatten(tree, "", path):
         if key == "storage.data_dir" and in_data_dir:
             warnings.append(f"storage.data_dir in file {path} has no effect: the file was found through it")
         elif key in SETTINGS:
@@ -184,13 +192,14 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
         elif key in OLDER_NAMES:
             older.append(Given(OLDER_NAMES[key], value, f"file {path} ({key})", from_text=False))
         else:
-            warnings.append(f"{key} in file {path} is no setting and is ignored{_guess(key, SETTINGS)}")
-    return Layer((*older, *given), tuple(warnings))
+            warnings.append(f"{key} in file {path} is no setting and is ignored{guess(key, SETTINGS)}")
+    return Layer((*older, *given), tuple(warnings), vaults, default_vault)
 
 
 def _parse(path: Path) -> Any:
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        tree = yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"file {path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -200,6 +209,22 @@ def _parse(path: Path) -> Any:
         raise ConfigError(
             f"file {path} is not valid YAML{_place(error)}; check the lines around it"
         ) from None
+    if isinstance(tree, dict) and "vaults" in tree:
+        _refuse_doubles(text, path)
+    return tree
+
+
+def _refuse_doubles(text: str, path: Path) -> None:
+    """Raises `ConfigError` for a vault that is there twice, of which YAML keeps the last one only."""
+    root = yaml.compose(text, yaml.SafeLoader)
+    assert isinstance(root, yaml.MappingNode)  # else it was read as no map
+    for key, under in root.value:
+        if key.value == "vaults" and isinstance(under, yaml.MappingNode):
+            names = [str(name.value) for name, _ in under.value]
+            for name in sorted({name for name in names if names.count(name) > 1}):
+                raise ConfigError(
+                    f"vaults in file {path} names {name!r} twice; give each vault a name of its own"
+                )
 
 
 def _place(error: Exception) -> str:
@@ -210,19 +235,21 @@ def _place(error: Exception) -> str:
     return f" at line {mark.line + 1}, column {mark.column + 1}{what}"
 
 
-def _flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, Any]]:
+def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, Any]]:
+    """The keys of sections with their dots, and the values. Raises `ConfigError`."""
     for name, value in tree.items():
         key = f"{prefix}{name}"
         if key not in SECTIONS:
             yield key, value
         elif isinstance(value, dict):
-            yield from _flatten(value, key + ".", path)
+            yield from flatten(value, key + ".", path)
         elif value is not None:  # a heading with nothing under it is an empty section
             raise ConfigError(
                 f"{key} in file {path} is a section; put its settings under it, each on its own line"
             )
 
 
-def _guess(name: str, known: Mapping[str, Any]) -> str:
+def guess(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is not known, as the end of a sentence."""
     nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     return f"; did you mean {nearest[0]}?" if nearest else ""

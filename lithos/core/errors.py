@@ -103,6 +103,10 @@ class StorageFailed(LithosError):
     code = "internal_error"
 
 
+class VaultUnavailable(LithosError):
+    """One of several vaults cannot be served now; the message says why."""
+
+
 class InvalidMode(LithosError):
     """Unknown search mode."""
 

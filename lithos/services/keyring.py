@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 from attrs import field, frozen
@@ -86,6 +86,8 @@ class TokenRing:
         self._private = private
         #: Tokens of somebody else's authorization server, where there is one.
         self.foreign: ForeignTokens | None = None
+        #: Whether the other vaults of the process ask for no token either: a vault with tokens opens none.
+        self.others_ask_nothing: Callable[[], bool] = lambda: True
         self._clock = clock
         self._looking = looking or Threads()
         #: Admits commands and hooks of the user who may read the lock file; new in every process.
@@ -106,7 +108,12 @@ class TokenRing:
 
     @property
     def is_open(self) -> bool:
-        """Whether no token is defined, and everybody the owner; not where a token file is unreadable."""
+        """Whether no token is asked for, and everybody is the owner."""
+        return self.asks_nothing and self.others_ask_nothing()
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether no token is defined; not where a token file is unreadable."""
         return self._is_fixed_open and self._is_known and self._tokens is None
 
     @property
@@ -151,6 +158,16 @@ class TokenRing:
             return None if self.foreign is None else self.foreign.find(secret)
         return key.principal if key.is_valid(self._clock()) else None
 
+    def fingerprint(self, principal: Principal) -> bytes | None:
+        """What tells the token of a principal in other rings too: its digest; None for one without."""
+        keys = self._by_principal.get(principal, ())
+        return keys[0].digest if keys else None
+
+    def has(self, fingerprint: bytes) -> bool:
+        """Whether the token with this fingerprint is valid here."""
+        key = self._by_digest.get(fingerprint)
+        return key is not None and key.is_valid(self._clock())
+
     def is_valid(self, principal: Principal) -> bool:
         """Whether the token of this principal is still there, unexpired, with the same rights and agent."""
         if principal == ANYONE:
@@ -169,8 +186,13 @@ class TokenRing:
             return self._scopes[principal]
         return NOTHING if principal.mark else None
 
+    @property
+    def next_change(self) -> trio.Event:
+        """Set once a principal may have become invalid: a token was revoked, changed, or has expired."""
+        return self._changed
+
     async def wait_changed(self) -> None:
-        """Wait until a principal may have become invalid: a token was revoked, changed, or has expired."""
+        """Wait until a principal may have become invalid."""
         await self._changed.wait()
 
     async def follow(self) -> None:
@@ -323,5 +345,19 @@ class OneToken:
         await trio.sleep_forever()
 
 
-#: What tells the front whose token it has been given.
-Keyring = TokenRing | OneToken
+class Keyring(Protocol):
+    """What tells the front whose token it has been given, as a `TokenRing` does."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    @property
+    def foreign(self) -> ForeignTokens | None: ...
+
+    def find(self, secret: bytes) -> Principal | None: ...
+
+    def is_valid(self, principal: Principal) -> bool: ...
+
+    def scope_of(self, principal: Principal) -> Scope | None: ...
+
+    async def wait_changed(self) -> None: ...

@@ -69,7 +69,8 @@ if TYPE_CHECKING:
 class Services:
     """The services, and of the actors what is asked without one."""
 
-    def __init__(self, actors: Actors) -> None:
+    def __init__(self, actors: Actors, keyring: TokenRing | None = None) -> None:
+        """`keyring` is that of a vault among several, which outlives this server of it."""
         self.actors = actors
         stores, config, clock = actors.stores, actors.config, actors.clock
         self.config = config
@@ -87,7 +88,7 @@ class Services:
         #: For clients that know no more, deletions answer `success` alone, reads all links.
         self.is_plain = config.server.write_outcomes == "status"
         #: The tokens that are accepted; the front has it follow their file.
-        self.keyring = TokenRing(
+        self.keyring = keyring or TokenRing(
             config.storage.data_dir / ".lithos",
             clock,
             config.server.auth_token,
@@ -97,6 +98,8 @@ class Services:
         #: Lets clients elsewhere in; None without `server.public_url`, and with somebody else's issuer.
         self.authorization = self._make_authorization()
         texts = NoteTexts(stores.files, actors.catalogue, actors.opening)
+        #: Notes as their files say now.
+        self.texts = texts
         self.search = Search(actors, texts)
         #: Notes that say the same.
         self.duplicates = Duplicates(actors.semantic, actors.catalogue, stores.files, actors.sizes)

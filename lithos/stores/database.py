@@ -153,6 +153,8 @@ class Database:
                 writer.execute("PRAGMA foreign_keys=OFF")
             with transaction(writer):
                 layout.upgrade(writer, now)
+            # What was read to find the file sound is not what will be asked for: up to 2 MB of each file.
+            writer.execute("PRAGMA shrink_memory")
             reader = open_reader(self._path) if layout.has_reader else writer
             self._files, self._size = self._find()
         except BaseException:

@@ -8,29 +8,42 @@ never opens a server.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
-
-from attrs import field, frozen
+from typing import Final, TypeVar
 
 from lithos.core import principals
 from lithos.core.errors import InvalidInput
-from lithos.core.oauth.grants import Grant
-from lithos.core.principals import RIGHTS, Principal, Rights
+from lithos.core.principals import Rights
 from lithos.core.scopes import Scope
-from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores import PRIVATE_FOLDER, overwrite, sync_folder
-from lithos.stores.oauth.grant_rows import grant_of_row, row_of_grant
+from lithos.stores.oauth.named_tokens import (
+    DIGEST,
+    LONGEST_AGENT,
+    LONGEST_NAME,
+    RESERVED,
+    Token,
+    TokenFile,
+    check_agent,
+    check_name,
+    check_scope,
+    digest_of,
+    row_of_token,
+    token_of_row,
+)
 from lithos.stores.oauth.private_file import FileBusy, locked, replace_private
-from lithos.stores.oauth.scope_rows import row_of_scope, scope_of_row, size_of_scopes
+from lithos.stores.oauth.scope_rows import size_of_scopes
+
+__all__ = [
+    "LOCK", "LONGEST_AGENT", "LONGEST_NAME", "MOST_TOKENS", "RESERVED", "TOKENS", "Token", "TokenFile",
+    "TokenRefused", "TokenStore", "TokensUnreadable", "check_agent", "check_name", "check_scope", "digest_of",
+    "is_released", "make_token", "read_token_file", "read_tokens",
+]  # fmt: skip
 
 TOKENS: Final = "tokens.json"
 LOCK: Final = "tokens.lock"
@@ -38,19 +51,16 @@ LOCK: Final = "tokens.lock"
 PREFIX: Final = "lithos_"
 #: Tokens of a server, expired ones included.
 MOST_TOKENS: Final = 1_000
-#: Characters of a token's name, and of an agent id.
-LONGEST_NAME: Final = 64
-LONGEST_AGENT: Final = 200
 #: Bytes of all scopes in the file, and of the file: these, and every token at its longest.
 LARGEST_SCOPES: Final = 8 * 1024 * 1024
 LARGEST: Final = LARGEST_SCOPES + 8 * 1024 * 1024
-#: Names of principals that are no named token.
-RESERVED: Final = frozenset({"anyone", "auth_token", "owner"})
-_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?")
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-#: Of a file without scopes, and of one with some: a Lithos that knows no scopes refuses it, and drops none.
+#: Of a file without scopes, of one with some, and of one with tokens of every vault, or traces of them: a
+#: Lithos that knows none of these refuses the file, and drops none.
 _VERSION: Final = 1
 _VERSION_WITH_SCOPES: Final = 2
+_VERSION_OF_EVERY_VAULT: Final = 3
+#: Revoked tokens of every vault that are remembered, the newest.
+MOST_GONE: Final = 1_000
 #: What the lock file holds while tokens are asked for.
 _REQUIRED: Final = b"required\n"
 T = TypeVar("T")
@@ -71,52 +81,17 @@ class TokenRefused(Exception):
     """A change that cannot be; the message says why and what to do."""
 
 
-@frozen
-class Token:
-    """One named token; `digest` is the SHA-256 of its secret in hexadecimal.
-
-    What a person allowed a client has a `grant`, which knows the secrets; `digest` is then of one that nobody
-    has, and tells the grant from others.
-    """
-
-    name: str
-    digest: str = field(repr=False)
-    rights: Rights
-    agent: str | None
-    created_at: datetime
-    expires_at: datetime | None
-    grant: Grant | None = None
-    #: What it may change (docs/spec/scopes.md §1); None limits nothing.
-    scope: Scope | None = None
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether it is a grant whose client has not fetched its tokens yet; else it goes by itself."""
-        return self.grant is not None and not self.grant.code.is_used
-
-    def has_expired(self, now: datetime) -> bool:
-        """Whether it is of no use any more."""
-        if self.grant is not None and self.grant.has_ended(now):
-            return True
-        return self.expires_at is not None and now >= self.expires_at
-
-    @property
-    def principal(self) -> Principal:
-        """Whoever presents it."""
-        is_connector = self.grant is not None
-        return Principal(self.name, self.rights, self.agent, mark=self.digest[:16], is_connector=is_connector)
-
-
-def digest_of(secret: bytes) -> str:
-    """What is stored of a secret."""
-    return hashlib.sha256(secret).hexdigest()
-
-
 def read_tokens(private: Path) -> tuple[Token, ...] | None:
     """The tokens in the private folder of a data directory; None where none were ever asked for.
 
     Raises `TokensUnreadable` where they were, and cannot be known now.
     """
+    found = read_token_file(private)
+    return None if found is None else found.tokens
+
+
+def read_token_file(private: Path) -> TokenFile | None:
+    """The whole file, as `read_tokens` has the tokens of it."""
     path = private / TOKENS
     try:
         with path.open("rb") as file:
@@ -148,67 +123,46 @@ def _is_required(private: Path) -> bool:
         return True
 
 
-def _parse(path: Path, data: bytes) -> tuple[Token, ...]:
+def _parse(path: Path, data: bytes) -> TokenFile:
     try:
         if len(data) > LARGEST:
             raise ValueError(f"larger than {LARGEST} bytes")
         document = json.loads(data)
-        if document["version"] not in (_VERSION, _VERSION_WITH_SCOPES):
+        if document["version"] not in (_VERSION, _VERSION_WITH_SCOPES, _VERSION_OF_EVERY_VAULT):
             raise ValueError("of another version of Lithos")
-        tokens = tuple(map(_token_of, document["tokens"]))
+        tokens = tuple(map(token_of_row, document["tokens"]))
         if len({token.name for token in tokens}) != len(tokens) or len(tokens) > MOST_TOKENS:
             raise ValueError("with names twice, or too many tokens")
+        gone = tuple(document.get("gone", ()))
+        if not all(isinstance(digest, str) and DIGEST.fullmatch(digest) for digest in gone):
+            raise ValueError("no hashes")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         # What is in a damaged file is not told: it may be anything.
         raise TokensUnreadable(path, "is damaged") from None
-    return tokens
+    return TokenFile(tokens, gone)
 
 
-def _token_of(row: dict[str, Any]) -> Token:
-    token = Token(
-        name=check_name(row["name"]),
-        digest=row["hash"],
-        rights=row["rights"],
-        agent=None if row["agent"] is None else check_agent(row["agent"]),
-        created_at=parse_time(row["created_at"]),
-        expires_at=None if row["expires_at"] is None else parse_time(row["expires_at"]),
-        grant=grant_of_row(row["grant"]) if "grant" in row else None,
-        scope=scope_of_row(row),
-    )
-    if token.rights not in RIGHTS or not _DIGEST.fullmatch(token.digest):
-        raise ValueError("no such rights, or no hash")
-    return token
-
-
-def check_name(name: str) -> str:
-    """A name that can be told in messages, logs and file lists. Raises `ValueError`."""
-    if not isinstance(name, str) or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
-        raise ValueError(
-            f"A token's name has 1 to {LONGEST_NAME} letters, digits, dots, dashes, underscores or @, and "
-            "begins and ends with a letter or digit."
-        )
-    if name in RESERVED:
-        raise ValueError(f"The name '{name}' is kept for another token; choose another name.")
-    return name
-
-
-def check_agent(agent: str) -> str:
-    """An agent id that every tool takes. Raises `ValueError`."""
-    is_text = isinstance(agent, str) and agent.isprintable()
-    if not is_text or not agent or agent.strip() != agent or len(agent) > LONGEST_AGENT:
-        raise ValueError(
-            f"An agent id has 1 to {LONGEST_AGENT} printable characters, with no space around them."
-        )
-    return agent
-
-
-def check_scope(rights: Rights, scope: Scope | None) -> None:
-    """Raises `ValueError` for a scope beside rights that change nothing."""
-    if scope is not None and rights == "read":
-        raise ValueError(
-            "A token with the rights read changes nothing, so it takes no --write and no --propose. Leave "
-            "them out, or give it --rights write."
-        )
+def make_token(
+    name: str,
+    rights: Rights,
+    agent: str | None,
+    now: datetime,
+    expires_at: datetime | None,
+    scope: Scope | None = None,
+    *,
+    every_vault: bool = False,
+) -> tuple[Token, str]:
+    """A token that is stored nowhere yet, and its secret. Raises `TokenRefused`."""
+    try:
+        check_name(name)
+        if agent is not None:
+            principals.check_agent(check_agent(agent))
+        check_scope(rights, scope)
+    except (ValueError, InvalidInput) as problem:
+        raise TokenRefused(str(problem)) from problem
+    secret = f"{PREFIX}{secrets.token_urlsafe(32)}"
+    digest = digest_of(secret.encode())
+    return Token(name, digest, rights, agent, now, expires_at, scope=scope, every_vault=every_vault), secret
 
 
 class TokenStore:
@@ -232,42 +186,60 @@ class TokenStore:
 
         Raises `TokenRefused`, `TokensUnreadable` and `OSError`; then there is none.
         """
-        try:
-            check_name(name)
-            if agent is not None:
-                principals.check_agent(check_agent(agent))
-            check_scope(rights, scope)
-        except (ValueError, InvalidInput) as problem:
-            raise TokenRefused(str(problem)) from problem
-        secret = f"{PREFIX}{secrets.token_urlsafe(32)}"
-        token = Token(name, digest_of(secret.encode()), rights, agent, now, expires_at, scope=scope)
-        self._private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        with self._locked() as lock:
-            known = self._known()
-            tokens = known or ()
-            if any(each.name == name for each in tokens):
+        token, secret = make_token(name, rights, agent, now, expires_at, scope)
+        self.insert(token)
+        return token, secret
+
+    def insert(self, token: Token) -> bool:
+        """Add a token; whether none was ever defined before. Raises as `create`."""
+
+        def decide(known: TokenFile) -> TokenFile:
+            if any(each.name == token.name for each in known.tokens):
                 raise TokenRefused(
-                    f"There is a token '{name}' already, and its secret cannot be shown again. Choose "
-                    f"another name, or revoke it first: lithos token revoke {name}"
+                    f"There is a token '{token.name}' already, and its secret cannot be shown again. Choose "
+                    f"another name, or revoke it first: lithos token revoke {token.name}"
                 )
-            if len(tokens) >= MOST_TOKENS:
+            if len(known.tokens) >= MOST_TOKENS:
                 raise TokenRefused(
                     f"There are {MOST_TOKENS:,} tokens, the most there may be. Revoke expired ones."
                 )
-            _check_room((*tokens, token))
+            return TokenFile((*known.tokens, token), known.gone)
+
+        return self.exchange(decide)
+
+    def require(self) -> bool:
+        """Ask for tokens from now on, also while there are none; whether none was ever defined before.
+
+        Raises as `create`.
+        """
+        return self.exchange(lambda known: known)
+
+    def exchange(self, decide: Callable[[TokenFile], TokenFile]) -> bool:
+        """Replace the file as `decide` says, and make it where there is none; whether there was none.
+
+        Raises as `create`, and what `decide` raises; then it is as it was.
+        """
+        self._private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        with self._locked() as lock:
+            known = self._known()
+            left = decide(known or TokenFile())
+            if left == known:
+                return False
+            _check_room(left.tokens)
             _require(lock)
             try:
-                self._write((*tokens, token))
+                self._write(left)
             except OSError:
                 if known is None:
                     os.ftruncate(lock, 0)  # no token was defined, so none is asked for
                 raise
-        return token, secret
+        return known is None
 
     def revoke(self, name: str) -> tuple[Token, int]:
         """The token that is no more, and how many are left. Raises as `create`."""
         with self._locked() as lock:
-            tokens = self._known() or ()
+            known = self._known() or TokenFile()
+            tokens = known.tokens
             found = next((each for each in tokens if each.name == name), None)
             if found is None:
                 names = ", ".join(each.name for each in tokens[:20]) or "none"
@@ -275,7 +247,8 @@ class TokenStore:
                 raise TokenRefused(f"There is no token of that name. Tokens: {names}.")
             _require(lock)
             left = tuple(each for each in tokens if each is not found)
-            self._write(left)
+            gone = (*known.gone, found.digest)[-MOST_GONE:] if found.every_vault else known.gone
+            self._write(TokenFile(left, gone))
         return found, len(left)
 
     def change(self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]]) -> T:
@@ -284,14 +257,14 @@ class TokenStore:
         Raises `TokenRefused` where they would be too many, `TokensUnreadable` and `OSError`.
         """
         with self._locked() as lock:
-            known = self._known() or ()
-            left, said = decide(known)
+            known = self._known() or TokenFile()
+            left, said = decide(known.tokens)
             if len(left) > MOST_TOKENS:
                 raise TokenRefused(f"There are {MOST_TOKENS:,} tokens, the most there may be.")
-            if tuple(left) != known:
+            if tuple(left) != known.tokens:
                 _check_room(left)
                 _require(lock)
-                self._write(left)
+                self._write(TokenFile(tuple(left), known.gone))
         return said
 
     def stop_asking(self) -> None:
@@ -300,28 +273,31 @@ class TokenStore:
         Raises `TokenRefused` while there are tokens, `TokensUnreadable` and `OSError`.
         """
         with self._locked() as lock:
-            if self._known():
+            if (known := self._known()) is not None and known.tokens:
                 raise TokenRefused("There are tokens: revoke them first (lithos token list shows them).")
             self.path.unlink(missing_ok=True)
             sync_folder(self._private)
             os.ftruncate(lock, 0)
             os.fsync(lock)
 
-    def _known(self) -> tuple[Token, ...] | None:
+    def _known(self) -> TokenFile | None:
         """The tokens; a file that is gone counts as empty, since creating is the way out of that."""
         try:
-            return read_tokens(self._private)
+            return read_token_file(self._private)
         except TokensUnreadable:
             if not self.path.exists():
-                return ()
+                return TokenFile()
             raise
 
-    def _write(self, tokens: Sequence[Token]) -> None:
+    def _write(self, left: TokenFile) -> None:
         """Replace the file, durably."""
-        rows = [_row_of(token) for token in tokens]
-        has_scopes = any(token.scope is not None for token in tokens)
+        rows = [row_of_token(token) for token in left.tokens]
+        has_scopes = any(token.scope is not None for token in left.tokens)
         version = _VERSION_WITH_SCOPES if has_scopes else _VERSION
-        replace_private(self.path, {"version": version, "tokens": rows})
+        if left.gone or any(token.every_vault for token in left.tokens):
+            version = _VERSION_OF_EVERY_VAULT
+        gone = {"gone": list(left.gone)} if left.gone else {}
+        replace_private(self.path, {"version": version, "tokens": rows, **gone})
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -354,17 +330,3 @@ def _check_room(tokens: Sequence[Token]) -> None:
             "The patterns of all tokens together take more room than there is. Give fewer or shorter ones, "
             "such as folders/, or revoke tokens that nobody needs."
         )
-
-
-def _row_of(token: Token) -> dict[str, Any]:
-    grant = {} if token.grant is None else {"grant": row_of_grant(token.grant)}
-    return {
-        "name": token.name,
-        "hash": token.digest,
-        "agent": token.agent,
-        "rights": token.rights,
-        "created_at": format_time(token.created_at),
-        "expires_at": format_optional(token.expires_at),
-        **row_of_scope(token.scope),
-        **grant,
-    }

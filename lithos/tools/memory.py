@@ -180,15 +180,7 @@ class RetrieveTool:
 
     async def answer(self, using: Services) -> Answer:
         beside = await self._beside(using)
-        limit = max(1, self.limit)
-        request = as_command(
-            RetrieveRequest,
-            self,
-            limit=limit + self.offset,
-            namespaces=self.namespace_filter or None,
-            max_context_nodes=self.max_context_nodes or None,
-            filters=as_command(Filters, self),
-        )
+        limit, request = max(1, self.limit), self.request()
         answer = await using.retrieve.retrieve(request)
         now = using.clock()
         hits = [each.hit for each in answer.results]
@@ -210,6 +202,17 @@ class RetrieveTool:
         if answer.conflicts is not None:
             result["conflicts"] = [row_of(each) for each in answer.conflicts]
         return result
+
+    def request(self) -> RetrieveRequest:
+        """What the retrieval is asked: the rows up to the end of the page."""
+        return as_command(
+            RetrieveRequest,
+            self,
+            limit=max(1, self.limit) + self.offset,
+            namespaces=self.namespace_filter or None,
+            max_context_nodes=self.max_context_nodes or None,
+            filters=as_command(Filters, self),
+        )
 
     async def _beside(self, using: Services) -> Sequence[AttachmentHit]:
         """Places of attachments that may stand among the notes: none where a namespace is asked for."""

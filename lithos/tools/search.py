@@ -24,7 +24,7 @@ from lithos.services.attachments.searching import (
     AttachmentHit,
     AttachmentQuery,
 )
-from lithos.services.context.context import SECTIONS, ContextRequest
+from lithos.services.context.context import SECTIONS, ContextAnswer, ContextRequest
 from lithos.services.notes.knowledge import CacheAnswer, CacheRequest
 from lithos.services.search.search import MODES, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
@@ -67,12 +67,12 @@ class SearchTool:
 
     async def answer(self, using: Services) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
-        request = as_command(SearchRequest, self, filters=as_command(Filters, self))
+        request = self.request()
         if NOTE not in kinds:
             return await self._search_attachments(using, request)
         beside: Sequence[AttachmentHit] = ()
         if ATTACHMENT in kinds and using.attachment_search.has_any(request.filters):
-            beside = await using.attachment_search.beside(self._query(using, request, BESIDE))
+            beside = await using.attachment_search.beside(self.attachment_query(using, request, BESIDE))
         if beside and request.offset:  # they were on the first page
             first = await using.search.look(evolve(request, offset=0))
             before = skipped(first.hits, beside, max(1, request.limit), request.offset)
@@ -88,15 +88,24 @@ class SearchTool:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
         return result | ({"message": answer.message} if answer.message else {})
 
+    def request(self) -> SearchRequest:
+        """What the search is asked."""
+        return as_command(SearchRequest, self, filters=as_command(Filters, self))
+
     async def _search_attachments(self, using: Services, request: SearchRequest) -> Answer:
         """Rows of attachments alone."""
         check_choice("mode", self.mode, MODES)
         limit = max(1, min(request.limit, using.config.search.max_results))
-        hits = await using.attachment_search.search(self._query(using, request, limit, offset=request.offset))
+        hits = await using.attachment_search.search(
+            self.attachment_query(using, request, limit, offset=request.offset)
+        )
         result: dict[str, object] = {"results": [hit_row(using, hit, hit.score) for hit in hits]}
         return result if using.config.reads_attachments else result | {"message": ATTACHMENTS_OFF}
 
-    def _query(self, using: Services, request: SearchRequest, limit: int, offset: int = 0) -> AttachmentQuery:
+    def attachment_query(
+        self, using: Services, request: SearchRequest, limit: int, offset: int = 0
+    ) -> AttachmentQuery:
+        """What is looked for among the files beside the notes."""
         threshold = using.search.threshold if request.threshold is None else request.threshold
         return as_command(AttachmentQuery, request, threshold=threshold, limit=limit, offset=offset)
 
@@ -183,8 +192,9 @@ class ContextTool:
         "note leaves attachments out.", None, bound=FILTERS, is_listed=False
     )
 
-    async def answer(self, using: Services) -> Answer:
-        request = as_command(
+    def request(self) -> ContextRequest:
+        """What the context service is asked."""
+        return as_command(
             ContextRequest,
             self,
             query=self.query or "",
@@ -193,24 +203,34 @@ class ContextTool:
             sections=self.sections or SECTIONS,
             kinds=read_kinds(self.kinds),
         )
-        answer = await using.context.brief(request)
-        briefing = answer.briefing
-        troubles = [
-            {"kind": kind, "id": None, "title": None, "reason": reason, "distance": 0}
-            for kind, reason in answer.troubles
-        ]
-        return {
-            "text": briefing.text,
-            "tokens": briefing.tokens,
-            "budget": answer.budget,
-            "items": [item_row(item) | place_row(answer.places.get(item.id)) for item in briefing.items],
-            "dropped": [left_out_row(each) for each in briefing.dropped],
-            "warnings": [*troubles, *(about_row(each) for each in briefing.warnings)],
-            "cursor": answer.cursor,
-            "receipt_id": answer.receipt_id,
-            "degraded": answer.degraded,
-            **using.proposals.told(),
-        }
+
+    async def answer(self, using: Services) -> Answer:
+        answer = await using.context.brief(self.request())
+        return briefing_row(answer) | using.proposals.told()
+
+
+def briefing_row(answer: ContextAnswer) -> dict[str, Any]:
+    """A briefing with what it is made of."""
+    briefing = answer.briefing
+    return {
+        "text": briefing.text,
+        "tokens": briefing.tokens,
+        "budget": answer.budget,
+        "items": [item_row(item) | place_row(answer.places.get(item.id)) for item in briefing.items],
+        "dropped": [left_out_row(each) for each in briefing.dropped],
+        "warnings": [
+            *(trouble_row(kind, reason) for kind, reason in answer.troubles),
+            *(about_row(each) for each in briefing.warnings),
+        ],
+        "cursor": answer.cursor,
+        "receipt_id": answer.receipt_id,
+        "degraded": answer.degraded,
+    }
+
+
+def trouble_row(kind: str, reason: str) -> dict[str, Any]:
+    """Why a briefing is degraded, among its warnings."""
+    return {"kind": kind, "id": None, "title": None, "reason": reason, "distance": 0}
 
 
 def item_row(item: Item) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import httpcore2
 import pytest
@@ -14,8 +14,9 @@ from attrs import define, evolve, field
 
 from lithos.core.principals import Principal
 from lithos.front.events.monitoring import RouteModule
+from lithos.front.server.application import NO_APPS
 from lithos.front.server.ports import AsgiApp, FrontSettings
-from lithos.front.server.serve import NO_APPS, serve_http
+from lithos.front.server.serve import serve_http
 from lithos.services import keyring
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
 
@@ -52,6 +53,7 @@ def spec(name: str, **hints: bool) -> ToolSpec:
 class FakeToolBox:
     """`echo`, `nothing`, `refuse`, `crash`, `big`, and `wait`, which waits for `release`."""
 
+    told: ClassVar[str] = ""
     calls: list[str] = field(factory=list)
     waiting: trio.Event = field(factory=trio.Event)
     release: trio.Event = field(factory=trio.Event)

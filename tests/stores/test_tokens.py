@@ -209,7 +209,7 @@ def test_a_removed_file_never_reads_as_none_defined(store: TokenStore, private: 
         b"{",
         b"[]",
         b'"x"',
-        b'{"version": 3, "tokens": []}',
+        b'{"version": 4, "tokens": []}',
         b'{"version": 1}',
         b'{"version": 1, "tokens": [{}]}',
         b'{"version": 1, "tokens": [1]}',

@@ -73,7 +73,8 @@ class AccurateTier:
     _load: Callable[[], QueryEmbedder]
     _directory: Path
     _wanted: Literal["auto", "accurate"]
-    _thread: BackgroundThread = field(factory=lambda: BackgroundThread("lithos-accurate"), init=False)
+    #: That of all vaults of the process.
+    _thread: BackgroundThread
     _reading: Threads = field(factory=Threads, init=False)
     _opened: _Opened | None = field(default=None, init=False)
     _token: trio.lowlevel.TrioToken | None = field(default=None, init=False)

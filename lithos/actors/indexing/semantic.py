@@ -110,6 +110,11 @@ class SemanticBackend:
         return self.state is SemanticState.OK or self.port.former is not None
 
     @property
+    def is_accurate(self) -> bool:
+        """Whether queries go to the accurate tier now."""
+        return self.accurate is not None and self.accurate.answering is not None
+
+    @property
     def chunk_count(self) -> int:
         """Vectors in use."""
         return self.port.vectors.chunk_count() if self.port.vectors else 0
@@ -307,3 +312,9 @@ class SemanticBackend:
         accurate = self.accurate.answering if self.accurate is not None else None
         searched: Searched = static if accurate is None else accurate
         return self._queries.ask(searched, query, notes, threshold, among)
+
+    def ask_static(
+        self, query: str, notes: int, threshold: float, among: Sequence[int] | None = None
+    ) -> Asked:
+        """The same of the static tier, whatever answers others: for who compares with such vectors."""
+        return self._queries.ask(self._answering(), query, notes, threshold, among)

@@ -46,19 +46,23 @@ class Applying:
         """Change the files; intents and versions are durable before anything is shown (in parallel).
 
         States that are kept nowhere but in their files come first, and where versions could not be kept
-        lately these do too: no file is changed without them.
+        lately these do too: no file is changed without them. So do all of a round with a note from elsewhere,
+        whose past must not come after it.
         """
         if not prepared:
             return []
         try:
             await self.recorder.keep_former(versions)
-            if not self.recorder.is_failing:
+            has_past = bool(versions) and any(each.past for each in prepared)
+            if not (self.recorder.is_failing or has_past):
                 return await self._apply_at_once(prepared, versions)
-            places = await self.recorder.record(versions)
+            groups = [(*each.past, own) for each, own in zip(prepared, versions, strict=True)]
+            places = await self.recorder.record([version for group in groups for version in group])
         except HistoryFailed as failure:
             return [failure] * len(prepared)
         results = await self._apply_at_once(prepared, ())
-        await self.recorder.settle(places, results)
+        whose = zip(groups, results, strict=True)
+        await self.recorder.settle(places, [result for group, result in whose for _ in group])
         return results
 
     async def _apply_at_once(

@@ -24,6 +24,7 @@ from lithos.core.history.section_edit import SectionEdit
 from lithos.core.history.versions import RESTORED
 from lithos.core.notes.model import Document
 from lithos.core.principals import Principal
+from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.displaced import MoveIntent
 
 
@@ -262,6 +263,20 @@ class ImportNote(Command[Accepted]):
     identified: bool = True
     expected: str | None = None
     by: Principal | None = _caller()
+
+
+@frozen(kw_only=True)
+class TakeOverNote(ImportNote):
+    """Create a note that comes from another vault, with the versions that were kept of it there.
+
+    Its bytes and its version stay as they were; of other notes no title or address may be the same.
+    """
+
+    #: In the order of recording; kept in one commit with the note's own, before its file is written.
+    past: tuple[NewVersion, ...] = field(default=(), repr=False)
+    #: Whether the file itself says the version, and when the note began where it does not say that.
+    says_version: bool = True
+    created_at: datetime | None = None
 
 
 @frozen(kw_only=True)

@@ -52,6 +52,7 @@ from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
+from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.displaced import MoveIntent
 from lithos.stores.notes.values import (
     FileBusy,
@@ -114,6 +115,8 @@ class Prepared:
     op: str | None = None
     #: The person who approved it.
     approved_by: str | None = None
+    #: Versions of a note from elsewhere, which are kept before its own.
+    past: tuple[NewVersion, ...] = ()
 
 
 @frozen

@@ -107,7 +107,7 @@ class Recorder:
 
     async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
         """Note what became of the changes of these rows; those that were refused are dropped now."""
-        refused = [place for place, result in zip(places, results, strict=True) if is_undone(result)]
+        refused = {place for place, result in zip(places, results, strict=True) if is_undone(result)}
         confirmed = [place for place in places if place not in refused]
         if refused:
             await self.settle_now(confirmed, refused)

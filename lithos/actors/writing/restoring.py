@@ -1,4 +1,5 @@
-"""Preparation of given bytes: a restoring (earlier bytes of a note as its next version), and an import.
+"""Preparation of given bytes: a restoring (earlier bytes of a note as its next version), an import, and what
+comes from another vault.
 
 Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Bytes whose
 frontmatter cannot be edited are written as they are, with a version that the file does not say: as after an
@@ -13,7 +14,7 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from lithos.actors.writing.messages import ImportNote, RestoreNote
+from lithos.actors.writing.messages import ImportNote, RestoreNote, TakeOverNote
 from lithos.actors.writing.preparation import (
     Preparation,
     Prepared,
@@ -25,7 +26,8 @@ from lithos.actors.writing.write_rules import check_unique, check_version, no_su
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
 from lithos.core.events import TOOL
-from lithos.core.notes.document import amend_document, given_keys, parse_document, parse_identified
+from lithos.core.history.versions import RENAMED
+from lithos.core.notes.document import amend_document, derive_id, given_keys, parse_document, parse_identified
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note, Standing, not_ahead
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -175,6 +177,34 @@ class RestorePreparation:
             )
         put = Put(entry.path, made.data, source.digest, saves_old=source.digest != entry.digest)
         return self._prepared(request, made, put, entry.serial, created=False)
+
+    def prepare_arrival(self, request: TakeOverNote) -> Prepared:
+        """Prepare a note that comes from another vault, as it was there."""
+        note, path, records = request.document.note, request.path, self._catalogue.records
+        there = self._catalogue.get(request.id)
+        if there is not None:
+            raise VersionConflict(
+                f"The note is there already, at {there.path}. Look at it before you move the other one.",
+                current_version=there.note.version,
+                warnings=[],
+            )
+        self._refuse(path)
+        if self._catalogue.at_path(path) is not None:
+            raise path_collision(path, self._catalogue)
+        check_unique(note, None, path, self._catalogue)
+        # What the file does not say must be durable before it is there: a killed process would know it no
+        # longer. A recorded version has the rest committed with it.
+        says_version = request.says_version and request.identified
+        if not says_version:
+            records.put_version(request.id, Standing(note.version, digest_of(request.data)))
+        if not request.identified:
+            records.place(path, None if derive_id(path) == request.id else request.id)
+        if request.created_at is not None:
+            records.put_creation(request.id, request.created_at)
+        made = _Bytes(request.data, request.document, request.identified, says_version=says_version)
+        put = Put(path, made.data, None)
+        prepared = self._prepared(request, made, put, self._catalogue.take_serial(), created=True)
+        return attrs.evolve(prepared, op=RENAMED if request.past else None, past=request.past)
 
     def _prepared(
         self, request: RestoreNote | ImportNote, made: _Bytes, operation: Put, serial: int, *, created: bool

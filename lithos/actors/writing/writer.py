@@ -30,6 +30,7 @@ from lithos.actors.writing.messages import (
     Publication,
     RelinkNote,
     RestoreNote,
+    TakeOverNote,
     UpdateRequest,
     WriteNote,
     WriteRequest,
@@ -396,6 +397,8 @@ class Writer:
             return self._moving.prepare_relinking(job.request, job.source, job.rewritten)
         if isinstance(job.request, RestoreNote):
             return self._restoring.prepare(job.request, job.source)
+        if isinstance(job.request, TakeOverNote):
+            return self._restoring.prepare_arrival(job.request)
         if isinstance(job.request, ImportNote):
             return self._restoring.prepare_import(job.request, job.source)
         if isinstance(job.request, EditNote):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -112,6 +113,10 @@ async def require_owner(session: Session, why: str) -> OwnerClient:
 def how_to_serve(session: Session) -> str:
     """The command that starts a server here."""
     storage = session.config.storage
+    if session.vaults:
+        from lithos.cli.connecting.target import find_options  # loads what only a message needs
+
+        return shlex.join(("lithos", *find_options(session), "serve", "-t", "http"))
     vault = "" if storage.vault is None else f"--vault {storage.vault} "
     return f"lithos -d {storage.data_dir} {vault}serve -t http"
 

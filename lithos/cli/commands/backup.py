@@ -18,8 +18,10 @@ from lithos.app.backup import Restored, back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.app.maintenance import ReindexResult, reindex
 from lithos.cli.commands.maintenance import counted, progress_bars
-from lithos.cli.output import tell, warn
-from lithos.cli.session import CommandFailed, Session, load_session, refusing
+from lithos.cli.failures import explained_failures
+from lithos.cli.output import print_json, print_line, tell, warn
+from lithos.cli.session import CommandFailed, Session, check_places, load_session, refusing
+from lithos.config.vaults import NamedVault
 from lithos.core.findings import name_some
 from lithos.stores.backup import BackupIndex, BackupRefused
 
@@ -28,12 +30,52 @@ STDOUT = "-"
 
 
 def run_backup(session: Session) -> int:
-    """Back up to a directory; prints what it holds."""
+    """Back up to a directory; prints what it holds.
+
+    Of several vaults each goes into a folder of its name; one that is named alone, into the directory itself.
+    """
     target = Path(session.typed["directory"])
+    if not session.vaults:
+        _back_up_one(session, target, None)
+        return 0
+    if len(session.named.chosen) == 1:
+        _back_up_one(_about(session, session.vaults[0]), target, session.vaults[0].name)
+        return 0
+    if target.is_dir() and any(target.iterdir()):
+        raise CommandFailed(f"{target} is not empty; name a folder that is empty or absent, or one vault.")
+    failed: list[str] = []
+    for vault in session.vaults:
+        if not session.as_json:
+            print_line(f"{vault.name}: {vault.root}")
+        try:
+            with explained_failures():
+                _back_up_one(_about(session, vault), target / vault.name, vault.name)
+        except CommandFailed as failure:
+            failed.append(vault.name)
+            warn(f"{vault.name}: {failure}")
+            if session.as_json:
+                print_json({"vault": vault.name, "error": str(failure)})
+    if failed:
+        done = len(session.vaults) - len(failed)
+        raise CommandFailed(
+            f"Not backed up: {', '.join(failed)}; the others ({done}) are in {target}. Mend what is said "
+            "above, and back these up by themselves: lithos --vault NAME backup DIR"
+        )
+    return 0
+
+
+def _about(session: Session, vault: NamedVault) -> Session:
+    """The session of one vault, whose folder must be there. Raises `CommandFailed`."""
+    trouble = check_places(vault.loaded.config.storage, "backup")
+    if trouble is not None:
+        raise CommandFailed(trouble, exit_code=2)
+    return session.about(vault)
+
+
+def _back_up_one(session: Session, target: Path, vault: str | None) -> None:
     with refusing(BackupRefused), counted(session, "files copied", "files") as told:
         index = back_up(session.config, target, told=told)
-    _tell_backup(session, target, index)
-    return 0
+    _tell_backup(session, target, index, vault)
 
 
 def run_export(session: Session) -> int:
@@ -49,7 +91,7 @@ def run_export(session: Session) -> int:
             return _write_tar(session)
         with refusing(BackupRefused), counted(session, "files copied", "files") as told:
             index = back_up_to_tar(session.config, Path(file), told=told)
-        _tell_backup(session, Path(file), index)
+        _tell_backup(session, Path(file), index, session.default_vault)
         return 0
     objects = export_objects(session.config)
     if file is None or file == STDOUT:
@@ -101,7 +143,7 @@ def run_restore(session: Session) -> int:
     return 1 if indexed.failures else 0
 
 
-def _tell_backup(session: Session, target: Path, index: BackupIndex) -> None:
+def _tell_backup(session: Session, target: Path, index: BackupIndex, vault: str | None) -> None:
     counts = index.counts
     told = f"{counts['notes']} notes, {counts['files']} files, {counts['bytes']} bytes"
     lines = [f"Backed up {told} to {target}"]
@@ -113,7 +155,8 @@ def _tell_backup(session: Session, target: Path, index: BackupIndex) -> None:
             "there; back it up by itself, or copy it into the folder of the notes."
         )
     described = attrs.asdict(index, filter=attrs.filters.exclude("files"))
-    tell(session, {"target": str(target), **described}, lines)
+    name = {} if vault is None else {"vault": vault}
+    tell(session, {**name, "target": str(target), **described}, lines)
 
 
 def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult) -> None:

@@ -16,9 +16,10 @@ from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_line, tell, warn
-from lithos.cli.session import Session, check_places, read_log_settings, start_logging
-from lithos.config.load import LogSettings, load_config
+from lithos.cli.session import Session, check_places, find_vaults, read_log_settings, start_logging
+from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
+from lithos.config.vaults import NamedVault, Vaults
 from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
 from lithos.services.upkeep.validation import (
     Fixing,
@@ -29,14 +30,32 @@ from lithos.services.upkeep.validation import (
     validate_notes,
 )
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
 
 T = TypeVar("T")
 
 
 def run_doctor(invocation: Invocation) -> int:
-    """Examine and print; 1 when a check failed. A wrong configuration is one of the findings."""
-    patient = _load_patient(invocation)
+    """Examine and print; 1 when a check failed. A wrong configuration is one of the findings.
 
+    Of several vaults all that are meant are examined, one after the other.
+    """
+    try:
+        vaults = find_vaults(invocation, is_lenient=True)
+    except ConfigError as error:
+        return _examine(invocation, _load_patient(invocation, error.problems), None)
+    if not vaults.configured:
+        return _examine(invocation, _load_patient(invocation, ()), None)
+    meant = [vault for vault in vaults.configured if not vaults.chosen or vault.name in vaults.chosen]
+    code = 0
+    for vault in meant:
+        if not invocation.as_json:
+            print_line(f"{vault.name}: {vault.root}")
+        code = max(code, _examine(invocation, _patient_of(vault, vaults), vault.name))
+    return code
+
+
+def _examine(invocation: Invocation, patient: Patient, vault: str | None) -> int:
     def show(result: CheckResult) -> None:
         if not invocation.as_json:
             print_line(f"{result.status:<4}  {result.name + ':':<15} {result.message}")
@@ -45,13 +64,15 @@ def run_doctor(invocation: Invocation) -> int:
     statuses = [result.status for result in results]
     numbers = {status: statuses.count(status) for status in ("ok", "warn", "fail")}
     checks = [result.as_json() for result in results]
-    document = {"status": worst(statuses), "summary": numbers, "checks": checks}
+    name = {} if vault is None else {"vault": vault}
+    document = {**name, "status": worst(statuses), "summary": numbers, "checks": checks}
     tell(invocation, document, ", ".join(f"{number} {status}" for status, number in numbers.items()))
     return 1 if numbers["fail"] else 0
 
 
-def _load_patient(invocation: Invocation) -> Patient:
-    problems: list[str] = []
+def _load_patient(invocation: Invocation, known: Sequence[str]) -> Patient:
+    """`known` is what is wrong with how vaults are named."""
+    problems = list[str]()
     loaded = load_config(
         config_path=invocation.config,
         data_dir=invocation.data_dir,
@@ -59,6 +80,19 @@ def _load_patient(invocation: Invocation) -> Patient:
         overrides={"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {},
         report=problems.extend,
     )
+    return _patient(loaded, [*dict.fromkeys((*known, *problems))])
+
+
+def _patient_of(vault: NamedVault, vaults: Vaults) -> Patient:
+    problems = list(vault.problems)
+    try:
+        check_vault_roots([(each.name, each.root, each.data_dir) for each in vaults.configured])
+    except VaultsOverlap as overlap:
+        problems.append(str(overlap).removesuffix("."))
+    return _patient(vault.loaded, problems)
+
+
+def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
     places = check_places(loaded.config.storage, "doctor")
     problems += [places.removesuffix(".")] if places else []
     logs = LogSettings(level="error")
@@ -66,7 +100,7 @@ def _load_patient(invocation: Invocation) -> Patient:
         logs = read_log_settings(logs.level)
     except ConfigError as error:
         problems += error.problems
-    start_logging(loaded.config, logs)
+    start_logging([loaded.config], logs)
     return Patient(config=loaded.config, problems=tuple(problems), warnings=loaded.warnings)
 
 

@@ -99,8 +99,9 @@ class Feed:
         query = urlencode({name: value for name in names if (value := getattr(self, name))})
         token = owner.token or self.session.config.server.auth_token
         headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
-        host = urlsplit(owner.url or "").netloc
-        return await wrap_client_stream(nursery, stream, host, f"{PATH}?{query}", extra_headers=headers)
+        address = urlsplit(owner.url or "")
+        path = f"{address.path.rstrip('/')}{PATH}?{query}"
+        return await wrap_client_stream(nursery, stream, address.netloc, path, extra_headers=headers)
 
     async def _listen(self, socket: WebSocketConnection, take: Take) -> bool:
         hello = json.loads(await socket.get_message())

@@ -7,7 +7,7 @@ export of metrics of `lithos serve` (`telemetry.*`, `--telemetry-console`).
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
@@ -20,10 +20,12 @@ from lithos import __version__
 from lithos.actors.blocking import Threads
 from lithos.app import Server, running_server
 from lithos.app.front import serve_front
+from lithos.app.vaults import NamedConfig, Vaults, serve_vaults
 from lithos.cli.output import announce
-from lithos.cli.session import Session
+from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.config.sections import TelemetryConfig
+from lithos.config.vaults import NamedVault
 from lithos.front.server.ports import FrontSettings
 from lithos.stores.lock import OwnerLock
 from lithos.telemetry import get_logger
@@ -153,6 +155,65 @@ async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Even
         trio.open_nursery() as nursery,
     ):
         await _serve_loopback(session, server, ended, nursery)
+
+
+async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
+    """Serve the named vaults until `shutdown` is set. Raises `CommandFailed`."""
+    config = session.config
+    if config.server.public_url is not None:
+        raise CommandFailed(
+            "server.public_url cannot be set beside several vaults: clients elsewhere are let into one vault "
+            "alone. Serve that vault by a server of its own, or leave server.public_url out.",
+            exit_code=2,
+        )
+    names = ", ".join(vault.name for vault in session.vaults)
+    announce(session, f"Initializing Lithos with the vaults {names}...")
+    is_stdio = config.server.transport == "stdio"
+    named = [
+        NamedConfig(
+            vault.name, vault.loaded.config, _own_sources(vault, session.vaults), vault.loaded.warnings
+        )
+        for vault in session.vaults
+    ]
+    default = session.default_vault or named[0].name
+    vaults = Vaults(named, default, asks_always=is_stdio)
+    host, port = ("127.0.0.1", 0) if is_stdio else (config.server.host, config.server.port)
+    settings = front_settings(
+        config, host, port, config.server.auth_token, console=not is_stdio, private=is_stdio
+    )
+    ready.set()
+    async with trio.open_nursery() as nursery:
+        bound = await nursery.start(partial(serve_vaults, vaults, settings, shutdown, url_of))
+        if is_stdio:
+            await _serve_all_on_stdio(session, vaults, shutdown)
+            return
+        url = url_of(*bound)
+        announce(
+            session,
+            f"Serving MCP at {url}/mcp and {url}/sse: all vaults that a token may use, {default} if none is "
+            f"named. One vault: {url}/v/NAME/mcp",
+            url=url,
+            vaults=names,
+        )
+
+
+def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str, str]:
+    """Where the settings of a vault are from, without the folders of others that set what is shared."""
+    others = [str(each.data_dir) for each in every if each is not vault]
+    return {
+        key: "the server" if any(folder in source for folder in others) else source
+        for key, source in vault.loaded.sources.items()
+    }
+
+
+async def _serve_all_on_stdio(session: Session, vaults: Vaults, shutdown: trio.Event) -> None:
+    """Serve the client of stdio, who is the owner, over all vaults."""
+    await Threads().run(partial(import_module, "lithos.front.mcp.session"))
+    from lithos.front.mcp.session import serve_stdio
+
+    announce(session, "Starting MCP server (stdio transport)...")
+    await serve_stdio(vaults.tools, __version__, None, shutdown=shutdown)
+    shutdown.set()
 
 
 async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -> None:

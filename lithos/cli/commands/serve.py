@@ -58,6 +58,15 @@ async def _serve(session: Session, signals: Sequence[int]) -> None:
 
 async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
     """Raises `AlreadyOwned` where only an owner can serve."""
+    is_stdio = session.config.server.transport == "stdio"
+    # One vault on stdio is passed on to whoever serves it, as one without a name is.
+    if session.vaults and not (is_stdio and len(session.vaults) == 1):
+        if is_stdio:
+            await Threads().run(partial(_refuse_served, session))
+        from lithos.cli.commands.hosting import host_vaults
+
+        await host_vaults(session, shutdown, ready)
+        return
     lock = _make_lock(session)
     try:
         _take(lock)
@@ -80,6 +89,21 @@ async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Eve
     from lithos.cli.commands.hosting import host_server  # loads what a bridge has no use for
 
     await host_server(session, lock, shutdown, ready)
+
+
+def _refuse_served(session: Session) -> None:
+    """Raises `CommandFailed` where another process serves one of several vaults already."""
+    for vault in session.vaults:
+        path = vault.data_dir / ".lithos" / "lock"
+        if is_owned(path):
+            owner = read_owner(path)
+            url = (owner.url or "").removesuffix(f"/v/{vault.name}") if owner is not None else ""
+            where = f" Connect your client to {url}/mcp, or give" if url else " Give"
+            raise CommandFailed(
+                f"The vault {vault.name} is served by another process already.{where} --vault {vault.name} "
+                "alone, which is passed on to it.",
+                exit_code=4,
+            )
 
 
 async def _is_within_reach(path: Path) -> bool:

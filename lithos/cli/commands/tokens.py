@@ -9,10 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any, Final
 
-from lithos.cli.output import tell
+from attrs import evolve
+
+from lithos.cli.output import tell, warn
 from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.cli.streams import make_printable
 from lithos.core.oauth.clients import OWN_PREFIX, Client, read_name
@@ -20,10 +23,18 @@ from lithos.core.oauth.redirects import check_redirects
 from lithos.core.principals import Rights
 from lithos.core.scopes import Scope, check_typed, make_scope
 from lithos.core.times import format_time
+from lithos.services.vault_tokens import find_tokens, insert_token, open_all, revoke_token
 from lithos.stores.oauth.clients import MOST_CLIENTS, ClientsFull, ClientStore
 from lithos.stores.oauth.login_links import LoginLinks
 from lithos.stores.oauth.private_file import FileBusy
-from lithos.stores.tokens import Token, TokenRefused, TokenStore, TokensUnreadable, read_tokens
+from lithos.stores.tokens import (
+    Token,
+    TokenRefused,
+    TokenStore,
+    TokensUnreadable,
+    make_token,
+    read_tokens,
+)
 
 
 def run_token(session: Session) -> int:
@@ -44,19 +55,111 @@ def _create(session: Session) -> int:
     typed = session.typed
     now = datetime.now(UTC)
     rights: Rights = typed.get("rights", "write")
-    store, agent = TokenStore(session.private), typed.get("agent")
     scope = _scope_of(typed)
     expires_at = now + timedelta(days=typed["expires"]) if "expires" in typed else None
-    token, secret = store.create(typed["name"], rights, agent, now, expires_at, scope)
-    tell(session, {**_row(token, now), "token": secret}, secret)
-    who = "any agent" if token.agent is None else f"the agent '{token.agent}' alone"
-    end = "" if expires_at is None else f", until {expires_at:%Y-%m-%d %H:%M} UTC"
-    _hint(session, f"The token '{token.name}' may {_MAY[token.rights]} as {who}{end}. It is not shown again.")
+    if typed.get("add"):
+        return _add(session, scope, expires_at, now)
+    every = session.named.is_every
+    made = make_token(typed["name"], rights, typed.get("agent"), now, expires_at, scope, every_vault=every)
+    token, secret = made
+    if session.vaults:
+        chosen = _chosen(session)
+        _refuse_known(session, token.name, chosen)
+        insert_token(token, _privates(session, chosen), _privates(session, _others(session, chosen)))
+    else:
+        chosen = ()
+        TokenStore(session.private).insert(token)
+    tell(session, {**_row(token, now, chosen), "token": secret}, secret)
+    _hint(session, f"The token '{token.name}' {_describe_reach(token, chosen)}. It is not shown again.")
     if token.scope is not None:
         _hint(session, _limits_of(token.scope))
     _hint(session, "Clients send it as a header: Authorization: Bearer TOKEN")
-    if session.config.server.auth_token is None and len(read_tokens(session.private) or ()) == 1:
-        _hint(session, "From now on nobody uses this server without a token, but this user's commands.")
+    if session.config.server.auth_token is None and len(read_tokens(_first(session, chosen)) or ()) == 1:
+        these = "any of these vaults" if session.vaults else "this server"
+        _hint(session, f"From now on nobody uses {these} without a token, but this user's commands.")
+    return 0
+
+
+def _first(session: Session, chosen: tuple[str, ...]) -> Path:
+    return next(iter(_privates(session, chosen).values()), session.private)
+
+
+def _chosen(session: Session) -> tuple[str, ...]:
+    """The vaults that a token is for: those that are named, else the default one."""
+    return session.named.chosen or (str(session.named.default),)
+
+
+def _others(session: Session, chosen: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(vault.name for vault in session.named.configured if vault.name not in chosen)
+
+
+def _privates(session: Session, names: tuple[str, ...]) -> dict[str, Path]:
+    """The private folders of vaults, by their names."""
+    return {name: session.named.named(name).data_dir / ".lithos" for name in names}
+
+
+def _all_privates(session: Session) -> dict[str, Path]:
+    return _privates(session, tuple(vault.name for vault in session.named.configured))
+
+
+def _describe_reach(token: Token, chosen: tuple[str, ...]) -> str:
+    """What a token may do, as whom, where and until when."""
+    who = "any agent" if token.agent is None else f"the agent '{token.agent}' alone"
+    where = ""
+    if chosen:
+        where = " in every vault, later ones too" if token.every_vault else f" in {', '.join(chosen)} alone"
+    end = "" if token.expires_at is None else f", until {token.expires_at:%Y-%m-%d %H:%M} UTC"
+    return f"may {_MAY[token.rights]} as {who}{where}{end}"
+
+
+def _refuse_known(session: Session, name: str, chosen: tuple[str, ...]) -> None:
+    """One name is one secret, whatever vault. Raises `TokenRefused`."""
+    known = [each for each in find_tokens(_all_privates(session)).tokens if each.token.name == name]
+    vaults = list(dict.fromkeys(vault for each in known for vault in each.vaults))
+    if not vaults:
+        return
+    wanted = " ".join(f"--vault {vault}" for vault in chosen if vault not in vaults)
+    add = f" To let it into more vaults: lithos token create {name} {wanted} --add" if wanted else ""
+    raise TokenRefused(
+        f"There is a token '{name}' already, in {', '.join(vaults)}, and its secret cannot be shown again. "
+        f"Choose another name, or revoke it first: lithos token revoke {name}.{add}"
+    )
+
+
+def _add(session: Session, scope: Scope | None, expires_at: datetime | None, now: datetime) -> int:
+    """Let a token that is known into further vaults; its secret stays as it is."""
+    typed, chosen = session.typed, session.named.chosen
+    name = typed["name"]
+    if not chosen or session.named.is_every:
+        raise CommandFailed("--add needs the names of the vaults to add: --vault NAME for each.", exit_code=2)
+    found = [each for each in find_tokens(_all_privates(session)).tokens if each.token.name == name]
+    if not found:
+        raise TokenRefused("There is no token of that name in any vault. Create it without --add.")
+    known = found[0].token
+    if known.grant is not None or len({each.token.digest for each in found}) > 1:
+        raise TokenRefused(
+            f"'{name}' is not one token with a secret of its own, so nothing is added to it. Create another."
+        )
+    doubled = [vault for each in found for vault in each.vaults if vault in chosen]
+    if doubled:
+        raise TokenRefused(
+            f"The token '{name}' is let into {', '.join(doubled)} already. To change what it may do there, "
+            f"revoke it there first: lithos token revoke {name} --vault {doubled[0]}"
+        )
+    rights: Rights = typed.get("rights", known.rights)
+    if known.scope is not None and scope is None and rights != "read":
+        raise TokenRefused(
+            f"'{name}' changes only some notes elsewhere ({known.scope}); say what it may change in "
+            f"{', '.join(chosen)}: --write or --propose with patterns, or --rights read"
+        )
+    agent = typed.get("agent", known.agent)
+    end = known.expires_at if expires_at is None else expires_at
+    # What is typed is checked as that of a new one; the secret of that is thrown away.
+    checked, _ = make_token(name, rights, agent, now, end, scope)
+    token = evolve(checked, digest=known.digest)
+    insert_token(token, _privates(session, chosen), {})
+    line = f"The token '{name}' {_describe_reach(token, chosen)}, besides what it could before."
+    tell(session, _row(token, now, chosen), line.replace(" alone, besides", ", besides"))
     return 0
 
 
@@ -81,16 +184,23 @@ def _limits_of(scope: Scope) -> str:
 
 def _list(session: Session) -> int:
     now = datetime.now(UTC)
-    tokens = read_tokens(session.private)
-    shown = [token for token in tokens or () if not token.is_pending]
-    rows = [_row(token, now) for token in shown]
-    lines = [_describe(token, now) for token in shown]
-    none = "No named tokens are defined." if tokens is None else _NONE_LEFT
-    tell(session, {"tokens": rows, "required": tokens is not None}, lines or none)
-    return 0
+    if session.vaults:
+        found = find_tokens({vault.name: vault.data_dir / ".lithos" for vault in session.vaults})
+        for vault, trouble in found.troubles.items():
+            warn(f"{vault}: {trouble}.")
+        listed, is_required = [(each.token, each.vaults) for each in found.tokens], found.is_required
+    else:
+        tokens = read_tokens(session.private)
+        listed, is_required = [(token, ()) for token in tokens or ()], tokens is not None
+    shown = [(token, vaults) for token, vaults in listed if not token.is_pending]
+    rows = [_row(token, now, vaults) for token, vaults in shown]
+    lines = [_describe(token, now, vaults) for token, vaults in shown]
+    none = "No named tokens are defined." if not is_required else _NONE_LEFT
+    tell(session, {"tokens": rows, "required": is_required}, lines or none)
+    return 1 if session.vaults and found.troubles else 0
 
 
-def _describe(token: Token, now: datetime) -> str:
+def _describe(token: Token, now: datetime, vaults: tuple[str, ...]) -> str:
     agent = "any agent" if token.agent is None else token.agent
     end = "never expires"
     if token.expires_at is not None:
@@ -98,13 +208,16 @@ def _describe(token: Token, now: datetime) -> str:
         end = f"{word} {token.expires_at:%Y-%m-%d %H:%M} UTC"
     client = "" if token.grant is None else f"  for {token.grant.client_name}"
     limits = "" if token.scope is None else f"  {token.scope}"
+    where = f"{'every vault' if token.every_vault else ', '.join(vaults):<16}  " if vaults else ""
     return (
-        f"{token.name:<24}  {token.rights:<5}  {agent:<24}  since {token.created_at:%Y-%m-%d}  {end}"
+        f"{token.name:<24}  {token.rights:<5}  {agent:<24}  {where}since {token.created_at:%Y-%m-%d}  {end}"
         f"{client}{limits}"
     )
 
 
 def _revoke(session: Session) -> int:
+    if session.vaults:
+        return _revoke_in_vaults(session)
     token, left = TokenStore(session.private).revoke(session.typed["name"])
     line = f"The token '{token.name}' is revoked. A running server ends its streams within 2 s."
     tell(session, {"revoked": token.name, "left": left}, line)
@@ -113,8 +226,34 @@ def _revoke(session: Session) -> int:
     return 0
 
 
+def _revoke_in_vaults(session: Session) -> int:
+    name, privates = session.typed["name"], _all_privates(session)
+    chosen = session.named.chosen
+    found = [each.token for each in find_tokens(privates).tokens if each.token.name == name]
+    if chosen and not session.named.is_every and any(token.every_vault for token in found):
+        raise TokenRefused(
+            f"The token '{name}' is one of every vault, so it is revoked for all of them: leave --vault out"
+        )
+    revoked, troubles = revoke_token(name, _privates(session, chosen) if chosen else privates)
+    left = len({each.token.name for each in find_tokens(privates).tokens})
+    line = f"The token '{name}' is revoked in {', '.join(revoked)}. A running server ends its streams in 2 s."
+    document = {"revoked": name, "left": left, "vaults": list(revoked), "troubles": troubles}
+    tell(session, document, line if revoked else ())
+    if troubles:
+        told = " ".join(f"{vault}: {trouble}" for vault, trouble in troubles.items())
+        raise CommandFailed(f"It may still be let into {', '.join(troubles)}. {told} Then revoke it again.")
+    if not left:
+        _hint(session, _NONE_LEFT)
+    return 0
+
+
 def _off(session: Session) -> int:
-    TokenStore(session.private).stop_asking()
+    if session.named.chosen:
+        raise CommandFailed("All vaults ask for tokens, or none does: give off without --vault.", exit_code=2)
+    if session.vaults:
+        open_all(_all_privates(session))
+    else:
+        TokenStore(session.private).stop_asking()
     tell(session, {"required": False}, "Named tokens are not asked for any more.")
     if session.config.server.auth_token is None:
         _hint(session, "Everyone who can reach this server can now read and change all notes.")
@@ -132,7 +271,8 @@ def run_login(session: Session) -> int:
                 "server.public_url."
             )
         secret = LoginLinks(session.private).make(datetime.now(UTC))
-    link = f"{address}/console/link?key={secret}"
+    # The link is good for the vault in whose data directory it is.
+    link = f"{address}{session.prefix}/console/link?key={secret}"
     tell(session, {"link": link}, link)
     _hint(session, "Open it in your browser within ten minutes. It is good once, and gives every right.")
     return 0
@@ -207,7 +347,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Session], int]]] = {
 }
 
 
-def _row(token: Token, now: datetime) -> dict[str, Any]:
+def _row(token: Token, now: datetime, vaults: tuple[str, ...] = ()) -> dict[str, Any]:
     grant = token.grant
     client = {} if grant is None else {"client": grant.client_name, "used_at": format_time(grant.used_at)}
     return {
@@ -219,6 +359,7 @@ def _row(token: Token, now: datetime) -> dict[str, Any]:
         "expired": token.has_expired(now),
         **({} if token.scope is None else {name: list(globs) for name, globs in token.scope.lists}),
         **client,
+        **({"vaults": list(vaults), "every_vault": token.every_vault} if vaults else {}),
     }
 
 

@@ -149,8 +149,9 @@ def _print_hosted(session: Session, name: str) -> int:
             "server, and start it with serve --public-url (or set server.public_url). docs/let-in.md shows "
             "how."
         )
-    steps = [step.format(url=f"{address}/mcp") for step in HOSTED_STEPS[name]]
-    document = {"client": name, "url": f"{address}/mcp", "steps": steps}
+    url = f"{address}{session.prefix if session.named.chosen else ''}/mcp"
+    steps = [step.format(url=url) for step in HOSTED_STEPS[name]]
+    document = {"client": name, "url": url, "steps": steps}
     tell(session, document, [f"{number}. {step}" for number, step in enumerate(steps, 1)])
     return 0
 
@@ -214,7 +215,8 @@ def _advice(session: Session, place: Place, target: Target, transport: str) -> I
         if target.needs_token:
             yield f"Start {place.client.title} where {TOKEN_VARIABLE} has the token: the file only names it."
     else:
-        yield f"It starts the server of {target.data}, or passes on to the one that runs."
+        what = " and ".join(vault.name for vault in session.vaults) or target.data
+        yield f"It starts the server of {what}, or passes on to the one that runs."
     if transport == "stdio" and place.scope == "project":
         yield "The entry has paths of this machine: for others who share this project take --transport http."
     yield place.client.then

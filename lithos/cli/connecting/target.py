@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -37,6 +38,8 @@ class Target:
     url: str
     needs_token: bool
     data: Path
+    #: Whether it is one of several vaults, or all of them.
+    has_names: bool = False
 
     @property
     def stdio(self) -> dict[str, Any]:
@@ -82,11 +85,13 @@ class Link:
         return mine == others
 
     def points_to(self, target: Target) -> bool:
-        """Whether it reaches this server: its address, or a server of its data directory."""
+        """Whether it reaches this server: its address, or a server of its data directory or named vaults."""
         if self.transport == "http":
             return _address(self.url) == _address(target.url)
         data = _data_of(self.command)
-        return data is not None and os.path.realpath(data) == os.path.realpath(target.data)
+        if data is None:  # vaults with names are told by these
+            return target.has_names and _options_of(self.command) == _options_of(target.command)
+        return os.path.realpath(data) == os.path.realpath(target.data)
 
     @property
     def is_lithos(self) -> bool:
@@ -99,7 +104,8 @@ class Link:
     def place(self) -> str:
         """Where it leads, for a person: never a token."""
         if self.transport == "stdio":
-            return _data_of(self.command) or self.command[0]
+            named = shlex.join(_options_of(self.command)) if self.is_lithos else ""
+            return _data_of(self.command) or named or self.command[0]
         return _USER.sub("//", self.url.partition("?")[0])
 
 
@@ -110,13 +116,18 @@ def find_target(session: Session) -> Target:
     host = config.server.host if config.server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
     url = f"http://{f'[{host}]' if ':' in host else host}:{config.server.port or 8765}"
     owner = read_owner(data / ".lithos" / "lock")
-    if owner is not None and not owner.private:
-        url = owner.url or url
+    if owner is not None and not owner.private and owner.url is not None:
+        url = owner.url.removesuffix(session.prefix)
+    # Where no vault is named, all of them are meant, which are at the root.
+    prefix = session.prefix if session.named.chosen else ""
     return Target(
         (*find_program(), *find_options(session), "serve", "--transport", "stdio"),
-        f"{url}/mcp",
-        _wants_token(config),
+        f"{url}{prefix}/mcp",
+        any(map(_wants_token, (vault.loaded.config for vault in session.vaults)))
+        if session.vaults
+        else _wants_token(config),
         data,
+        bool(session.vaults),
     )
 
 
@@ -131,7 +142,12 @@ def _wants_token(config: Config) -> bool:
 
 
 def find_options(session: Session) -> tuple[str, ...]:
-    """The global options that lead to this data directory from wherever the program is started."""
+    """The global options that lead to this data directory from wherever the program is started.
+
+    Where vaults have names: those that lead to the ones that are meant.
+    """
+    if session.vaults:
+        return tuple(_names_of(session))
     storage = session.config.storage
     options = ["--data-dir", str(storage.data_dir.absolute())]
     if storage.vault is not None:
@@ -139,6 +155,20 @@ def find_options(session: Session) -> tuple[str, ...]:
     if session.invocation.config is not None:
         options += ["--config", str(session.invocation.config.absolute())]
     return tuple(options)
+
+
+def _names_of(session: Session) -> Iterator[str]:
+    named = session.named
+    if named.is_typed:
+        for vault in named.configured:
+            yield from ("--vault", f"{vault.name}={vault.root}")
+    # A file that was found by itself is given, since elsewhere there may be another one.
+    config = session.invocation.config or named.source
+    if config is not None:
+        yield from ("--config", str(config.absolute()))
+    if not named.is_typed:
+        for name in named.chosen:
+            yield from ("--vault", name)
 
 
 def find_program() -> tuple[str, ...]:
@@ -166,6 +196,13 @@ def _address(url: str) -> tuple[str, int | None, str]:
         return ("loopback" if host in _LOOPBACK else host, parts.port, parts.path.rstrip("/"))
     except ValueError:
         return (url, None, "")
+
+
+def _options_of(command: Sequence[str]) -> tuple[str, ...]:
+    """The global options of a command line of this program that names vaults; else none."""
+    words = list(command[: command.index("serve")]) if "serve" in command else []
+    start = next((at for at, word in enumerate(words) if word in ("--vault", "--config", "-c")), len(words))
+    return tuple(words[start:])
 
 
 def _data_of(command: Sequence[str]) -> str | None:

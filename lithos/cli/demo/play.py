@@ -95,7 +95,9 @@ async def _play(session: Session) -> None:
 
 async def _stay(session: Session) -> None:
     """Play the scripted day, then serve it until the process is interrupted or terminated."""
-    vault, folder = session.config.storage.vault, session.config.storage.data_dir / "knowledge"
+    is_asked_for = bool(session.named.chosen) or not session.vaults  # a configured vault is not played with
+    vault = session.config.storage.vault if is_asked_for else None
+    folder = session.config.storage.data_dir / "knowledge"
     if vault is not None:
         await trio.to_thread.run_sync(partial(shutil.copytree, vault, folder, ignore=_HIDDEN))
     storage = attrs.evolve(session.config.storage, vault=None)

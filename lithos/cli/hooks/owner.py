@@ -59,7 +59,7 @@ class HookOwner(NamedTuple):
         left = max(0.01, self.until - time.monotonic())
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=left)
         try:
-            connection.request(method, path, body, headers)
+            connection.request(method, parts.path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
             content = response.read(_LARGEST_ANSWER + 1)
         except http.client.HTTPException as failure:
@@ -86,25 +86,44 @@ def _find_data(invocation: Invocation) -> tuple[Path, str | None]:
     token = os.environ.get("LITHOS_SERVER__AUTH_TOKEN") or os.environ.get("LITHOS_AUTH_TOKEN")
     if invocation.data_dir is not None:
         return invocation.data_dir.expanduser(), token
+    if invocation.vaults or invocation.config is not None:
+        return _load_configured(invocation)
     for name in ("LITHOS_STORAGE__DATA_DIR", "LITHOS_DATA_DIR"):
         if os.environ.get(name, "").strip():
-            return Path(os.environ[name]).expanduser(), token
+            data = Path(os.environ[name]).expanduser()
+            return _load_configured(invocation) if _names_vaults(data) else (data, token)
     vaults = ("LITHOS_STORAGE__VAULT", "LITHOS_VAULT")
-    if invocation.config is None and "vault" not in invocation.typed and not any(map(os.environ.get, vaults)):
+    if not any(map(os.environ.get, vaults)) and not _names_vaults(Path("data")):
         return Path("data"), token
     return _load_configured(invocation)
+
+
+def _names_vaults(data: Path) -> bool:
+    """Whether the configuration in a data directory may name vaults; reading it as YAML takes longer."""
+    try:
+        return b"vaults" in (data / "config.yaml").read_bytes()
+    except OSError:
+        return False
 
 
 def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
     from lithos.config.load import load_config
     from lithos.config.sources import ConfigError
+    from lithos.config.vaults import load_vaults
 
     typed = {"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {}
     try:
-        config = load_config(config_path=invocation.config, environment=os.environ, overrides=typed).config
+        named = load_vaults(
+            typed=invocation.vaults, config_path=invocation.config, environment=os.environ, is_lenient=True
+        )
+        if named.configured:
+            # With several names a hook tells of the first; no hook looks at more than one vault.
+            loaded = named.named(named.chosen[0] if named.chosen else str(named.default)).loaded
+        else:
+            loaded = load_config(config_path=invocation.config, environment=os.environ, overrides=typed)
     except ConfigError as error:
         raise NothingToTell(str(error)) from error
-    return config.storage.data_dir, config.server.auth_token
+    return loaded.config.storage.data_dir, loaded.config.server.auth_token
 
 
 def _read_owner(data: Path) -> tuple[str, str | None]:

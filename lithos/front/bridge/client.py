@@ -101,7 +101,10 @@ class OwnerClient:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            connection.request(method, path, None if body is None else body.encode(), headers)
+            # One vault of several is below a path of its own.
+            connection.request(
+                method, parts.path.rstrip("/") + path, None if body is None else body.encode(), headers
+            )
             response = connection.getresponse()
             content = response.read()
         except (OSError, http.client.HTTPException) as failure:

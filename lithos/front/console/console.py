@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
-from hashlib import blake2b
 from http import HTTPStatus
-from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import quote
 
 import attrs
-from quart import Blueprint, Response, g, redirect, request, send_from_directory
+from quart import Blueprint, Response, g, redirect, request
 from quart_trio import QuartTrio
 from werkzeug.datastructures import MultiDict
 from werkzeug.routing import PathConverter
@@ -23,9 +20,10 @@ from lithos.core.errors import LithosError
 from lithos.core.learning.memory import Receipt
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.front.console.formats import make_environment, readable, whole
-from lithos.front.console.sessions import COOKIE, LIFE, Session, Sessions
+from lithos.front.console.frame import STATIC, add_headers, digest_of, sent_address, set_cookie, static_file
+from lithos.front.console.sessions import COOKIE, Session, Sessions
 from lithos.front.server.admissions import WrongTokens
-from lithos.front.server.ports import FrontSettings, SharedToolBox, ToolBox
+from lithos.front.server.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.services import Services
 from lithos.stores.sqlite import DatabaseFailed
@@ -34,19 +32,6 @@ from lithos.tools.contract.arguments import ArgumentFault
 
 log = get_logger("lithos.console")
 
-STATIC: Final = Path(__file__).parent / "static"
-#: Seconds for which a browser keeps the stylesheet and the script; their addresses change with their bytes.
-STATIC_AGE: Final = 86_400
-HEADERS: Final = {
-    "Content-Security-Policy": (
-        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 #: Bytes of a page.
 LARGEST: Final = 200_000
 #: HTTP status of refusals by their code; others are 400.
@@ -124,7 +109,7 @@ class Console:
         #: Templates, their filters and globals.
         self.environment = make_environment()
         self._rendering = Threads()
-        self._static_key = _digest_of(STATIC)
+        self._static_key = digest_of(STATIC)
 
     # -- what pages use -------------------------------------------------------------------------
 
@@ -161,6 +146,7 @@ class Console:
             "agent": session.agent if session else self.own_agent,
             "csrf": session.csrf if session else "",
             "me": session.principal if session else None,
+            "vaults": self._vaults(session),
             "lacks": {right: self.lacks(right) if session else "" for right in RIGHTS},
             "once": token_urlsafe(12),
             "has_links": self.parts.authorization is not None,
@@ -218,6 +204,11 @@ class Console:
             return await view(**values)
 
         return guarded
+
+    def _vaults(self, session: Session | None) -> Sequence[VaultLink]:
+        """The vaults to switch between; nothing where there is only one, as for a server of one."""
+        links = self.settings.vaults(session.principal) if session and self.settings.vaults else ()
+        return links if len(links) > 1 else ()
 
     def lacks(self, needed: Rights) -> str:
         """Why the person may not do what takes this right; empty where they may."""
@@ -286,9 +277,7 @@ class Console:
         for add in pages:
             add(self, blueprint)
 
-        @blueprint.get("/static/<path:name>")
-        async def static_file(name: str) -> Response:
-            return await send_from_directory(STATIC, name, cache_timeout=STATIC_AGE)
+        blueprint.get("/static/<path:name>", endpoint="static_file")(static_file)
 
         @blueprint.route("/<whole:rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
         async def missing(rest: str) -> Response:
@@ -315,7 +304,7 @@ class Console:
         if session is not None or request.endpoint in _OPEN_ENDPOINTS:
             return None
         if request.method == "GET" and "partial" not in request.args:
-            return redirect(f"/console/login?next={quote(_address())}", 302)
+            return redirect(f"/console/login?next={quote(sent_address())}", 302)
         why = self.sessions.why_ended(session_id) or "Your session has ended."
         raise Refused(f"{why} Nothing was changed. Log in again.", 401)
 
@@ -326,20 +315,10 @@ class Console:
         return session
 
     async def _add_headers(self, response: Response) -> Response:
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
         fresh: Session | None = g.get("fresh_session")
         if fresh is not None:
-            response.set_cookie(
-                COOKIE,
-                fresh.id,
-                max_age=LIFE // timedelta(seconds=1),
-                path="/console",
-                httponly=True,
-                secure=_is_encrypted(),
-                samesite="Strict",
-            )
-        return response
+            set_cookie(response, fresh.id)
+        return add_headers(response)
 
     async def _explain(self, failure: Exception) -> Response:
         """The page of a refusal."""
@@ -372,28 +351,9 @@ def given_offset(total: int = 10_000_000) -> int:
 
 def _is_page() -> bool:
     """Whether there is a page at this address, in this spelling: an encoded slash is part of one value."""
-    rule, path = request.url_rule, _address().partition("?")[0]
+    rule, path = request.url_rule, sent_address().partition("?")[0]
     if rule is None or rule.endpoint == "console.missing":
         return False
     if "<path:" in rule.rule:
         return "%2F" not in path
     return path.count("/") == rule.rule.count("/")
-
-
-def _address() -> str:
-    """The address of a request as it was sent."""
-    scope: Any = request.scope
-    query = scope["query_string"].decode("latin-1")
-    return str(scope["raw_path"].decode("ascii")) + (f"?{query}" if query else "")
-
-
-def _digest_of(folder: Path) -> str:
-    """A short hash of the static files, so that a browser asks anew when they change."""
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    return blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
-
-
-def _is_encrypted() -> bool:
-    """Whether the browser reached this server by TLS, itself or by a proxy."""
-    forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower()
-    return request.scheme == "https" or forwarded == "https"

@@ -189,6 +189,10 @@ class Sessions:
             return False
         return True
 
+    def knows(self, scope: Scope) -> bool:
+        """Whether a request carries the cookie of a session that goes on."""
+        return self.find(_cookie_of(scope)) is not None
+
     def why_ended(self, session_id: str | None) -> str:
         """Why the session with this id ended, as a sentence; empty where it is not known or did not."""
         return self._ended.get(session_id or "", "")

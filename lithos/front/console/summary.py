@@ -32,7 +32,7 @@ ACTIVE: Final = timedelta(hours=1)
 #: Counts of `/health` about notes that are not served as they should be.
 _UNREAD: Final = (("knowledge_base", "unreadable"), ("index", "skipped_files"))
 #: Kinds of warnings that are counted on the overview, each with where the notes are listed.
-_COUNTED: Final[Mapping[WarningKind, str]] = {
+COUNTED: Final[Mapping[WarningKind, str]] = {
     "quarantined": "/console/notes?status=quarantined", "suspect": "/console/notes?status=suspect",
     "duplicated": "/console/#duplicated", "conflict_copy": "/console/#conflict_copy",
     "conflict_markers": "/console/#conflict_markers",
@@ -91,7 +91,7 @@ class Summary:
         found = [
             (self.proposals, "proposal to look at", "proposals to look at", "/console/review"),
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
-            *((counts.get(kind, 0), kind, kind, address) for kind, address in _COUNTED.items()),
+            *((counts.get(kind, 0), kind, kind, address) for kind, address in COUNTED.items()),
             (unread, "unreadable", "unreadable", "/console/notes?status=broken"),
         ]
         return tuple((plural(count, one, many), address) for count, one, many, address in found if count)
@@ -118,11 +118,9 @@ class Summaries:
         parts, untold = self._console.parts, list[str]()
         now = parts.clock()
         _, report = await parts.state.report()
-        numbers = await _attempt("the numbers", parts.state.stats(), untold)
-        held = await _attempt("claims", parts.activity.holdings(now, SHOWN_CLAIMS), untold)
-        edges = await _attempt(
-            "conflicts", self._console.call("lithos_edge_list", type="contradicts"), untold
-        )
+        numbers = await attempt("the numbers", parts.state.stats(), untold)
+        held = await attempt("claims", parts.activity.holdings(now, SHOWN_CLAIMS), untold)
+        edges = await attempt("conflicts", self._console.call("lithos_edge_list", type="contradicts"), untold)
         seen = parts.agents.list_agents(None, now - ACTIVE)
         return Summary(
             health=health_of(report),
@@ -133,7 +131,7 @@ class Summaries:
             concerns=await parts.concerns.report(),
             samples=parts.samples.taken,
             proposals=parts.proposals.counts()["pending"],
-            worth=await _attempt("what the notes were worth", parts.worth.lately(), untold),
+            worth=await attempt("what the notes were worth", parts.worth.lately(), untold),
             untold=tuple(untold),
         )
 
@@ -149,7 +147,7 @@ class Summaries:
         return found
 
 
-async def _attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None:
+async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None:
     """The result; None, with a reason in `untold`, where a store does not answer."""
     reason = f"no answer within {PATIENCE:g} s"
     with trio.move_on_after(PATIENCE):

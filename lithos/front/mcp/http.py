@@ -142,7 +142,7 @@ class McpEndpoints:
 def _redirect_to(path: str) -> AsgiApp:
     async def redirect(scope: Scope, receive: Receive, send: Send) -> None:
         query: bytes = scope["query_string"]
-        target = path.encode() + (b"?" + query if query else b"")
+        target = f"{scope.get('root_path', '')}{path}".encode() + (b"?" + query if query else b"")
         await answer(scope, receive, send, 307, headers=[(b"location", target)])
 
     return redirect

@@ -80,7 +80,7 @@ def build_mcp_server(
     server: Server[Any] = Server(
         SERVER_NAME,
         version=version,
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS + toolbox.told,
         cache_hints={
             "tools/list": STATIC_LIST,
             "prompts/list": STATIC_LIST,

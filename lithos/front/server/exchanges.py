@@ -14,7 +14,7 @@ import anyio
 import trio
 
 from lithos.front.server.limits import FINAL_SEND
-from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer
+from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, path_in_vault
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.exchanges")
@@ -88,7 +88,7 @@ class Exchanges:
         if not self._open:
             self._empty.set()
         for exchange in self._open:
-            if exchange.is_stream and exchange.path not in self._end_themselves:
+            if exchange.is_stream and path_in_vault(exchange.path) not in self._end_themselves:
                 exchange.cancel_scope.cancel()
 
     def cancel(self) -> None:

@@ -21,7 +21,7 @@ from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.limits import HEAD_BYTES
 
 _HEAD: Final = re.compile(
-    rb"POST (/[a-z/]*) HTTP/1\.1\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: ?[!-~](?:[ -~]*[!-~])?\r\n)++)\r\n"
+    rb"POST (/[a-z0-9/-]*) HTTP/1\.1\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]++: ?[!-~](?:[ -~]*[!-~])?\r\n)++)\r\n"
 )
 _FIELD: Final = re.compile(rb"([^:]++): ?([^\r]++)\r\n")
 #: Fields of requests that are not plain; `origin`, as a page is answered with fields of its own.

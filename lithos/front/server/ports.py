@@ -49,6 +49,11 @@ class ToolBox(Protocol):
 class SharedToolBox(ToolBox, Protocol):
     """The tools of one server, of which every caller has its own view."""
 
+    @property
+    def told(self) -> str:
+        """What clients are told of them besides the usual instructions."""
+        ...
+
     def acting_as(self, principal: Principal) -> ToolBox:
         """Return the tools as this caller has them: with its rights, under its identity."""
         ...
@@ -63,6 +68,29 @@ class HealthReport(Protocol):
 
 
 @frozen
+class VaultLink:
+    """A vault that a person may switch to, beside others of one process; `address` is its console's."""
+
+    name: str
+    address: str
+    is_current: bool = False
+
+
+#: The vaults that the token of this principal may use.
+VaultsOf = Callable[[Principal], Sequence[VaultLink]]
+
+
+def base_of(vault: str) -> str:
+    """Where the doors of one vault of several begin: `/v/NAME`."""
+    return f"/v/{vault}"
+
+
+def path_in_vault(path: str) -> str:
+    """A path as the vault knows it whose door it is: `/mcp` of `/v/work/mcp`."""
+    return f"/{path.split('/', 3)[-1]}" if path.startswith("/v/") else path
+
+
+@frozen
 class FrontSettings:
     """How the HTTP front listens and whom it admits.
 
@@ -70,7 +98,8 @@ class FrontSettings:
     version told to clients. `auth_token` is left out of every representation. `console` serves the console,
     which tells the `sources` of settings by their keys, and the `warnings` about those that were ignored.
     `private`: nobody gets in without a token, though none is defined. `public_url`: where clients elsewhere
-    see the server, who come by OAuth; None for a port that has nothing of it.
+    see the server, who come by OAuth; None for a port that has nothing of it. `vaults`: those of this process
+    that the console of each offers to switch to; None where it has one.
     """
 
     host: str
@@ -85,6 +114,7 @@ class FrontSettings:
     public_url: str | None = None
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
+    vaults: VaultsOf | None = None
 
 
 def ignore_rejection(reason: str) -> None:

@@ -13,7 +13,7 @@ from lithos.actors.indexing.indexer import Visibility
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.text.snippet import Terms
 from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
-from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE
+from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, HybridRanking
 from lithos.services.search.search import Search
 
 #: How much more is searched for while too few notes pass the gate.
@@ -57,7 +57,9 @@ class Candidates:
     _visibility: Visibility
 
     @asynccontextmanager
-    async def find(self, request: RetrieveRequest, *, is_followup: bool = False) -> AsyncIterator[Found]:
+    async def find(
+        self, request: RetrieveRequest, *, is_followup: bool = False, ranking: HybridRanking | None = None
+    ) -> AsyncIterator[Found]:
         """The candidates of a request; leaving the block by an exception leaves a receipt that says so.
 
         Raises `InvalidInput`, and `SearchBackendFailed` where LCMA is off and no index answers.
@@ -66,7 +68,7 @@ class Candidates:
             yield await self._search_for(request)
             return
         async with self._retrieve.accept(request) as drawing:
-            drawn = await self._retrieve.select(drawing)
+            drawn = await self._retrieve.select(drawing, ranking)
             best = max((note.score for note, _ in drawn.notes), default=0.0)
             notes = [
                 Candidate(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 import attrs
@@ -34,6 +35,7 @@ from lithos.services.context.splits import Splits, remember_counts
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
+from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, TaskSheet
 from lithos.stores.indexes import IndexFailed
@@ -95,6 +97,34 @@ class ContextAnswer:
     places: Mapping[str, Part] = field(factory=dict)
 
 
+@frozen(kw_only=True)
+class Gathered:
+    """What a briefing is made of, before it is composed; `is_silent`: there is nothing new to tell."""
+
+    material: Material
+    #: Counts tokens.
+    count: Count
+    found: Found
+    is_silent: bool
+    cursor: str | None
+    is_degraded: bool
+    troubles: Sequence[tuple[str, str]]
+    places: Mapping[str, Part]
+
+    async def answer(self, briefing: Briefing, budget: int) -> ContextAnswer:
+        """The answer with a briefing, of which the receipt keeps what this vault gave."""
+        kept = await self.found.keep(frozenset(item.id for item in briefing.items), briefing.tokens)
+        return ContextAnswer(
+            briefing=briefing,
+            budget=budget,
+            cursor=self.cursor,
+            receipt_id=self.found.receipt_id,
+            degraded=self.is_degraded or not kept,
+            troubles=self.troubles,
+            places=self.places,
+        )
+
+
 @frozen
 class _Read:
     """The sources of a briefing, and the candidates that were withheld, gone or not read."""
@@ -105,7 +135,7 @@ class _Read:
     is_degraded: bool
 
 
-_NOTHING: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
+NOTHING_TOLD: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
 
 
 class Context:
@@ -140,6 +170,25 @@ class Context:
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
         """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
+        async with self.gather(request) as gathered:
+            briefing = NOTHING_TOLD
+            if not gathered.is_silent:
+                briefing = await self.compose(gathered.material, request.budget, gathered.count)
+            return await gathered.answer(briefing, request.budget)
+
+    async def compose(self, material: Material, budget: int, count: Count) -> Briefing:
+        """The briefing of what was gathered, in a thread."""
+        return await self._working.run(lambda: compose(material, budget, count))
+
+    async def query_of(self, task_id: str) -> str:
+        """What is asked about a task, where nothing else is. Raises `TaskNotFound`."""
+        return _query_of(await self._coordination.sheet(task_id))
+
+    @asynccontextmanager
+    async def gather(
+        self, request: ContextRequest, ranking: HybridRanking | None = None
+    ) -> AsyncIterator[Gathered]:
+        """What a briefing is made of; `ranking` is that of several vaults. Raises as `brief`."""
         _check(request)
         troubles = list[tuple[str, str]]()
         cursor = str(self._coordinator.head) if self._changes.is_kept else None  # before anything is read
@@ -155,23 +204,18 @@ class Context:
             changed = None
         asked, is_followup = self._asked(request, changed), request.since is not None
         hits = await self._beside(request)
-        async with self._candidates.find(asked, is_followup=is_followup) as found:
+        async with self._candidates.find(asked, is_followup=is_followup, ranking=ranking) as found:
             material, is_degraded = await self._gather(request, found, sheet, changed, hits)
-            budget = request.budget
-            is_silent = changed is not None and not _has_news(material)
-            briefing = (
-                _NOTHING if is_silent else await self._working.run(lambda: compose(material, budget, count))
+            yield Gathered(
+                material=material,
+                count=count,
+                found=found,
+                is_silent=changed is not None and not _has_news(material),
+                cursor=cursor,
+                is_degraded=bool(troubles) or found.is_degraded or is_degraded,
+                troubles=troubles,
+                places={hit.file.id: hit.part for hit in hits},
             )
-            kept = await found.keep(frozenset(item.id for item in briefing.items), briefing.tokens)
-        return ContextAnswer(
-            briefing=briefing,
-            budget=request.budget,
-            cursor=cursor,
-            receipt_id=found.receipt_id,
-            degraded=bool(troubles) or found.is_degraded or is_degraded or not kept,
-            troubles=troubles,
-            places={hit.file.id: hit.part for hit in hits},
-        )
 
     async def _beside(self, request: ContextRequest) -> list[AttachmentHit]:
         """The best place of each attachment that answers, strong ones first: none of what only changed."""

@@ -45,6 +45,10 @@ class Edges:
         """The typed edges that match each filter, oldest first; all in one thread job."""
         return await self._reading.run(lambda: [self._store.edges(each) for each in wanted])
 
+    async def find(self, edge_id: str) -> Edge | None:
+        """The typed edge with an id."""
+        return await self._reading.run(lambda: self._store.edge(edge_id))
+
     async def touching(self, note_ids: Collection[str]) -> list[Edge]:
         """The edges that leave or reach any of these notes, each once, oldest first."""
         return await self._reading.run(lambda: self._store.edges_touching(note_ids)) if note_ids else []

@@ -192,12 +192,12 @@ class EvidencePipeline:
         """Search for more until enough trusted notes pass the gate, or there are no more; fills `looked`."""
         wanted = max(LEG_NOTES, LEG_SHARE * ask.limit)
         while True:
-            hybrid = await self._search.rank_hybrid(ask.query, ask.gate.filters, wanted)
+            hybrid = ask.hybrid or await self._search.rank_hybrid(ask.query, ask.gate.filters, wanted)
             looked.scores = await self._admit(list(hybrid.scores), ask)
             looked.best, looked.suspects = await self._best(list(looked.scores), ask.limit)
             are_enough = len(looked.best) - len(looked.suspects) >= ask.limit
             has_all = ask.admitted is not None and len(looked.scores) >= len(ask.admitted)
-            if are_enough or has_all or hybrid.is_all:
+            if are_enough or has_all or hybrid.is_all or ask.hybrid is not None:
                 return hybrid
             wanted *= _WIDER
 

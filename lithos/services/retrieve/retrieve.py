@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from lithos.actors.actors import Actors
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
-from lithos.core.learning.match import WEAK, Judged
+from lithos.core.learning.match import WEAK
 from lithos.core.learning.memory import (
     CONFLICTS_KEPT,
     QUERY_KEPT,
@@ -36,6 +36,7 @@ from lithos.services.retrieve.evidence import EvidencePipeline, WeighingPipeline
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
+from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.search import Hit
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.telemetry import get_logger
@@ -127,10 +128,6 @@ class RetrieveAnswer:
     conflicts: tuple[SurfacedConflict, ...] | None
 
 
-def _judged(matches: Mapping[int, Judged] | None, entry: Entry) -> Judged | None:
-    return None if matches is None else matches.get(entry.serial, WEAK)
-
-
 def make_receipt_id() -> str:
     """A fresh `rcpt_` and 16 hexadecimal digits."""
     return f"rcpt_{uuid.uuid4().hex[:16]}"
@@ -160,7 +157,11 @@ class Retrieve:
         """
         async with self.accept(request) as drawing:
             with self._actors.metrics.timed("lcma_retrieve_duration_seconds"):
-                answer = await self._pursue(drawing)
+                answer = await self.show(drawing, await self.select(drawing))
+        return await self.complete(drawing, answer)
+
+    async def complete(self, drawing: Drawing, answer: RetrieveAnswer) -> RetrieveAnswer:
+        """Keep the receipt of what was shown; the answer with the statistics of before."""
         known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer.receipt, len(answer.results))
         if known is None:
@@ -174,7 +175,8 @@ class Retrieve:
     async def accept(self, request: RetrieveRequest) -> AsyncIterator[Drawing]:
         """Accept a request; a block that fails or is given up leaves a receipt that says so.
 
-        Within it call `select`, and `keep` for what is shown. Raises `LcmaDisabled`, `InvalidInput`.
+        Within it call `select`, and `keep` for what is shown; or `show`, and `complete` after it. Raises
+        `LcmaDisabled`, `InvalidInput`.
         """
         request = self._check(request)
         drawing = Drawing(request, self._draft_receipt(request, self._actors.clock()), Report())
@@ -187,11 +189,14 @@ class Retrieve:
                 await self._record(failed, ())
             raise
 
-    async def select(self, drawing: Drawing) -> Drawn:
-        """The notes of an accepted request, best first, all of which pass the gate now."""
+    async def select(self, drawing: Drawing, hybrid: HybridRanking | None = None) -> Drawn:
+        """The notes of an accepted request, best first, all of which pass the gate now.
+
+        `hybrid`: the search's ranking of these notes, where it was made over several vaults.
+        """
         request, report = drawing.request, drawing.report
         await self._actors.visibility.reach()
-        ask = await self._ask(request, drawing.receipt.ts)
+        ask = await self._ask(request, drawing.receipt.ts, hybrid)
         selection = await self._pipeline.select(ask, request.max_context_nodes or request.limit, report)
         ask = attrs.evolve(ask, seeds=selection.seeds)
         get = self._actors.catalogue.get
@@ -251,10 +256,9 @@ class Retrieve:
             task_id=request.task_id,
         )
 
-    async def _pursue(self, drawing: Drawing) -> RetrieveAnswer:
-        """Run the pipeline without storing the receipt."""
+    async def show(self, drawing: Drawing, drawn: Drawn) -> RetrieveAnswer:
+        """The answer that shows the notes of a selection, without storing the receipt."""
         request, report = drawing.request, drawing.report
-        drawn = await self.select(drawing)
         ask, selection = drawn.ask, drawn.selection
         conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
         results = await self._present(drawn)
@@ -273,10 +277,10 @@ class Retrieve:
             conflicts=conflicts,
         )
 
-    async def _ask(self, request: RetrieveRequest, now: datetime) -> Ask:
-        gate = request.gate
+    async def _ask(self, request: RetrieveRequest, now: datetime, hybrid: HybridRanking | None) -> Ask:
+        gate, limit = request.gate, request.limit
         admitted = await gate.admit(self._actors.catalogue) if gate.is_narrow else None
-        return Ask(query=request.query, limit=request.limit, gate=gate, now=now, admitted=admitted)
+        return Ask(query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid)
 
     async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
         if not ask.seeds:
@@ -288,12 +292,17 @@ class Retrieve:
     async def _present(self, drawn: Drawn) -> tuple[Result, ...]:
         """Read the texts; notes that are gone by now are left out."""
         ask, selection, present = drawn.ask, drawn.selection, drawn.notes
-        entries = [entry for _, entry in present]
+        entries, matches = [entry for _, entry in present], selection.matches
         terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
         snippets = await self._snippets.cut(entries, terms, selection.chunks)
         return tuple(
             Result(
-                hit=Hit(entry, note.score, snippet, judged=_judged(selection.matches, entry)),
+                hit=Hit(
+                    entry,
+                    note.score,
+                    snippet,
+                    judged=None if matches is None else matches.get(entry.serial, WEAK),
+                ),
                 reasons=note.reasons,
                 scouts=name_scouts(note.scouts),
                 traits=note.traits,

@@ -21,6 +21,7 @@ from lithos.core.learning.ranking import SCOUTS, Candidate
 from lithos.metrics import Metrics
 from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.hybrid import HybridRanking
 from lithos.services.tasks.coordination import Coordination
 from lithos.stores.indexes.linkgraph import Direction, LinkGraph
 from lithos.telemetry import get_logger
@@ -149,7 +150,8 @@ class Ask:
     """The request to a scout.
 
     `admitted` are all notes that pass the gate, known only when it is narrow. `seeds` are the best notes
-    so far, for the scouts that start from them.
+    so far, for the scouts that start from them. `hybrid`: the search's ranking of these notes, where it is
+    made elsewhere, over several vaults.
     """
 
     query: str
@@ -158,6 +160,7 @@ class Ask:
     now: datetime
     admitted: Sequence[Entry] | None = None
     seeds: tuple[Entry, ...] = ()
+    hybrid: HybridRanking | None = None
     seed_ids: frozenset[str] = field(init=False)
     #: The numbers of the admitted notes in the indexes.
     admitted_serials: frozenset[int] | None = field(init=False)

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Final, Protocol
+from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.actors.indexing.ports import Asked
 from lithos.actors.indexing.semantic import SemanticUnavailable
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig
 from lithos.core.errors import SearchBackendFailed
 from lithos.core.learning.arranging import highest_named, keep_places, lift_named, sink_bare
@@ -51,9 +49,9 @@ from lithos.core.learning.ranking import (
 )
 from lithos.core.text.query import begin_last, plain_words
 from lithos.core.text.snippet import Terms
+from lithos.services.search.ports import MeaningPort, NearestPort, NotesPort, WordsPort
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
-from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters
 
 #: The least number of candidates that each ranking of a hybrid search contributes.
@@ -67,20 +65,6 @@ SEMANTIC_WEIGHTS: Final = {False: 0.2, True: 0.4}
 LONGEST_QUERY: Final = 4_000
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
-
-
-class NearestPort(Protocol):
-    """Vectors that queries with filters go to."""
-
-    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
-        """Start a nearest-neighbour query; its errors are raised by `hits`."""
-
-
-class MeaningPort(Protocol):
-    """Whether the vectors are of everything that there is."""
-
-    @property
-    def is_answering(self) -> bool: ...
 
 
 @frozen(kw_only=True)
@@ -137,9 +121,9 @@ class Hybrid:
 
     _nearest: NearestPort
     _semantic: MeaningPort
-    _fulltext: FulltextIndex
+    _fulltext: WordsPort
     _settings: SearchConfig
-    _catalogue: Catalogue
+    _catalogue: NotesPort
 
     def confidence(self, ranking: HybridRanking) -> float:
         """The probability from which on a note of a ranking is an answer."""

@@ -101,8 +101,8 @@ class SearchAnswer:
 
 
 @frozen
-class _Ranked:
-    """A ranking: notes by descending score, iterable once."""
+class RankedRows:
+    """A ranking to make rows of: serials of notes by descending score, iterable once."""
 
     scores: Iterable[tuple[int, float]]
     chunks: Sequence[VectorHit]
@@ -114,7 +114,7 @@ class _Ranked:
 
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
-_NOTHING = _Ranked((), ())
+_NOTHING = RankedRows((), ())
 
 
 class Search:
@@ -127,7 +127,8 @@ class Search:
         self._nearest = Nearest(catalogue, actors.semantic)
         self._fulltext = fulltext = actors.stores.fulltext
         self.hybrid = Hybrid(self._nearest, actors.semantic, fulltext, actors.config.search, catalogue)
-        self._graph_search = GraphSearch(catalogue, self._nearest, actors.reading)
+        #: Walks of links from notes.
+        self.graph_search = GraphSearch(catalogue, self._nearest, actors.reading)
         self.asked = Asked()
         self._explainer = Explainer(fulltext, self.hybrid)
         self._visibility = actors.visibility
@@ -140,20 +141,12 @@ class Search:
         """The best matches of one search. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""
         answer = await self.look(request)
         if request.mode == "graph" or request.query.strip():
-            self._record(request, answer.hits)
+            self.record(request, answer.hits)
         return answer
 
     async def look(self, request: SearchRequest) -> SearchAnswer:
         """The same without a record of who asked, and what was shown."""
-        if request.mode not in MODES:
-            raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
-        threshold = self._threshold(request.threshold)
-        limit = max(1, min(request.limit, self._settings.max_results))
-        if request.offset > DEEPEST_OFFSET:
-            raise InvalidInput(
-                f"offset must be at most {DEEPEST_OFFSET:,}, not {request.offset}. Ask more precisely, or "
-                "list the notes with lithos_list."
-            )
+        threshold, limit = self.bounds(request)
         await self._visibility.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
         if request.mode == "graph":
             ranked = await self._rank_graph(request, threshold)
@@ -165,7 +158,7 @@ class Search:
             ranked = await self._rank_semantic(request, limit, threshold)
         else:
             ranked = await self._rank_hybrid(request, limit, threshold)
-        hits = await self._present(request, ranked, limit)
+        hits = await self.present(request, ranked, limit)
         return SearchAnswer(hits, ranked.failed, ranked.message)
 
     async def explain(self, request: SearchRequest, note_ids: Iterable[str]) -> Explained:
@@ -176,15 +169,14 @@ class Search:
         """
         entries = [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
         wanted = {entry.serial: entry.note.id for entry in entries}
-        threshold = self._threshold(request.threshold)
-        limit = max(1, min(request.limit, self._settings.max_results))
+        threshold, limit = self.bounds(request)
         await self._visibility.reach()
         ranking = await self._rank_pages(request, limit, threshold)
         terms = ranking.terms
         told = self._explainer.tell_hybrid(request.query, request.filters, ranking, wanted)
         if request.mode == "graph":
             seeds = await self._seeds(request, threshold)
-            walks = await self._graph_search.explain(
+            walks = await self.graph_search.explain(
                 request.query, seeds, request.graph_depth, request.filters, threshold
             )
             terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
@@ -194,7 +186,7 @@ class Search:
                 if note_id in walks
             }
         elif request.mode == "fulltext":
-            node, _ = _parse(request.query)
+            node, _ = parse(request.query)
             if node is None:
                 return Explained()
             node = begin_last(node) or node if request.prefix else node
@@ -229,7 +221,7 @@ class Search:
     @property
     def centrality(self) -> Centrality:
         """PageRank of the notes."""
-        return self._graph_search.centrality
+        return self.graph_search.centrality
 
     @property
     def threshold(self) -> float:
@@ -250,7 +242,7 @@ class Search:
 
         Raises `SearchBackendFailed`.
         """
-        node, message = _parse(query)
+        node, message = parse(query)
         if node is None:
             return [], message
         await self._visibility.reach(meaning=False)
@@ -269,7 +261,7 @@ class Search:
         if not query.strip():
             return []
         await self._visibility.reach()
-        await self._wait_for_meaning()
+        await self.wait_for_meaning()
         ranking = await self.hybrid.rank(
             query, Filters(tags=tags), CANDIDATES, self._settings.semantic_threshold
         )
@@ -283,27 +275,34 @@ class Search:
         ]
         return [CachedAnswer(entry, chance) for entry, chance in likely if chance >= confidence]
 
-    def _threshold(self, given: float | None) -> float:
-        if given is None:
-            return self._settings.semantic_threshold
-        if not 0 <= given <= 1:
-            raise InvalidInput(f"threshold must be between 0 and 1, not {given}.")
-        return given
+    def bounds(self, request: SearchRequest) -> tuple[float, int]:
+        """The least similarity, and how many rows it gets. Raises `InvalidMode`, `InvalidInput`."""
+        if request.mode not in MODES:
+            raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
+        threshold = self._settings.semantic_threshold if request.threshold is None else request.threshold
+        if not 0 <= threshold <= 1:
+            raise InvalidInput(f"threshold must be between 0 and 1, not {threshold}.")
+        if request.offset > DEEPEST_OFFSET:
+            raise InvalidInput(
+                f"offset must be at most {DEEPEST_OFFSET:,}, not {request.offset}. Ask more precisely, or "
+                "list the notes with lithos_list."
+            )
+        return threshold, max(1, min(request.limit, self._settings.max_results))
 
-    def _rank_fulltext(self, request: SearchRequest, limit: int) -> _Ranked:
-        node, message = _parse(request.query)
+    def _rank_fulltext(self, request: SearchRequest, limit: int) -> RankedRows:
+        node, message = parse(request.query)
         if node is None:
-            return _Ranked((), (), message=message)
+            return RankedRows((), (), message=message)
         node = begin_last(node) or node if request.prefix else node
         try:
             found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
         except IndexFailed as failure:
             raise backend_failure(str(failure)) from failure
         terms, matches = self.hybrid.judge_words(words_of(node), found)
-        return _Ranked(found, (), terms, matches=matches)
+        return RankedRows(found, (), terms, matches=matches)
 
-    async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
-        await self._wait_for_meaning()
+    async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> RankedRows:
+        await self.wait_for_meaning()
         # So many even for few rows: as in a hybrid search, which decides how far inverted lists look.
         wanted = max(LEG_NOTES, request.offset + limit)
         asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
@@ -315,7 +314,7 @@ class Search:
         terms, matches = self.hybrid.judge_meaning(
             request.query, scores, threshold, is_accurate=asked.is_accurate
         )
-        return _Ranked(scores, found, terms, matches=matches)
+        return RankedRows(scores, found, terms, matches=matches)
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
         """The hybrid ranking, which tells how well a note answers, whatever mode found it."""
@@ -326,7 +325,7 @@ class Search:
         except SearchBackendFailed as failure:
             return attrs.evolve(NOTHING_RANKED, failed=("fulltext", "semantic"), message=failure.message)
 
-    async def _wait_for_meaning(self) -> None:
+    async def wait_for_meaning(self) -> None:
         """Wait for the semantic index, some seconds; raises `SearchBackendFailed`."""
         try:
             await wait_telling(self._semantic.decided, WARMING_WAIT, "The semantic index is being built.")
@@ -334,10 +333,10 @@ class Search:
         except SemanticUnavailable as failure:
             raise backend_failure(str(failure)) from failure
 
-    async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> _Ranked:
+    async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> RankedRows:
         ranking = await self._rank_pages(request, limit, threshold)
         matches = self.judged(ranking)
-        return _Ranked(
+        return RankedRows(
             ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches
         )
 
@@ -347,12 +346,12 @@ class Search:
             return None
         return judge(self.hybrid.chances(ranking), self.hybrid.confidence(ranking))
 
-    async def _rank_graph(self, request: SearchRequest, threshold: float) -> _Ranked:
+    async def _rank_graph(self, request: SearchRequest, threshold: float) -> RankedRows:
         start = _NOTHING
         if not request.seed_ids and request.query.strip():
             start = await self._rank_hybrid(request, SEEDS, threshold)
         seeds = request.seed_ids or tuple(islice(self._ids(start.scores), SEEDS))
-        scores = await self._graph_search.search(
+        scores = await self.graph_search.search(
             request.query, seeds, request.graph_depth, request.filters, threshold
         )
         terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
@@ -360,15 +359,15 @@ class Search:
         if request.seed_ids and scores:
             judged = await self._judge(request.query, request.filters, threshold)
             matches, chunks = self.judged(judged), judged.chunks
-        return _Ranked(scores, chunks, terms, start.failed, start.message, matches)
+        return RankedRows(scores, chunks, terms, start.failed, start.message, matches)
 
     def _ids(self, scores: Iterable[tuple[int, float]]) -> Iterator[str]:
         """The notes of a ranking that still exist."""
         entries = (self._catalogue.at_serial(serial) for serial, _ in scores)
         return (entry.note.id for entry in entries if entry is not None)
 
-    async def _present(self, request: SearchRequest, ranked: _Ranked, limit: int) -> tuple[Hit, ...]:
-        """Read the texts of the best notes and cut their snippets."""
+    async def present(self, request: SearchRequest, ranked: RankedRows, limit: int) -> tuple[Hit, ...]:
+        """Read the texts of the best notes, from the request's offset on, and cut their snippets."""
         present = (
             (entry, score)
             for serial, score in ranked.scores
@@ -393,7 +392,8 @@ class Search:
             if snippet is not None or self._known.is_set()
         )
 
-    def _record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:
+    def record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:
+        """Record who asked, and what was shown."""
         now = self._clock()
         agent = request.agent_id or UNKNOWN_AGENT
         self.asked.record(agent, now, request.query)
@@ -402,8 +402,8 @@ class Search:
         )
 
 
-def _parse(query: str) -> tuple[Node | None, str]:
-    """The tree of a query; of one that does not parse None, and what is wrong with it."""
+def parse(query: str) -> tuple[Node | None, str]:
+    """The tree of a full-text query; of one that does not parse None, and what is wrong with it."""
     if len(query) > LONGEST_QUERY:
         return None, (
             f"Nothing was searched: the query has {len(query):,} characters, and full-text queries at most "

@@ -27,8 +27,10 @@ from lithos.stores.history.schema import (
     DamagedContent,
     HistoryFailed,
     NewestVersion,
+    NewVersion,
     PendingVersion,
     failed,
+    passed_on,
     read_row,
     upgrade,
 )
@@ -79,6 +81,26 @@ class HistoryReading(LearningDatabase):
         for content in self._ask(CONTENTS, note_id, most):
             with self._snapshot() as connection:
                 yield Contents(connection).get(int(content[0]))
+
+    def carried(self, note_id: str, most: int) -> tuple[list[NewVersion], int]:
+        """The kept versions of a note in the order of recording, with their bytes, to be kept elsewhere too.
+
+        Only the newest, of at most so many bytes together; also how many are left out, the damaged ones too.
+        """
+        sql = f"SELECT v.content,{COLUMNS} FROM {JOINED} WHERE n.id=? ORDER BY v.place DESC"  # noqa: S608
+        carried: list[NewVersion] = []
+        with self._snapshot() as connection:
+            contents, rows = Contents(connection), connection.execute(sql, (note_id,)).fetchall()
+            for content, *row in rows:
+                version = read_row(tuple(row))
+                most -= version.size
+                if most < 0:
+                    break
+                data = contents.try_get(int(str(content)))
+                if data is not None:
+                    carried.append(passed_on(version, data))
+        carried.reverse()
+        return carried, len(rows) - len(carried)
 
     def current_at(self, note_id: str, at: datetime) -> VersionRow | None:
         """The version that was current at a time: the newest one made no later."""

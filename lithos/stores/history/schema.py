@@ -210,6 +210,24 @@ class NewVersion:
     is_passed: bool = False
 
 
+def passed_on(row: VersionRow, data: bytes) -> NewVersion:
+    """A kept version, to be recorded in the history of another vault before the note comes there."""
+    return NewVersion(
+        note_id=row.note_id,
+        version=row.version,
+        at=row.at,
+        agent=row.agent,
+        op=row.op,
+        path=row.path,
+        title=row.title,
+        data=data,
+        changed=row.changed,
+        is_undo=row.is_undo,
+        approved_by=row.approved_by,
+        is_passed=True,
+    )
+
+
 @frozen
 class PendingVersion:
     """A row of which it is not known whether its bytes reached the file.

@@ -171,7 +171,9 @@ class HistoryStore(HistoryReading):
             content = contents.put(new.data, base, base_data)
             known.clear()  # the next version of the note, if there is one, comes directly after it
             known[content] = new.data
-            if content != base and base_data is not None and not have_same_body(base_data, new.data):
+            # One that comes from another vault says it already.
+            is_other = content != base and base_data is not None and BODY not in changed
+            if is_other and not have_same_body(base_data or b"", new.data):
                 changed = (BODY, *changed)
         if not is_pending and newest is not None:
             is_kept = (new.version, content, CODES[new.op] == DELETION) == (

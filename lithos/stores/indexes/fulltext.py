@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,8 +12,10 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
+from attrs import field, frozen
 from tantivy import Index, IndexWriter, Query, Searcher
 
+from lithos.core.learning.frequencies import Counts, Term, bm25_idf
 from lithos.core.learning.lead import Covered, LeadText, lead_coverage
 from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node
@@ -46,6 +47,32 @@ _LEAST_STEP: Final = 1 - 4e-7
 
 class _Unopenable(Exception):
     """There is no index of this format that can be used; the text says why."""
+
+
+@frozen
+class _TermCollector(QueryTranslator):
+    """Notes the terms of the queries it translates."""
+
+    seen: set[Term] = field(factory=set, init=False)
+
+    def _in_field(self, field: str, tokens: list[str], share: float) -> Query:
+        self.seen.update((field, token) for token in tokens)
+        return super()._in_field(field, tokens, share)
+
+
+@frozen
+class _SharedTranslator(QueryTranslator):
+    """Translates for scores with the frequencies of several indexes; `idf` has these, and this index's own.
+
+    BM25 multiplies by the idf of a term, or the sum of those of a phrase: so a boost exchanges it.
+    """
+
+    idf: Mapping[Term, tuple[float, float]]
+
+    def _in_field(self, field: str, tokens: list[str], share: float) -> Query:
+        known = [self.idf[field, token] for token in tokens if (field, token) in self.idf]
+        common, own = (sum(each) for each in zip(*known, strict=True)) if known else (1.0, 1.0)
+        return super()._in_field(field, tokens, share * (common / own))
 
 
 class FulltextIndex:
@@ -205,18 +232,46 @@ class FulltextIndex:
         """Let searches fail while the index is stale (lacks notes that it could not take), never silently."""
         self._behind = reason
 
-    def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:
+    def search(
+        self, node: Node, limit: int, filters: Filters, common: Counts | None = None
+    ) -> list[tuple[int, float]]:
         """Return (serial, BM25 score) of the `limit` best notes, best first, ties by serial.
 
+        `common`: how frequent the terms (`terms_in`) are in several indexes together, so that scores are as
+        if there were but one; the mean length of notes stays that of this index.
         Raises `IndexFailed` when the engine cannot read its files, or `tell_behind` gave a reason.
         """
         if self._behind is not None:
             raise IndexFailed(self._behind)
         try:
-            query = self._translator.translate(node, filters)
+            translator = self._translator if common is None else self._sharing(common)
+            query = translator.translate(node, filters)
             return _best(self._searcher, query, limit) if query is not None else []
         except (ValueError, OSError, RuntimeError) as error:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+
+    def terms_in(self, node: Node) -> frozenset[Term]:
+        """The terms of a query whose frequency decides what they are worth."""
+        collector = _TermCollector(self._translator.schema, self._translator.analyzer)
+        collector.translate(node, Filters())
+        return frozenset(collector.seen)
+
+    def count(self, terms: Iterable[Term]) -> Counts:
+        """Count the notes, and those with each of these terms. Raises `IndexFailed`, as `search` does."""
+        if self._behind is not None:
+            raise IndexFailed(self._behind)
+        try:
+            notes = self._searcher.num_docs
+            having = {term: self._searcher.doc_freq(*term) for term in terms}
+        except (ValueError, OSError, RuntimeError) as error:
+            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+        return Counts(notes, having)
+
+    def _sharing(self, common: Counts) -> QueryTranslator:
+        """A translator whose queries score with common frequencies: tantivy itself has those of its index."""
+        own = self.count(common.having)
+        weights = {term: (common.idf(term), own.idf(term)) for term, found in own.having.items() if found}
+        return _SharedTranslator(self._translator.schema, self._translator.analyzer, weights)
 
     def content_stems(self, text: str) -> list[str]:
         """The distinct stems of a query without function words; all of them when there are no others."""
@@ -233,7 +288,7 @@ class FulltextIndex:
             seen = {stem: self._searcher.doc_freq("text", stem) for stem in stems}
         except (ValueError, OSError, RuntimeError) as error:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
-        return {stem: _idf(count, found) for stem, found in seen.items()}
+        return {stem: bm25_idf(count, found) for stem, found in seen.items()}
 
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]:
         """How these notes have the stems of a query; a note whose own stems are not there is left out."""
@@ -273,12 +328,6 @@ class FulltextIndex:
         finally:
             # While there is either, a thread of tantivy's looks at the directory twice a second.
             del self._index, self._searcher
-
-
-def _idf(count: int, found: int) -> float:
-    # Until their segments are merged, deleted documents count among those found. No weight is 0 or less.
-    count, found = max(1, count), min(count, found)
-    return math.log(1 + (count - found + 0.5) / (found + 0.5)) if found else math.log(1 + count)
 
 
 def _open_existing(directory: Path) -> Index:

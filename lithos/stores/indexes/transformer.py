@@ -155,6 +155,17 @@ class Transformer:
         self._session = session
         self._lock = threading.Lock()
         self._queries: OrderedDict[str, Matrix] = OrderedDict()
+        #: What this is a view of: in use as long as the view is.
+        self._whole: Transformer | None = None
+
+    def forgetful(self) -> Transformer:
+        """The same model with a memory of queries of its own.
+
+        One that several vaults shared would tell by the time of an answer what another one was asked.
+        """
+        view = Transformer(self._tokenizer, self._session)
+        view._whole = self
+        return view
 
     def encode(self, texts: Sequence[str], *, one_core: bool = False) -> Matrix:
         """One L2-normalised row per text, shape (texts, 384), in batches of texts of about one length.

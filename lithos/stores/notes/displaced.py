@@ -3,16 +3,19 @@
 `displaced/` has a file with the bytes as another program saved them and, beside it, a `.json` that names the
 note. `moves/`, the journal of moves, has a file for each note that is being moved: written before the note's
 file is renamed and removed once all links to it are rewritten, so what a killed process began is finished at
-the next start. `merging-copy.json` is the same for the merge of a conflict copy.
+the next start. `merging-copy.json` is the same for the merge of a conflict copy, and `vault-moves/`, a file
+for each note, for moves to another vault.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import attrs
@@ -150,6 +153,83 @@ class CopyMerges:
             with suppress(OSError):
                 self._path.rename(self._path.with_suffix(".unreadable"))
             return None
+
+
+#: The name of the folder in `.lithos`.
+VAULT_MOVES: Final = "vault-moves"
+
+
+@frozen(kw_only=True)
+class VaultMoveIntent:
+    """A move to another vault that has begun: of which note, by whom, from `path` to `new` in vault `target`.
+
+    `digest` is the hash of the bytes that are written there; `version` is theirs here, `new_version` there.
+    `was_there`: the target had the note with these bytes before.
+    """
+
+    id: str
+    agent: str
+    path: str
+    target: str
+    new: str
+    digest: str
+    version: int
+    new_version: int
+    was_there: bool = False
+
+
+class VaultMoves:
+    """Moves from this vault to others that are under way: one of a note at a time."""
+
+    def __init__(self, private: Path) -> None:
+        self._folder = private / VAULT_MOVES
+        self._beginning = Lock()
+
+    def begin(self, intent: VaultMoveIntent) -> None:
+        """Make an intent durable. Raises `FileExistsError` where the note has one, and other `OSError`."""
+        with self._beginning:
+            if not self._folder.is_dir():
+                self._folder.mkdir(parents=True, exist_ok=True)
+                sync_folder(self._folder.parent)
+            path = self._path(intent.id)
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, "The note is being moved already", str(path))
+            replace_file(path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
+            sync_folder(self._folder)
+
+    def remove(self, note_id: str) -> None:
+        """Remove an intent; none is fine. Raises `OSError`."""
+        with suppress(FileNotFoundError):
+            self._path(note_id).unlink()
+            sync_folder(self._folder)
+
+    def find(self, note_id: str) -> VaultMoveIntent | None:
+        """The intent of a note."""
+        path = self._path(note_id)
+        return _read_vault_move(path) if path.exists() else None
+
+    def pending(self) -> list[VaultMoveIntent]:
+        """All intents, by the order of their names; what cannot be read is set aside and logged."""
+        if not self._folder.is_dir():
+            return []
+        paths = sorted(self._folder.glob("*.json"))
+        return [intent for path in paths if (intent := _read_vault_move(path)) is not None]
+
+    def _path(self, note_id: str) -> Path:
+        return self._folder / f"{digest_of(note_id.encode('utf-8', 'surrogatepass'))}.json"
+
+
+def _read_vault_move(path: Path) -> VaultMoveIntent | None:
+    try:
+        known: Mapping[str, Any] = json.loads(path.read_bytes())
+        if known["format"] != _FORMAT:
+            raise ValueError(f"format {known['format']}")
+        return VaultMoveIntent(**{each.name: known[each.name] for each in attrs.fields(VaultMoveIntent)})
+    except (OSError, ValueError, KeyError, TypeError) as failure:
+        log.error("move to a vault lost: its record cannot be read", file=path.name, reason=str(failure))
+        with suppress(OSError):
+            path.rename(path.with_suffix(".unreadable"))
+        return None
 
 
 #: The name of the folder in `.lithos`.

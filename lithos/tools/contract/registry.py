@@ -180,6 +180,16 @@ WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_c
 LONGEST_MESSAGE: Final = 1_000
 
 
+def envelope(refusal: LithosError, status: str = "error") -> Mapping[str, Any]:
+    """A refusal as callers get it."""
+    return {
+        "status": status,
+        "code": refusal.code,
+        "message": _shorten(refusal.message),
+        **refusal.extras,
+    }
+
+
 def _shorten(message: str) -> str:
     """A message that quotes a very long argument, with its beginning and its advice at the end."""
     if len(message) <= LONGEST_MESSAGE:
@@ -189,6 +199,9 @@ def _shorten(message: str) -> str:
 
 class Tools:
     """All tools of one server, in their fixed order."""
+
+    #: What clients are told besides the usual instructions.
+    told = ""
 
     def __init__(self, using: Services) -> None:
         """Until its start is complete, what is read of notes says so, and writes wait for its first pass."""
@@ -226,10 +239,18 @@ class Tools:
         shown = (spec_for(principal, tool, spec) for tool, spec in offered)
         return tuple(spec for spec in shown if spec is not None)
 
-    async def call(self, name: str, arguments: Mapping[str, Any], principal: Principal = COMMAND) -> Answer:
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        principal: Principal = COMMAND,
+        *,
+        is_whole: bool = False,
+    ) -> Answer:
         """Run a tool; a domain error is returned as an error envelope, so is a refusal of the caller.
 
         Who names no `principal` is code of this process; what is asked from outside comes by `acting_as`.
+        `is_whole`: the answer is not cut, however long it is, and a refusal is raised.
 
         Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
         """
@@ -250,10 +271,13 @@ class Tools:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:
                 await self._opening.wait_recalled()
-            answer = self._fit(tool, await self._serve(tool, given, principal), offset)
+            answer = await self._serve(tool, given, principal)
+            answer = answer if is_whole else self._fit(tool, answer, offset)
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
+            if is_whole:
+                raise
             answer = fit(self._envelope(refusal), UNPAGED, self._max_answer_chars, 0, is_skipped=True)
         except ArgumentFault:
             outcome, error = "error", "invalid_arguments"
@@ -264,6 +288,19 @@ class Tools:
         if not is_early or answer is None:
             return answer
         return {**answer, "indexing": dict(self._opening.progress()), "degraded": True}
+
+    def read(self, name: str, arguments: Mapping[str, Any], principal: Principal) -> Answering:
+        """The checked arguments of a call. Raises `UnknownTool`, `ArgumentFault` and `LithosError`."""
+        tool = self._by_name.get(name)
+        if tool is None or (tool.profile == OWN and not principal.is_own):
+            raise UnknownTool(name)
+        given: Answering = tool.reader.read(admit(principal, tool, arguments))
+        return given
+
+    def fitted(self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any]) -> Answer:
+        """An answer made of several within the limit, as those of the tool itself."""
+        tool = self._by_name[name]
+        return self._fit(tool, answer, tool.reader.offset(arguments))
 
     async def _serve(self, tool: Tool, given: Answering, principal: Principal) -> Answer:
         """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
@@ -284,12 +321,7 @@ class Tools:
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES
-        return {
-            "status": refusal.code if own_status else "error",
-            "code": refusal.code,
-            "message": _shorten(refusal.message),
-            **refusal.extras,
-        }
+        return envelope(refusal, refusal.code if own_status else "error")
 
 
 @frozen

@@ -9,7 +9,7 @@ from attrs import evolve
 from lithos.cli.commands.hosting import front_settings
 from lithos.config.catalogue import Config
 from lithos.config.sections import ServerConfig
-from lithos.front.console.console import HEADERS
+from lithos.front.console.frame import HEADERS
 from tests.front.console.visiting import browser, form_of, visiting
 
 TOKEN = "a-token-of-tests"

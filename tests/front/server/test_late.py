@@ -14,7 +14,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from lithos.front.mcp import http, tool_calls
 from lithos.front.mcp.http import McpEndpoints
-from lithos.front.server import ports, serve
+from lithos.front.server import application, ports
 from tests.front.running import Front, rpc, running_front
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -68,7 +68,7 @@ async def test_what_cannot_be_loaded_now_is_loaded_later_and_stops_nothing(
 
         return fail_twice
 
-    for where, name in ((McpEndpoints, "_load_sdk"), (serve, "_create_pages")):
+    for where, name in ((McpEndpoints, "_load_sdk"), (application, "_create_pages")):
         monkeypatch.setattr(where, name, failing_twice(name, getattr(where, name)))
     async with running_front() as front:
         assert b'"serverInfo"' in await front.exchange(post(rpc("initialize", **HELLO)))
@@ -81,7 +81,7 @@ async def test_a_library_that_is_not_installed_ends_the_server(monkeypatch: pyte
         raise ModuleNotFoundError("No module named 'mcp'")
 
     monkeypatch.setattr(McpEndpoints, "_load_sdk", fail)
-    monkeypatch.setattr(serve, "UNDISTURBED", 0)
+    monkeypatch.setattr(application, "UNDISTURBED", 0)
     with pytest.RaisesGroup(ModuleNotFoundError, flatten_subgroups=True):
         async with running_front():
             await trio.sleep_forever()
@@ -94,13 +94,13 @@ def page(path: bytes, method: bytes = b"GET") -> bytes:
 async def test_what_needs_the_sdk_or_a_page_waits_for_it(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = serve._create_pages
+    create = application._create_pages
 
     def create_late(routes: Any) -> Any:
         assert gate.wait(30)
         return create(routes)
 
-    monkeypatch.setattr(serve, "_create_pages", create_late)
+    monkeypatch.setattr(application, "_create_pages", create_late)
     answers: dict[str, bytes] = {}
 
     async def ask(front: Front, name: str, request: bytes) -> None:
@@ -120,7 +120,7 @@ async def test_what_needs_the_sdk_or_a_page_waits_for_it(
 async def test_health_and_plain_calls_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server nobody greets has the SDK after a while all the same; Quart is for who wants a page."""
     loaded: list[str] = []
-    create, load = serve._create_pages, McpEndpoints._load_sdk
+    create, load = application._create_pages, McpEndpoints._load_sdk
 
     def create_pages(routes: Any) -> Any:
         loaded.append("pages")
@@ -130,9 +130,9 @@ async def test_health_and_plain_calls_load_nothing(monkeypatch: pytest.MonkeyPat
         loaded.append("sdk")
         return load(self)
 
-    monkeypatch.setattr(serve, "_create_pages", create_pages)
+    monkeypatch.setattr(application, "_create_pages", create_pages)
     monkeypatch.setattr(McpEndpoints, "_load_sdk", load_sdk)
-    monkeypatch.setattr(serve, "UNDISTURBED", 3600.0)
+    monkeypatch.setattr(application, "UNDISTURBED", 3600.0)
     async with running_front() as front:
         health = await front.exchange(page(b"/health"))
         assert health.startswith(b"HTTP/1.1 200")

@@ -19,7 +19,7 @@ from attrs import define, field
 
 from lithos.core.principals import RIGHTS
 from lithos.front.events import monitoring
-from lithos.front.server import serve
+from lithos.front.server import application
 from lithos.front.server.access import ADDRESSES, find_address
 from lithos.front.server.gate import Gate
 from tests.front.console.visiting import Visitor, make_token, visiting
@@ -118,7 +118,7 @@ class Doors:
 def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
     """The doors of the next server, from its own tables of routes."""
     doors = Doors()
-    create, dispatching = monitoring.create_app, serve._by_path
+    create, dispatching = monitoring.create_app, application._by_path
 
     def created(*arguments: Any) -> Any:
         app = create(*arguments)
@@ -135,8 +135,8 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
             doors.gate = self
 
     monkeypatch.setattr(monitoring, "create_app", created)
-    monkeypatch.setattr(serve, "_by_path", dispatched)
-    monkeypatch.setattr(serve, "Gate", Watched)
+    monkeypatch.setattr(application, "_by_path", dispatched)
+    monkeypatch.setattr(application, "Gate", Watched)
     return doors
 
 

@@ -23,7 +23,8 @@ from lithos.core.oauth.redirects import place_of
 from lithos.core.oauth.requests import OAuthRefused, read_parameters
 from lithos.core.principals import OWNER, Rights, check_agent
 from lithos.core.scopes import chosen_scope
-from lithos.front.console.console import HEADERS, Console, Form, Refused
+from lithos.front.console.console import Console, Form, Refused
+from lithos.front.console.frame import HEADERS
 from lithos.front.console.sessions import LONGEST_NAME
 from lithos.services.oauth.authorization import Allowed, Asked, AuthorizationServer, Unanswerable
 from lithos.telemetry import get_logger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any, Final
 
@@ -13,14 +14,16 @@ from lithos.core.errors import InvalidInput
 from lithos.core.principals import Principal, check_agent
 from lithos.front.console.console import Console, Form, Refused
 from lithos.front.console.formats import readable
-from lithos.front.console.sessions import COOKIE, LONGEST_NAME
+from lithos.front.console.frame import PLACE
+from lithos.front.console.sessions import COOKIE, LONGEST_NAME, Session
+from lithos.front.server.admissions import WrongTokens
 
 START: Final = "/console/"
-_INVALID: Final = (
+INVALID: Final = (
     "This is no valid token: it is neither server.auth_token nor one of those that lithos token "
     "list shows, or it was revoked or has expired."
 )
-_TOO_MANY: Final = "Too many wrong tokens came from your address. Wait for a minute; a right one passes."
+TOO_MANY: Final = "Too many wrong tokens came from your address. Wait for a minute; a right one passes."
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -61,27 +64,20 @@ class LoginPages:
         if principal is None:
             return await self._refuse(target)
         try:
-            chosen = self._choose(form.get("agent", ""), self._console.own_agent)
+            chosen = choose_agent(form.get("agent", ""), self._console.own_agent, self._console.own_agent)
         except InvalidInput as refusal:
             return await self._console.show("login.html", 400, next=target, message=refusal.message)
         session = self._console.begin_session(chosen, principal)
-        if form.get("agent", "").strip() and session.agent != chosen:
-            session.tell(f"{_why_bound(principal)}, so your changes are not recorded as {readable(chosen)}.")
+        if form.get("agent", "").strip():
+            tell_if_bound(session, chosen)
         return redirect(target, 303)
 
     async def _refuse(self, target: str) -> Response:
         """The form again: 401, or 429 for an address that sent too many wrong tokens."""
         console = self._console
-        address, *_ = request.scope.get("client") or ("",)
-        seconds = console.wrong_tokens.note(str(address), trio.current_time())
-        status, reason, message = 401, "unauthorized", _INVALID
-        if seconds:
-            status, reason, message = 429, "too_many_wrong_tokens", _TOO_MANY
-        console.rejected(reason)
-        page = await console.show("login.html", status, next=target, message=message)
-        if seconds:
-            page.headers["Retry-After"] = str(ceil(seconds))
-        return page
+        wrong = note_wrong_token(console.wrong_tokens, console.rejected)
+        page = await console.show("login.html", wrong.status, next=target, message=wrong.message)
+        return wrong.slowing(page)
 
     async def log_out(self) -> Any:
         """End the session."""
@@ -90,7 +86,7 @@ class LoginPages:
             raise Refused("This form is not from a page of your session. Load the page again.", 403)
         self._console.sessions.end(g.session)
         response = redirect("/console/login" if self._console.sessions.needs_login else START, 303)
-        response.delete_cookie(COOKIE, path="/console")
+        response.delete_cookie(COOKIE, path=PLACE)
         return response
 
     async def identity(self) -> Any:
@@ -101,17 +97,12 @@ class LoginPages:
         """Record this session's changes under another name."""
         if fixed := self._fixed():
             raise Refused(fixed, 403, "forbidden")
-        name = self._choose(form.get("agent", ""), "")
+        name = choose_agent(form.get("agent", ""), self._console.own_agent)
         if not name:
             raise Refused("The name is blank. Give the name under which your changes shall be recorded.")
         g.session.agent = name
         self._console.tell(f"Your changes are recorded as {name}.")
         return START
-
-    def _choose(self, given: str, otherwise: str) -> str:
-        """A name as it is recorded, or `otherwise` where it is blank. Raises `InvalidInput`."""
-        name = " ".join(given.split())[:LONGEST_NAME]
-        return name if name == self._console.own_agent else check_agent(name, "name") or otherwise
 
     def _fixed(self) -> str:
         """Why the name of the person's changes cannot be chosen; empty where it can."""
@@ -122,6 +113,45 @@ class LoginPages:
             f"{_why_bound(principal)}: what you do is recorded under it. To choose a name, log in with "
             "a token that is bound to no agent."
         )
+
+
+@frozen
+class WrongToken:
+    """What whoever gave a wrong token is answered; after too many, `seconds` until it is read again."""
+
+    status: int
+    message: str
+    seconds: float
+
+    def slowing(self, page: Response) -> Response:
+        """The page, with how long to wait, if at all."""
+        if self.seconds:
+            page.headers["Retry-After"] = str(ceil(self.seconds))
+        return page
+
+
+def note_wrong_token(wrong_tokens: WrongTokens, rejected: Callable[[str], None]) -> WrongToken:
+    """Count the wrong token of this request: 401, or 429 for an address that sent too many."""
+    address, *_ = request.scope.get("client") or ("",)
+    seconds = wrong_tokens.note(str(address), trio.current_time())
+    rejected("too_many_wrong_tokens" if seconds else "unauthorized")
+    return WrongToken(429, TOO_MANY, seconds) if seconds else WrongToken(401, INVALID, 0.0)
+
+
+def choose_agent(given: str, own_agent: str, otherwise: str = "") -> str:
+    """A name as it is recorded, or `otherwise` where it is blank. Raises `InvalidInput`.
+
+    `own_agent` may be chosen, though it is one of Lithos's own: it is a person's at the console.
+    """
+    name = " ".join(given.split())[:LONGEST_NAME]
+    return name if name == own_agent else check_agent(name, "name") or otherwise
+
+
+def tell_if_bound(session: Session, chosen: str) -> None:
+    """Say on the next page that a name was not taken, as the token is bound to an agent."""
+    if session.agent != chosen:
+        why = _why_bound(session.principal)
+        session.tell(f"{why}, so your changes are not recorded as {readable(chosen)}.")
 
 
 def _why_bound(principal: Principal) -> str:

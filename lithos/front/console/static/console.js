@@ -2,6 +2,8 @@
 // A part of a page asks for behaviour by data-part="NAME"; each NAME is defined once below by part(NAME, start).
 "use strict";
 (() => {
+  // Where this console begins: below `/v/NAME` for one vault of several. The script itself lies in its `static/`.
+  const home = new URL("..", document.currentScript.src).pathname;
   const parts = {};
   const part = (name, start) => { parts[name] = start; };
   const find = (selector, root = document) => root.querySelector(selector);
@@ -94,7 +96,7 @@
       if (asked) asked.abort();
       asked = new AbortController();
       const wanted = field.value;
-      const text = wanted.trim() ? await fetchPart(`/console/find?q=${encodeURIComponent(wanted)}`, asked.signal) : "";
+      const text = wanted.trim() ? await fetchPart(`${home}find?q=${encodeURIComponent(wanted)}`, asked.signal) : "";
       if (text !== null && wanted === field.value) show(all("li", new DOMParser().parseFromString(text, "text/html")), wanted);
     };
     field.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 60); });
@@ -208,7 +210,7 @@
         asking = true;
         const wanted = query(), before = wanted.toString();
         if (!whole) wanted.set("after", list.dataset.head);
-        const text = await fetchPart(`/console/feed?${wanted}`);
+        const text = await fetchPart(`${home}feed?${wanted}`);
         const fresh = text === null ? null : find("[data-head]", pieceOf(text));
         asking = false;
         if (text !== null && fresh === null) connection(false);
@@ -239,7 +241,7 @@
         if (stream || document.hidden) return;
         if (!await update()) { tell(); retry(); return; }
         if (stream || document.hidden) return;
-        stream = new EventSource(`/console/events?since=${list.dataset.head}`);
+        stream = new EventSource(`${home}events?since=${list.dataset.head}`);
         stream.onopen = () => { patience = 500; tell(); update(); };
         stream.onerror = () => { close(); tell(); retry(); };
         stream.addEventListener("resync", () => update(true));
@@ -250,7 +252,7 @@
       let typing = 0;
       form.addEventListener("input", () => {
         clearTimeout(typing);
-        typing = setTimeout(() => { history.replaceState(null, "", `/console/?${query()}`); update(true); }, 250);
+        typing = setTimeout(() => { history.replaceState(null, "", `${home}?${query()}`); update(true); }, 250);
       });
       pause.hidden = false;
       pause.addEventListener("click", () => {
@@ -429,13 +431,13 @@
     const close = () => { if (stream) stream.close(); stream = null; };
     // A fetch tells whether the server is there, and leads to the login where the session has ended.
     const retry = () => {
-      setTimeout(async () => { if (await fetchPart("/console/find?q=") === null) retry(); else connect(); }, patience);
+      setTimeout(async () => { if (await fetchPart(`${home}find?q=`) === null) retry(); else connect(); }, patience);
       patience = Math.min(patience * 2, 15000);
     };
     const connect = () => {
       if (stream || document.hidden) return;
       const types = ["created", "approved", "rejected", "expired", "withdrawn"].map((kind) => `proposal.${kind}`);
-      stream = new EventSource(`/console/events?since=${head}&types=${types.join(",")}`);
+      stream = new EventSource(`${home}events?since=${head}&types=${types.join(",")}`);
       stream.onopen = () => { patience = 500; };
       stream.onerror = () => { close(); retry(); };
       for (const type of types) stream.addEventListener(type, hear);
@@ -445,7 +447,7 @@
   });
 
   window.addEventListener("DOMContentLoaded", () => {
-    const here = find(".side nav [aria-current]");
+    const here = find(".side nav [aria-current=page]");
     if (here && here.offsetParent) here.closest("nav").scrollLeft = here.offsetLeft - 60;
     wake(document);
   });

@@ -1,0 +1,455 @@
+"""Several vaults in one process: each a whole server of its own under one nursery, behind one port.
+
+Specified in docs/spec/vaults.md §1. A vault that cannot be opened, or whose actors end, is unavailable with
+the reason, and tried again; the others serve meanwhile. Shared are the port, the models, and the console's
+frame: nothing that holds data.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from attrs import define, evolve, frozen
+
+from lithos import __version__
+from lithos.actors.blocking import Threads
+from lithos.actors.indexing.models import Models
+from lithos.actors.kit import ActorGaveUp
+from lithos.app import Server, running_vault, tuned_process
+from lithos.app.allocator import keep_returning
+from lithos.app.front import FrontParts, front_parts
+from lithos.app.stores import utc_now
+from lithos.config.catalogue import Config
+from lithos.core.principals import PERSON_AGENT, Principal
+from lithos.core.times import format_time
+from lithos.front.console.sessions import Sessions
+from lithos.front.server.access import open_bind_warning
+from lithos.front.server.admissions import WrongTokens, principal_of
+from lithos.front.server.application import HEALTH_PATH, Application
+from lithos.front.server.connections import hypercorn_config
+from lithos.front.server.gate import Gate
+from lithos.front.server.ports import (
+    AsgiApp,
+    FrontSettings,
+    Receive,
+    Scope,
+    Send,
+    VaultLink,
+    answer,
+    base_of,
+)
+from lithos.front.server.serve import listen
+from lithos.front.server.sockets import open_listeners
+from lithos.front.server.vault_routes import Door, NoKeyring, VaultRoutes
+from lithos.metrics import labelled
+from lithos.services.keyring import TokenRing
+from lithos.services.vault_tokens import spread_tokens
+from lithos.services.vaults.joint import JointRing, Vault, VaultSet
+from lithos.services.vaults.moving import VaultMoving, pending_targets
+from lithos.stores.lock import AlreadyOwned
+from lithos.stores.migrations import NewerLayout
+from lithos.stores.sqlite import CorruptDatabase
+from lithos.telemetry import WORKING_FOR, get_logger
+from lithos.tools.contract.vaults import JointTools
+from lithos.tools.several import JOINT
+
+if TYPE_CHECKING:
+    from quart_trio import QuartTrio
+
+    from lithos.front.console.console import Console
+    from lithos.front.console.visits import VaultState
+    from lithos.front.events.monitoring import RouteModule
+
+log = get_logger("lithos.vaults")
+
+#: Seconds until a vault that could not be served is tried again: at first, and at most.
+RETRY: Final = 1.0
+MOST_RETRY: Final = 60.0
+#: What ends a vault, or keeps it from being opened, without a fault of the program.
+_USUAL: Final = (OSError, AlreadyOwned, CorruptDatabase, NewerLayout, ActorGaveUp)
+#: Seconds of serving after which the next trouble is a new one.
+CALM: Final = 60.0
+
+
+@frozen
+class NamedConfig:
+    """A vault that is to be served."""
+
+    name: str
+    config: Config
+    #: Where its settings are from, and what is wrong with them: its own console shows these.
+    sources: Mapping[str, str] = {}
+    warnings: tuple[str, ...] = ()
+
+
+@define(eq=False, slots=False)
+class HostedVault:
+    """One vault of the process; also what the console before all vaults shows of it (`VaultView`)."""
+
+    named: NamedConfig
+    vault: Vault
+    door: Door
+    server: Server | None = None
+    front: FrontParts | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.vault.name
+
+    @property
+    def config(self) -> Config:
+        """Its configuration."""
+        return self.named.config
+
+    @property
+    def state(self) -> VaultState:
+        """Whether it serves; one that is indexing serves what it has."""
+        if self.server is None:
+            return "unavailable"
+        return "serving" if self.server.opening.complete.is_set() else "indexing"
+
+    @property
+    def reason(self) -> str:
+        """Why it is unavailable; empty for nothing."""
+        return "" if self.server is not None else self.vault.reason or "It is being opened."
+
+    @property
+    def progress(self) -> float | None:
+        """Which share of the notes is indexed; None where that is not known."""
+        told = None if self.server is None else self.server.opening.status()
+        return None if told is None or not told.get("total") else min(1.0, told["done"] / told["total"])
+
+    @property
+    def console(self) -> Console | None:
+        """Its console, while it is served."""
+        return None if self.front is None or self.front.make_console is None else self.front.make_console()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no token is needed."""
+        return self.vault.ring.is_open
+
+    def principal_of(self, secret: bytes) -> Principal | None:
+        """Whose token it is in this vault."""
+        return self.vault.ring.find(secret)
+
+    def is_valid(self, principal: Principal) -> bool:
+        """Whether the token of this principal may still use this vault."""
+        return self.vault.ring.is_valid(principal)
+
+
+class Vaults:
+    """All vaults of the process."""
+
+    def __init__(self, named: Sequence[NamedConfig], default: str, *, asks_always: bool = False) -> None:
+        """`asks_always`: nobody gets in without a token, though none was ever defined."""
+        self._working = Threads()
+        self._models = Models()
+        self.hosted: dict[str, HostedVault] = {}
+        for each in named:
+            private = each.config.storage.data_dir / ".lithos"
+            ring = TokenRing(private, utc_now, each.config.server.auth_token, asks_always=asks_always)
+            self.hosted[each.name] = HostedVault(each, Vault(each.name, ring), Door(ring))
+        self.set = VaultSet({name: each.vault for name, each in self.hosted.items()}, default)
+        self.ring = JointRing(self.set)
+        for hosted in self.hosted.values():
+            hosted.vault.ring.others_ask_nothing = lambda: self.ring.is_open
+        self.tools = JointTools(self.set, JOINT, self._moving)
+        self._movings: dict[tuple[int, int], VaultMoving] = {}
+
+    @cached_property
+    def doors(self) -> dict[str, Door]:
+        """The doors by name; `VaultRoutes` looks them up at each request."""
+        return {name: each.door for name, each in self.hosted.items()}
+
+    @property
+    def privates(self) -> list[Path]:
+        """The folders of what Lithos keeps of each vault."""
+        return [each.config.storage.data_dir / ".lithos" for each in self.hosted.values()]
+
+    async def run_rings(self, nursery: trio.Nursery) -> None:
+        """Read the tokens of all vaults, and follow their files in `nursery`.
+
+        Tokens for every vault are given to those that have them not: later configured ones.
+        """
+        for trouble in await self._working.run(lambda: spread_tokens(self.privates)):
+            log.warning("tokens for every vault", reason=trouble)
+        for each in self.hosted.values():
+            await nursery.start(each.vault.ring.run)
+
+    async def keep(
+        self,
+        each: HostedVault,
+        settings: FrontSettings,
+        url: Callable[[], str],
+        wrong_tokens: WrongTokens,
+        shutdown: trio.Event,
+    ) -> None:
+        """Serve one vault until the shutdown, and try again whenever that ends otherwise."""
+        WORKING_FOR.set(each.name)  # of this task and all that it starts
+        pause = RETRY
+        while not shutdown.is_set():
+            began = trio.current_time()
+            try:
+                await self._serve(each, settings, url, wrong_tokens, shutdown)
+            except* Exception as failures:  # noqa: BLE001 - whatever one vault fails with, the others serve
+                _report(each, _first_of(failures))
+            self._take_away(each, "unavailable")
+            if shutdown.is_set():
+                return
+            pause = RETRY if trio.current_time() - began >= CALM else min(2 * pause, MOST_RETRY)
+            with trio.move_on_after(pause):
+                await shutdown.wait()
+
+    async def _serve(
+        self,
+        each: HostedVault,
+        settings: FrontSettings,
+        url: Callable[[], str],
+        wrong_tokens: WrongTokens,
+        shutdown: trio.Event,
+    ) -> None:
+        storage = each.config.storage
+        if storage.vault is not None and not await self._working.run(storage.vault.is_dir):
+            raise FileNotFoundError(2, "There is no folder", str(storage.vault))
+        async with (
+            running_vault(
+                each.config, keyring=each.vault.ring, gets_front=True, models=self._models
+            ) as server,
+            trio.open_nursery() as nursery,
+        ):
+            ended = trio.Event()
+            own = evolve(settings, max_body_bytes=8 * storage.max_content_size_bytes + (1 << 20))
+            front = await front_parts(
+                own, server, ended, nursery, wrong_tokens=wrong_tokens, keyring_runs=False
+            )
+            application = Application(own, server.tools, server.state, **front.application)
+            nursery.start_soon(application.run, hypercorn_config(), ended)
+            server.actors.front_listens.set()
+            each.server, each.front = server, front
+            each.vault.services, each.vault.state, each.vault.reason = server, "serving", ""
+            each.door = self.doors[each.name] = Door(each.vault.ring, application, front.sessions)
+            server.publish_address(f"{url()}{base_of(each.name)}")
+            self.set.tell()
+            nursery.start_soon(self._resume_moves, each)
+            try:
+                await shutdown.wait()
+            finally:  # also when its actors end: nobody waits for a stream that nothing feeds
+                self._take_away(each, "opening")
+                ended.set()
+                server.broadcaster.close()
+            nursery.cancel_scope.cancel()
+
+    def _take_away(self, each: HostedVault, state: Any) -> None:
+        each.server = each.front = None
+        each.vault.services, each.vault.state = None, state
+        each.door = self.doors[each.name] = Door(each.vault.ring, reason=each.vault.reason)
+        self.set.tell()
+
+    # Moves between vaults
+
+    def _moving(self, source: Vault, target: Vault) -> VaultMoving:
+        """The one that moves notes from one vault to another: one at a time for a pair of servers."""
+        here, there = source.serving(), target.serving()
+        key = (id(here), id(there))
+        if key not in self._movings:
+            alive = {id(each.server) for each in self.hosted.values()}
+            self._movings = {pair: kept for pair, kept in self._movings.items() if alive.issuperset(pair)}
+            self._movings[key] = VaultMoving(here, there, target.name)
+        return self._movings[key]
+
+    async def _resume_moves(self, each: HostedVault) -> None:
+        """Settle the moves that a stop interrupted, as soon as both vaults have their notes."""
+        for other in self.hosted.values():
+            if other is not each:
+                await self._resume(each, other)
+                await self._resume(other, each)
+
+    async def _resume(self, source: HostedVault, target: HostedVault) -> None:
+        here, there = source.server, target.server
+        if here is None or there is None:
+            return  # whichever comes last looks
+        for server in (here, there):
+            await server.opening.complete.wait()
+        if source.server is here and target.server is there and target.name in await pending_targets(here):
+            await self._moving(source.vault, target.vault).resume()
+
+    # What is told of all
+
+    def links(self, current: str | None, principal: Principal) -> Sequence[VaultLink]:
+        """The vaults that the session of a principal in one of them may switch to."""
+        home = self.hosted.get(current or "")
+        if home is None:
+            return ()
+        secret = home.vault.ring.fingerprint(principal)
+        return [
+            VaultLink(each.name, f"{base_of(each.name)}/console/", each.name == current)
+            for each in self.hosted.values()
+            if each.is_open or each.name == current or (secret is not None and each.vault.ring.has(secret))
+        ]
+
+    async def tell_health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """`/health`: a component for each vault that the caller may use; to others only that it runs."""
+        if scope["method"] not in {"GET", "HEAD"}:
+            refusal = {"error": "method_not_allowed"}
+            await answer(scope, receive, send, 405, refusal, headers=[(b"allow", b"GET, HEAD")])
+            return
+        who = principal_of(scope)
+        if who is None and not self.ring.is_open:
+            shown: list[HostedVault] = []
+        elif who is None:
+            shown = list(self.hosted.values())
+        else:
+            shown = [self.hosted[vault.name] for vault, _ in self.set.allowed(who)]
+        components = {each.name: await _component(each) for each in shown}
+        statuses = {str(each["status"]) for each in components.values()}
+        serving = any(each.server is not None for each in (shown or self.hosted.values()))
+        body = {
+            "status": "ok" if serving and statuses <= {"ok"} else "degraded",
+            "timestamp": format_time(utc_now()),
+            "version": __version__,
+            "components": components,
+        }
+        unkept = [(b"cache-control", b"no-store")]
+        await answer(scope, receive, send, 200 if serving else 503, body, headers=unkept)
+
+    async def scrape(self, principal: Principal | None) -> bytes:
+        """The metrics of the vaults that a caller may administer, each with the label `vault`."""
+        families = {}
+        for vault, who in self.set.allowed(principal) if principal is not None else []:
+            server = self.hosted[vault.name].server
+            if server is not None and who.may("admin"):
+                families[vault.name] = await server.gauges.families()
+        return await trio.to_thread.run_sync(labelled, families)
+
+
+async def _component(each: HostedVault) -> Mapping[str, Any]:
+    """One vault in `/health`, with its own components."""
+    if each.server is None:
+        return {"status": "unavailable", "error": each.reason}
+    status, body = await each.server.state.report()
+    told = "ok" if body["status"] == "ok" else "degraded"
+    return {"status": told if status == 200 else "unavailable", "components": body["components"]}
+
+
+async def serve_vaults(
+    vaults: Vaults,
+    settings: FrontSettings,
+    shutdown: trio.Event,
+    url_of: Callable[[str, int], str],
+    *,
+    task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve all vaults until `shutdown`; `started()` gives the real host and port, and `url_of` their URL."""
+    with tuned_process():
+        listeners = await open_listeners(settings.host, settings.port)
+        bound = listeners[0].socket.getsockname()[:2]
+        wrong_tokens, ended = WrongTokens(), trio.Event()
+        async with trio.open_nursery() as keeping, trio.open_nursery() as nursery:
+            await vaults.run_rings(nursery)
+            root = _root(vaults, settings, shutdown, wrong_tokens)
+            if warning := open_bind_warning(root.policy):
+                log.warning(warning)
+            no_keyring = NoKeyring(lambda: vaults.ring.is_open)
+            policy = evolve(root.policy, keyring=no_keyring)
+            nobody = Gate(_nothing, policy, settings.max_body_bytes, wrong_tokens=wrong_tokens)
+            absent = Door(no_keyring, sessions=Sessions(utc_now, PERSON_AGENT, no_keyring))
+            routes = VaultRoutes(root, vaults.doors, nobody, absent)
+            url = partial(url_of, *bound)
+            for each in vaults.hosted.values():
+                own = evolve(
+                    settings,
+                    sources=each.named.sources,
+                    warnings=each.named.warnings,
+                    vaults=partial(vaults.links, each.name),
+                )
+                keeping.start_soon(vaults.keep, each, own, url, wrong_tokens, shutdown)
+            nursery.start_soon(root.run, hypercorn_config(), ended)
+            nursery.start_soon(_collect_at_last)
+            nursery.start_soon(keep_returning)
+            await listen(listeners, routes, routes.plain, routes.admit, shutdown, task_status=task_status)
+            ended.set()
+            nursery.cancel_scope.cancel()
+
+
+def _root(
+    vaults: Vaults, settings: FrontSettings, shutdown: trio.Event, wrong_tokens: WrongTokens
+) -> Application:
+    """What answers at the root: tools, health and metrics of all, the console before them."""
+    routes: list[RouteModule] = [partial(_add_metrics, vaults)]
+    if settings.console:
+        routes.append(partial(_add_console, vaults, wrong_tokens))
+    apps: dict[str, AsgiApp] = {HEALTH_PATH: vaults.tell_health}
+    return Application(
+        settings,
+        vaults.tools,
+        _Unused(),
+        shutdown=shutdown,
+        keyring=vaults.ring,
+        wrong_tokens=wrong_tokens,
+        apps=apps,
+        routes=routes,
+    )
+
+
+class _Unused:
+    """`/health` is told by `Vaults.tell_health`."""
+
+    async def report(self) -> tuple[int, Mapping[str, Any]]:
+        raise NotImplementedError
+
+
+def _add_console(vaults: Vaults, wrong_tokens: WrongTokens, app: QuartTrio) -> None:
+    from lithos.front.console.several import SeveralConsole  # noqa: PLC0415 - Quart loads late
+
+    hosted = vaults.hosted
+    SeveralConsole(lambda: list(hosted.values()), __version__, utc_now, wrong_tokens).add_routes(app)
+
+
+def _add_metrics(vaults: Vaults, app: QuartTrio) -> None:
+    from quart import request  # noqa: PLC0415 - Quart loads late
+
+    from lithos.front.events.monitoring import add_metrics  # noqa: PLC0415
+
+    async def scrape() -> bytes:
+        scope: Any = request.scope
+        return await vaults.scrape(principal_of(scope))
+
+    add_metrics(scrape, app)
+
+
+async def _collect_at_last() -> None:
+    """Have the collector work even if no vault can be opened, which else starts it."""
+    await trio.sleep(MOST_RETRY)
+    gc.enable()
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    await answer(scope, receive, send, 404, {"error": "not_found"})
+
+
+def _report(each: HostedVault, failure: BaseException) -> None:
+    """Keep why a vault cannot be served, and log it once; what is no usual trouble with its trace."""
+    before, each.vault.reason = each.vault.reason, _told(failure)
+    if each.vault.reason != before:
+        known = failure if not isinstance(failure, _USUAL) else None
+        log.error("vault unavailable", vault=each.name, reason=each.vault.reason, exc=known)
+
+
+def _first_of(failure: BaseException) -> BaseException:
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure
+
+
+def _told(failure: BaseException) -> str:
+    """Why a vault cannot be served, as a text without a full stop."""
+    if isinstance(failure, OSError) and failure.filename:
+        return f"{failure.strerror}: {failure.filename}"
+    return (str(failure) or type(failure).__name__).rstrip(".")

@@ -1,0 +1,155 @@
+"""How vaults are declared: as `--vault work=~/work`, and as entries of `vaults` in a configuration file.
+
+Specified in docs/spec/cli-config.md §3.1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+from attrs import frozen
+
+from lithos.config.catalogue import SECTIONS, SETTINGS
+from lithos.config.load import refuse
+from lithos.config.sources import ConfigError, Given, flatten, guess
+
+#: Settings that say which folders are served, which of a named vault nothing but its own entry says.
+PLACES: Final = ("storage.vault", "storage.data_dir")
+#: Sections that the process has once.
+SHARED: Final = ("server", "telemetry")
+#: The name of a vault.
+NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
+_NAMED: Final = re.compile(r"([a-z0-9-]{1,32})=(.*)", re.DOTALL)
+_NAMES: Final = "A name has 1 to 32 small letters, digits and dashes"
+_ENTRY: Final = "give each vault as `work: {path: ~/work}`"
+
+
+@frozen
+class Entry:
+    """A vault as it is declared: where it is, and its own settings."""
+
+    name: str
+    path: Path
+    data_dir: Path | None
+    source: str
+    own: tuple[Given, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def split_typed(typed: Sequence[str]) -> tuple[list[Entry], list[str]]:
+    """Vaults that are declared as `work=~/work`, and all else. Raises `ConfigError`."""
+    found = [(text, _NAMED.fullmatch(text)) for text in typed]
+    plain = [text for text, named in found if named is None]
+    entries = [_declared(text, *named.groups()) for text, named in found if named is not None]
+    if entries and plain:
+        raise ConfigError(
+            f"--vault {plain[0]} has no name, and --vault {typed[0] if typed[0] != plain[0] else typed[-1]} "
+            "has one: of several vaults each needs a name, by which it is addressed; give NAME=PATH for each"
+        )
+    names = [entry.name for entry in entries]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"--vault names {name!r} twice; give each vault a name of its own")
+    return entries, plain
+
+
+def _declared(text: str, name: str, place: str) -> Entry:
+    if os.path.lexists(text):
+        raise ConfigError(
+            f"--vault {text} may be a vault named {name!r} at {place}, or the folder {text!r} that is here; "
+            f"write ./{text} for the folder, or an absolute path after the = for the named vault"
+        )
+    if not place.strip():
+        raise ConfigError(f"--vault {text} names no folder; give NAME=PATH, as work=~/work")
+    return Entry(name, _absolute(place, f"--vault {text}"), None, "the command line")
+
+
+def _absolute(place: str, where: str) -> Path:
+    if "\0" in place:
+        raise ConfigError(f"{where}: a path has no zero byte; give the path of a folder")
+    try:
+        return Path(os.path.abspath(Path(place).expanduser()))
+    except RuntimeError as error:  # there is no home
+        raise ConfigError(f"{where}: {error}; give an absolute path") from error
+
+
+def read_entries(vaults: Any, path: Path | None) -> Iterator[Entry]:
+    """The vaults of a file. Raises `ConfigError` with all that is wrong with how they are named."""
+    if vaults is None or path is None:
+        return
+    if not isinstance(vaults, Mapping):
+        raise ConfigError(f"vaults in file {path} is no map of names; {_ENTRY}")
+    problems: list[str] = []
+    for name, entry in vaults.items():
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            problems.append(
+                f"vaults.{name} in file {path}: this cannot name a vault. {_NAMES}; one of digits alone is "
+                "put in quotes"
+            )
+            continue
+        try:
+            yield _read_entry(name, entry, path)
+        except ConfigError as error:
+            problems += error.problems
+    refuse(problems)
+
+
+def _read_entry(name: str, entry: Any, path: Path) -> Entry:
+    where = f"vaults.{name}"
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{where} in file {path} is no map; {_ENTRY}")
+    rest = dict(entry)
+    places = {key: rest.pop(key, None) for key in ("path", "data_dir")}
+    for key, value in places.items():
+        if value is None and key == "path":
+            raise ConfigError(f"{where} in file {path} has no path: give the folder of its notes; {_ENTRY}")
+        if value is not None and not (isinstance(value, str) and value.strip()):
+            raise ConfigError(f"{where}.{key} in file {path} is no path; give the path of a folder")
+    given, warnings, problems = list[Given](), list[str](), list[str]()
+    source = f"file {path} ({where})"
+    for key, value in flatten(rest, "", path):
+        if key in PLACES:
+            own = "path" if key == "storage.vault" else "data_dir"
+            problems.append(
+                f"{where}.{key} in file {path}: a named vault has {where}.{own} instead; give that"
+            )
+        elif key not in SETTINGS:
+            known = [*SETTINGS, *SECTIONS, "path", "data_dir"]
+            problems.append(
+                f"{where}.{key} in file {path} is no setting{guess(key, known)}; correct the name, or take "
+                "it out"
+            )
+        elif key.partition(".")[0] in SHARED:
+            warnings.append(is_shared_warning(f"{where}.{key} in file {path}"))
+        else:
+            given.append(Given(key, value, source, from_text=False))
+    refuse(problems)
+    data = places["data_dir"]
+    return Entry(
+        name,
+        _absolute(str(places["path"]), f"{where}.path"),
+        None if data is None else _absolute(str(data), f"{where}.data_dir"),
+        source,
+        tuple(given),
+        tuple(warnings),
+    )
+
+
+def is_shared_warning(what: str) -> str:
+    """That a setting is ignored, and why."""
+    return (
+        f"{what} is ignored: all vaults share one server, whose settings are those of the file, the "
+        "environment and the default vault"
+    )
+
+
+def with_own(entry: Entry, own: Entry | None) -> Entry:
+    """A vault of the command line, with the settings that a file has for its name."""
+    if own is None:
+        return entry
+    data = own.data_dir if own.path == entry.path else None
+    return attrs.evolve(entry, data_dir=data, own=own.own, warnings=own.warnings)

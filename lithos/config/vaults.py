@@ -1,0 +1,298 @@
+"""Several vaults of one process: how they are named, and the configuration of each.
+
+Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as that of a server of its own would be:
+defaults < file < environment < options < its own sections in `vaults`. The file is the one that names the
+vaults; where the command line does, `--config`, else the `config.yaml` of each data directory. What the
+process has once, the sections `server` and `telemetry`, all take from the default vault.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+from attrs import frozen
+
+from lithos.config.load import LoadedConfig, config_in, find_file, merge_layers, refuse, state_of_vault
+from lithos.config.sources import (
+    ConfigError,
+    Given,
+    Layer,
+    guess,
+    read_environment,
+    read_file,
+    read_options,
+)
+from lithos.config.vault_entries import (
+    NAME,
+    PLACES,
+    SHARED,
+    Entry,
+    is_shared_warning,
+    read_entries,
+    split_typed,
+    with_own,
+)
+
+#: Stands for every vault, where a command takes several.
+EVERY: Final = "*"
+
+
+@frozen(kw_only=True)
+class NamedVault:
+    """One vault among several, with its whole configuration."""
+
+    name: str
+    loaded: LoadedConfig
+    #: What is wrong with its configuration, where that was asked for instead of refused.
+    problems: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        """The folder of its notes, absolute."""
+        return self.loaded.config.storage.notes_folder
+
+    @property
+    def data_dir(self) -> Path:
+        """Its data directory, absolute."""
+        return self.loaded.config.storage.data_dir
+
+
+@frozen(kw_only=True)
+class Vaults:
+    """All vaults that have names, in their order; none where one without a name is served, as ever."""
+
+    configured: tuple[NamedVault, ...] = ()
+    #: The name of the one that is meant where none is named.
+    default: str | None = None
+    #: Which `--vault` names, each once; all of them for `*`.
+    chosen: tuple[str, ...] = ()
+    #: Whether `--vault` was `*`.
+    is_every: bool = False
+    #: Whether the command line declares them (`work=~/work`), and no file.
+    is_typed: bool = False
+    #: The file that names them, or gives settings to all of them.
+    source: Path | None = None
+
+    def named(self, name: str) -> NamedVault:
+        """The vault of this name, which must be one."""
+        return next(vault for vault in self.configured if vault.name == name)
+
+
+def load_vaults(
+    *,
+    typed: Sequence[str] = (),
+    config_path: Path | None = None,
+    data_dir: Path | None = None,
+    environment: Mapping[str, str],
+    overrides: Mapping[str, Any] | None = None,
+    is_lenient: bool = False,
+) -> Vaults:
+    """The named vaults; an empty answer where one without a name is meant, which `load_config` loads.
+
+    `typed` is what `--vault` was given, each as it stands; `overrides` are other options as of `load_config`,
+    those of `PLACES` left out. `is_lenient` keeps what is wrong within the configuration of a vault in its
+    `problems`. Raises `ConfigError`.
+    """
+    named, plain = split_typed(typed)
+    file = _read_base(bool(named), plain, config_path, data_dir, environment)
+    base, path = (Layer(), None) if file is None else file
+    entries = list(named or read_entries(base.vaults, path))
+    if not entries:
+        _refuse_without_vaults(base, path, plain)
+        return Vaults()
+    if data_dir is not None:
+        raise ConfigError(
+            f"--data-dir {data_dir} cannot be given with named vaults, since each has a data directory of "
+            "its own; leave it out, or set vaults.NAME.data_dir in a file that --config names"
+        )
+    chosen = _choose(plain, entries, is_file_named=config_path is not None)
+    if chosen is None:
+        return Vaults()
+    _refuse_unnamed(base, path, is_typed=bool(named))
+    if named:  # those of the file are not served, and give settings to those of their name
+        own = {entry.name: entry for entry in read_entries(base.vaults, path)}
+        entries = [with_own(entry, own.get(entry.name)) for entry in entries]
+    default = _default_of(base, path, entries, is_typed=bool(named))
+    outer = (read_environment(environment).without(PLACES), read_options(dict(overrides or {})))
+    layers = (base.without(PLACES), *outer)
+    loaded = [_load(entry, layers, path, environment) for entry in entries]
+    if not is_lenient:
+        refuse([f"vault {each.name}: {problem}" for each in loaded for problem in each.problems])
+    return Vaults(
+        configured=_share(loaded, default),
+        default=default,
+        chosen=chosen,
+        is_every=EVERY in plain,
+        is_typed=bool(named),
+        source=path,
+    )
+
+
+def _read_base(
+    is_named: bool,
+    plain: Sequence[str],
+    config_path: Path | None,
+    data_dir: Path | None,
+    environment: Mapping[str, str],
+) -> tuple[Layer, Path] | None:
+    """The file that may say which vaults there are; None where the one without a name is meant.
+
+    That is `--config`, else the `config.yaml` of the data directory that counts without any vault.
+    """
+    if config_path is not None:
+        return read_file(config_path, in_data_dir=False), config_path
+    may_be_names = any(text == EVERY or NAME.fullmatch(text) for text in plain)
+    surroundings = read_environment(environment)
+    has_vault = any(given.key == "storage.vault" for given in surroundings.given)
+    if is_named or (plain and not may_be_names) or (has_vault and not plain):
+        return None
+    typed = read_options({} if data_dir is None else {"storage.data_dir": data_dir})
+    try:
+        path = find_file((surroundings.without(("storage.vault",)), typed), environment)
+        return None if path is None else (read_file(path, in_data_dir=False), path)
+    except ConfigError:
+        if plain and Path(plain[0]).is_dir():  # a folder, whatever is wrong elsewhere
+            return None
+        if not plain:
+            return None  # `load_config` reads the same file, and says what is wrong with it
+        raise
+
+
+def _refuse_without_vaults(base: Layer, path: Path | None, plain: Sequence[str]) -> None:
+    """What can only be said where vaults have names."""
+    if base.default_vault is not None:
+        raise ConfigError(
+            f"default_vault in file {path} names a vault, but the file has no vaults; name them "
+            "(vaults: {work: {path: ~/work}}), or take it out"
+        )
+    if EVERY in plain:
+        raise ConfigError(
+            "--vault '*' means all vaults that are configured, but none has a name here; give the file that "
+            "names them with --config, or leave it out"
+        )
+    if len(plain) > 1:
+        raise ConfigError(
+            f"--vault is given {len(plain)} times without names ({', '.join(plain[:5])}): of several vaults "
+            "each needs one, by which it is addressed; give NAME=PATH for each, as work=~/work"
+        )
+
+
+def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
+    """A file that has both vaults with names and one without."""
+    found = sorted({given.key for given in base.given if given.key in PLACES})
+    if found and not is_typed:
+        raise ConfigError(
+            f"{' and '.join(found)} in file {path} names a vault without a name, beside vaults, which have "
+            "names; move it to an entry of vaults (path, data_dir), or take it out"
+        )
+
+
+def _choose(plain: Sequence[str], entries: Sequence[Entry], *, is_file_named: bool) -> tuple[str, ...] | None:
+    """The vaults that `--vault` names; None for a folder that is none of them, and needs none.
+
+    Raises `ConfigError`.
+    """
+    names = [entry.name for entry in entries]
+    if EVERY in plain:
+        return tuple(names)
+    chosen: dict[str, None] = {}
+    for text in plain:
+        found = next((entry.name for entry in entries if _is_at(entry, text)), None)
+        if text in names:
+            if os.path.isdir(text) and found != text:
+                raise ConfigError(
+                    f"--vault {text} may be the vault of this name, or the folder {text!r} that is here; "
+                    f"write ./{text} for the folder, or call this from another folder"
+                )
+            found = text
+        if found is None and not is_file_named and len(plain) == 1 and os.path.isdir(text):
+            return None
+        if found is None:
+            raise ConfigError(
+                f"--vault {text} is none of the vaults that are configured ({', '.join(names)})"
+                f"{guess(text, names)}; give one of these names, or serve that folder by itself, without "
+                "the file that names these"
+            )
+        chosen[found] = None
+    return tuple(chosen)
+
+
+def _is_at(entry: Entry, text: str) -> bool:
+    try:
+        return os.path.realpath(Path(text).expanduser()) == os.path.realpath(entry.path)
+    except (RuntimeError, ValueError):  # no home, or no path
+        return False
+
+
+def _default_of(base: Layer, path: Path | None, entries: Sequence[Entry], *, is_typed: bool) -> str:
+    names = [entry.name for entry in entries]
+    wanted = base.default_vault
+    if wanted is None or (is_typed and wanted not in names):
+        return names[0]
+    if wanted not in names:
+        raise ConfigError(
+            f"default_vault in file {path} is {str(wanted)[:60]!r}, which is none of the vaults "
+            f"({', '.join(names)}){guess(str(wanted), names)}; give one of these names"
+        )
+    return str(wanted)
+
+
+def _load(
+    entry: Entry,
+    layers: tuple[Layer, ...],
+    base: Path | None,
+    environment: Mapping[str, str],
+) -> NamedVault:
+    """One vault, by the layers of all and its own; without a file for all also by that of its directory."""
+    problems: list[str] = []
+    data = entry.data_dir or state_of_vault(entry.path, environment)
+    file, own_path = Layer(), None
+    try:
+        own_path = config_in(data) if base is None else None
+        if own_path is not None:
+            file = read_file(own_path, in_data_dir=True)
+    except ConfigError as error:
+        problems += error.problems
+    warnings = [*entry.warnings]
+    if file.vaults is not None:
+        warnings.append(f"vaults in file {own_path} has no effect: it is the file of one vault, {entry.name}")
+    places = [(PLACES[0], entry.path), (PLACES[1], data)]
+    own = tuple(Given(key, value, entry.source, from_text=False) for key, value in places)
+    first, *outer = layers
+    last = Layer((*entry.own, *own), tuple(warnings))
+    loaded = merge_layers(
+        (first, file.without(PLACES), *outer, last), environment, own_path or base, None, problems.extend
+    )
+    return NamedVault(name=entry.name, loaded=loaded, problems=tuple(problems))
+
+
+def _share(vaults: Iterable[NamedVault], default: str) -> tuple[NamedVault, ...]:
+    """The vaults with what the process has once: the sections of the default vault."""
+    found = {vault.name: vault for vault in vaults}
+    shared = found[default].loaded
+    return tuple(
+        vault if vault.name == default else attrs.evolve(vault, loaded=_shared(vault.loaded, shared))
+        for vault in found.values()
+    )
+
+
+def _shared(loaded: LoadedConfig, shared: LoadedConfig) -> LoadedConfig:
+    def is_shared(key: str) -> bool:
+        return key.partition(".")[0] in SHARED
+
+    differing = [
+        f"{key} from {source}"
+        for key, source in loaded.sources.items()
+        if is_shared(key) and shared.sources.get(key) != source
+    ]
+    sources = {key: source for key, source in loaded.sources.items() if not is_shared(key)}
+    return attrs.evolve(
+        loaded,
+        config=attrs.evolve(loaded.config, **{name: getattr(shared.config, name) for name in SHARED}),
+        warnings=(*loaded.warnings, *map(is_shared_warning, differing)),
+        sources={**sources, **{key: each for key, each in shared.sources.items() if is_shared(key)}},
+    )

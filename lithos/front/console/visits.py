@@ -1,0 +1,187 @@
+"""Who is at the console before several vaults: which of them a token opened, and the sessions begun in those.
+
+One login opens all vaults in which the token is valid; to who has it the others do not exist. A visit
+remembers principals and never the token. It loses a vault whose session ended, as by a logout there.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal, Protocol
+
+from attrs import define, field, frozen
+
+from lithos.core.principals import ANYONE, Principal
+from lithos.front.console.console import Console
+from lithos.front.console.sessions import LIFE, MOST_SESSIONS, Session, Sessions
+
+VaultState = Literal["serving", "indexing", "unavailable"]
+_ENDED: Final = (
+    "Your session has ended: its 12 hours are over, the server was started anew, or the token was revoked, "
+    "has expired, or has other rights now."
+)
+
+
+class VaultView(Protocol):
+    """One vault of several, as the console before them sees it."""
+
+    @property
+    def name(self) -> str:
+        """Its name, which is in its addresses."""
+        ...
+
+    @property
+    def state(self) -> VaultState:
+        """Whether it serves; one that is indexing may serve what it has."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why it is unavailable and what to do, or what the indexing does, as a sentence; "" for nothing."""
+        ...
+
+    @property
+    def progress(self) -> float | None:
+        """Which share of the notes is indexed, from 0 to 1; None where that is not known."""
+        ...
+
+    @property
+    def console(self) -> Console | None:
+        """Its console, once there is one: not while it is unavailable."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no token is needed. Tells the same while the vault is unavailable."""
+        ...
+
+    def principal_of(self, secret: bytes) -> Principal | None:
+        """Whose token it is in this vault; None for one that may not use it. Also while it is unavailable."""
+        ...
+
+    def is_valid(self, principal: Principal) -> bool:
+        """Whether the token of this principal may still use this vault. Also while it is unavailable."""
+        ...
+
+
+#: All vaults of the process, in the order in which they are shown.
+Vaults = Callable[[], Sequence[VaultView]]
+
+
+@frozen
+class _Entered:
+    """A session begun in a vault, with the sessions it is one of: they are new once the vault opens anew."""
+
+    sessions: Sessions
+    session: Session
+
+    @property
+    def holds(self) -> bool:
+        return self.sessions.holds(self.session)
+
+
+@define(eq=False)
+class Visit:
+    """One browser: `principals` by the names of the vaults that its token may use."""
+
+    id: str = field(repr=False)
+    #: The name chosen at the login; None for none.
+    agent: str | None
+    expires_at: datetime
+    principals: dict[str, Principal]
+    csrf: str = field(factory=lambda: secrets.token_urlsafe(24), repr=False)
+    entered: dict[str, _Entered] = field(factory=dict, repr=False)
+
+    def owns(self, csrf: str) -> bool:
+        """Whether a form is one of this visit's; compared in constant time."""
+        return hmac.compare_digest(csrf.encode(), self.csrf.encode())
+
+
+@define(eq=False)
+class Visits:
+    """All visits by id."""
+
+    _vaults: Vaults
+    _clock: Callable[[], datetime]
+    _life: timedelta = field(default=LIFE, kw_only=True)
+    _by_id: OrderedDict[str, Visit] = field(factory=OrderedDict, init=False)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether a token opens more than there is without one."""
+        return not all(vault.is_open for vault in self._vaults())
+
+    def find(self, visit_id: str | None) -> Visit | None:
+        """The visit with this id, while its time lasts and it has a vault."""
+        visit = self._by_id.get(visit_id or "")
+        if visit is None:
+            return None
+        # One that ends much later than a new one would was begun before the clock was put back.
+        lasts = timedelta(0) < visit.expires_at - self._clock() < self._life + timedelta(minutes=1)
+        if not lasts or not any(self._holds(visit, vault) for vault in self._vaults()):
+            self.end(visit)
+            return None
+        self._by_id.move_to_end(visit.id)
+        return visit
+
+    def begin(self, secret: bytes, agent: str | None) -> Visit | None:
+        """A visit of whoever has this token; None for one that no vault takes."""
+        # All are asked, so that the time does not tell which of them takes it.
+        asked = {vault.name: vault.principal_of(secret) for vault in self._vaults() if not vault.is_open}
+        principals = {name: found for name, found in asked.items() if found is not None}
+        if not principals:
+            return None
+        visit = Visit(secrets.token_urlsafe(32), agent, self._clock() + self._life, principals)
+        self._by_id[visit.id] = visit
+        while len(self._by_id) > MOST_SESSIONS:
+            self._by_id.popitem(last=False)
+        return visit
+
+    def end(self, visit: Visit) -> None:
+        """Log out of all vaults."""
+        self._by_id.pop(visit.id, None)
+        for each in visit.entered.values():
+            each.sessions.end(each.session)
+
+    def allowed(self, visit: Visit | None) -> Mapping[str, tuple[VaultView, Principal]]:
+        """The vaults that the person may use, by name: those open to all, and those of the visit."""
+        return {
+            vault.name: (vault, ANYONE if vault.is_open or visit is None else visit.principals[vault.name])
+            for vault in self._vaults()
+            if vault.is_open or (visit is not None and self._holds(visit, vault))
+        }
+
+    def enter(self, visit: Visit) -> Mapping[str, Session]:
+        """Begin the sessions that are missing, in vaults with a console by now; the new ones by vault."""
+        begun = dict[str, Session]()
+        for name, (vault, principal) in self.allowed(visit).items():
+            if vault.console is not None and not vault.is_open and name not in visit.entered:
+                sessions = vault.console.sessions
+                begun[name] = sessions.begin(visit.agent, principal)
+                visit.entered[name] = _Entered(sessions, begun[name])
+        return begun
+
+    def why_ended(self, visit_id: str | None) -> str:
+        """What whoever comes back with a visit that has ended is told; "" for whoever had none."""
+        return _ENDED if visit_id and visit_id not in self._by_id else ""
+
+    def _holds(self, visit: Visit, vault: VaultView) -> bool:
+        """Whether a visit still opens a vault; one that it does not open is forgotten."""
+        principal = visit.principals.get(vault.name)
+        if principal is None:
+            return False
+        entered = visit.entered.get(vault.name)
+        if entered is not None and (vault.console is None or vault.console.sessions is not entered.sessions):
+            del visit.entered[vault.name]
+            entered = None
+        if vault.is_valid(principal) and (entered is None or entered.holds):
+            return True
+        del visit.principals[vault.name]
+        return False

@@ -1,0 +1,224 @@
+"""The doors of several vaults on one port: `/v/NAME/...` is one vault, the root all that a token may use.
+
+Specified in docs/spec/vaults.md §2 and §3. Each vault has an application of its own, behind a gate with its
+own tokens. Whoever has no valid token for a vault is answered as if there were none of that name, by a gate
+that no token opens: names, states and errors tell nothing of vaults that one may not use. A token of one
+vault has that vault at the root too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
+
+import trio
+from attrs import define, evolve, field, frozen
+
+from lithos.core.principals import Principal
+from lithos.core.scopes import Scope as TokenScope
+from lithos.front.mcp.http import MCP_PATH
+from lithos.front.server.access import find_address, presented_tokens
+from lithos.front.server.application import Application
+from lithos.front.server.gate import Gate, read_head
+from lithos.front.server.plain import PlainApp, PlainRequest
+from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, answer, base_of
+from lithos.front.server.rebasing import rebased
+from lithos.services.keyring import Keyring
+from lithos.services.vaults.joint import JointPrincipal
+
+_VAULT: Final = re.compile(r"/v/([a-z0-9-]{1,32})(/.*)", re.DOTALL)
+CONSOLE: Final = "/console"
+LOGIN: Final = "/console/login"
+
+
+_NO_KEYS: Final[Mapping[bytes, Principal]] = MappingProxyType({})
+
+
+class NoKeyring:
+    """The tokens of a vault that there is not: none is valid."""
+
+    foreign: Final = None
+
+    def __init__(self, is_open: Callable[[], bool]) -> None:
+        self._is_open = is_open
+
+    @property
+    def is_open(self) -> bool:
+        """As of all vaults: where no token is asked for, nobody is asked for one here."""
+        return self._is_open()
+
+    def find(self, secret: bytes) -> Principal | None:
+        """Nobody; it takes as long as in a vault that does not know the token."""
+        return _NO_KEYS.get(hashlib.sha256(secret).digest())
+
+    def is_valid(self, principal: Principal) -> bool:
+        """Nobody's."""
+        return False
+
+    def scope_of(self, principal: Principal) -> TokenScope | None:
+        """None: nobody gets this far."""
+        return None
+
+    async def wait_changed(self) -> None:
+        """Wait for ever."""
+        await trio.sleep_forever()
+
+
+class KnowsSessions(Protocol):
+    """The sessions of a console."""
+
+    def knows(self, scope: Scope) -> bool: ...
+
+
+@frozen(eq=False)
+class Door:
+    """One vault: its tokens, its application while it is served, and why it is not."""
+
+    ring: Keyring
+    application: Application | None = None
+    sessions: KnowsSessions | None = None
+    reason: str = ""
+    _app: AsgiApp | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.application is not None:
+            object.__setattr__(self, "_app", rebased(self.application.gate))
+
+    async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request whose path is this vault's own."""
+        if self._app is None:
+            why = self.reason or "it is being opened"
+            message = f"This vault is not served now: {why}. The server tries again by itself."
+            await answer(scope, receive, send, 503, {"error": "vault_unavailable", "message": message})
+        else:
+            await self._app(scope, receive, send)
+
+
+@define(eq=False)
+class VaultRoutes:
+    """An ASGI application over all vaults; `doors` are those there are, by name.
+
+    `nobody` is the gate of those there are not, and `absent` their door, which lets nobody in.
+    """
+
+    _root: Application
+    doors: dict[str, Door]
+    _nobody: Gate
+    _absent: Door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        raw = scope["raw_path"].decode("ascii")
+        named = _VAULT.fullmatch(raw)
+        if named is None:
+            await self._serve_root(scope, receive, send)
+            return
+        name, path = named[1], named[2]
+        prefix = base_of(name)
+        own = {
+            **scope,
+            "path": scope["path"].removeprefix(prefix),
+            "raw_path": path.encode("ascii"),
+            "root_path": prefix,
+        }
+        # Of a name that no vault has as much is asked: the time tells nothing of vaults that there are.
+        door = self.doors.get(name, self._absent)
+        if self._may_enter(door, own) and door is not self._absent:
+            await door.enter(own, receive, send)
+        elif (
+            not self._root.policy.is_open
+            and path.partition("?")[0].startswith(CONSOLE)
+            and own["type"] == "http"
+        ):
+            await answer(own, receive, send, 302, headers=[(b"location", LOGIN.encode())])
+        else:
+            await self._nobody(own, receive, send)
+
+    def _may_enter(self, door: Door, scope: Scope) -> bool:
+        """Whether a request shows that its sender may know of a vault."""
+        if door.ring.is_open:
+            return True
+        if scope["path"].startswith(CONSOLE):
+            sessions = door.sessions or self._absent.sessions
+            return sessions is not None and sessions.knows(scope)
+        head = read_head(scope)
+        address = find_address(head.path, console=False)
+        tokens = presented_tokens(head, in_query=address is not None and address.takes_query_token)
+        return any(door.ring.find(token) is not None for token in tokens)
+
+    async def _serve_root(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The root: one vault's where the token is of one alone."""
+        path = scope["path"]
+        if not path.startswith(CONSOLE) and path != "/":
+            door = self._only(scope)
+            if door is not None and door.application is not None:
+                await door.application.gate(scope, receive, send)
+                return
+        await self._root.gate(scope, receive, send)
+
+    def _only(self, scope: Scope) -> Door | None:
+        """The door of the only vault that a request's token is for."""
+        head = read_head(scope)
+        address = find_address(head.path, console=False)
+        tokens = presented_tokens(head, in_query=address is not None and address.takes_query_token)
+        found = [who for token in tokens if (who := self._root.policy.keyring.find(token)) is not None]
+        parts = found[0].parts if found and isinstance(found[0], JointPrincipal) else ()
+        return self.doors.get(parts[0][0]) if len(parts) == 1 else None
+
+    # Plain requests
+
+    def admit(self, request: PlainRequest) -> Principal | None:
+        """Who sent a plain request, by the gate of the vault that its path names; None for h11 to look at."""
+        named = _VAULT.fullmatch(request.path)
+        if named is None:
+            return self._root.gate.admit_plain(request)
+        application = self.doors.get(named[1], self._absent).application
+        gate = self._nobody if application is None else application.gate
+        return gate.admit_plain(evolve(request, path=named[2]))
+
+    @property
+    def plain(self) -> Mapping[str, PlainApp]:
+        """What is answered past h11: tool calls, at the root and of each vault."""
+        return _PlainDoors(self)
+
+    async def answer_root(self, request: PlainRequest, who: Principal, body: bytes) -> list[bytes] | None:
+        """A plain tool call at the root."""
+        if isinstance(who, JointPrincipal) and len(who.parts) == 1:
+            ((name, part),) = who.parts
+            door = self.doors.get(name)
+            if door is not None and door.application is not None:
+                return await door.application.plain[MCP_PATH](request, part, body)
+        return await self._root.plain[MCP_PATH](request, who, body)
+
+    async def answer_vault(self, request: PlainRequest, who: Principal, body: bytes) -> list[bytes] | None:
+        """A plain tool call to one vault; None where that has ceased to be served since its head came."""
+        named = _VAULT.fullmatch(request.path)
+        door = None if named is None else self.doors.get(named[1])
+        if door is None or door.application is None:
+            return None
+        return await door.application.plain[MCP_PATH](request, who, body)
+
+
+@frozen(eq=False)
+class _PlainDoors(Mapping[str, PlainApp]):
+    """Looked up anew at each request: vaults come and go. Of names that no vault has, too: none is let in."""
+
+    _routes: VaultRoutes
+
+    def __getitem__(self, path: str) -> PlainApp:
+        if path == MCP_PATH:
+            return self._routes.answer_root
+        named = _VAULT.fullmatch(path)
+        if named is None or named[2] != MCP_PATH:
+            raise KeyError(path)
+        return self._routes.answer_vault
+
+    def __iter__(self) -> Iterator[str]:
+        yield MCP_PATH
+        yield from (base_of(name) + MCP_PATH for name in self._routes.doors)
+
+    def __len__(self) -> int:
+        return 1 + len(self._routes.doors)

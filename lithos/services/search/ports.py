@@ -1,0 +1,73 @@
+"""What a hybrid search asks of indexes and the catalogue: those of one vault, or of several as one.
+
+Notes are known by whole numbers, their serials; of several vaults they are keys made of those
+(`services.vaults.joining`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from lithos.core.learning.lead import Covered
+from lithos.core.text.query import Node
+from lithos.stores.indexes.chunk_rows import VectorHit
+from lithos.stores.indexes.fulltext_schema import Filters
+
+
+class AskedPort(Protocol):
+    """A query to vectors that is under way."""
+
+    @property
+    def is_accurate(self) -> bool:
+        """Whether the accurate tier answers it."""
+
+    async def hits(self) -> list[VectorHit]:
+        """The nearest notes, best first; raises `IndexFailed` and `SemanticUnavailable`."""
+
+
+class NearestPort(Protocol):
+    """Vectors that queries with filters go to."""
+
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> AskedPort:
+        """Start a nearest-neighbour query; its errors are raised by `hits`."""
+
+
+class MeaningPort(Protocol):
+    """Whether the vectors are of everything that there is."""
+
+    @property
+    def is_answering(self) -> bool: ...
+
+
+class WordsPort(Protocol):
+    """The full-text index, as `FulltextIndex` has each of these; `search` and `idf` raise `IndexFailed`."""
+
+    def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]: ...
+
+    def content_stems(self, text: str) -> list[str]: ...
+
+    def idf(self, stems: Iterable[str]) -> dict[str, float]: ...
+
+    def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]: ...
+
+    def terms(self, text: str) -> frozenset[str]: ...
+
+
+class TurnsPort(Container[int], Protocol):
+    """The turns of conversations."""
+
+    def __len__(self) -> int: ...
+
+    def beside(self, serial: int) -> list[int]:
+        """The turns just before and after one."""
+
+
+class NotesPort(Protocol):
+    """What a ranking has of the catalogue."""
+
+    @property
+    def turns(self) -> TurnsPort: ...
+
+    def named_in(self, text: str) -> dict[int, str]:
+        """The notes whose title or alias stands in a text, with that name."""

@@ -1,0 +1,203 @@
+"""Tokens of several vaults: each vault keeps a file of its own, which alone says who is let into it.
+
+Specified in docs/spec/integration.md §3.1. The same secret's hash is written to the file of each vault that
+it is for. From the first token on every vault asks for one: else whoever has none would be let into the
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from attrs import evolve, field, frozen
+
+from lithos.stores.tokens import (
+    MOST_GONE,
+    MOST_TOKENS,
+    Token,
+    TokenFile,
+    TokenRefused,
+    TokenStore,
+    TokensUnreadable,
+    read_token_file,
+)
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.tokens")
+
+#: What a change of one file may fail with.
+FAILURES: Final = (TokenRefused, TokensUnreadable, OSError)
+
+
+@frozen
+class VaultToken:
+    """A token with the vaults that it is let into, in their order."""
+
+    token: Token
+    vaults: tuple[str, ...]
+
+
+@frozen
+class Found:
+    """The tokens of several vaults, and the vaults whose file cannot be used, with why."""
+
+    tokens: tuple[VaultToken, ...]
+    #: Whether any vault asks for a token, so that all do.
+    is_required: bool
+    troubles: Mapping[str, str] = field(factory=dict)
+
+
+def find_tokens(privates: Mapping[str, Path]) -> Found:
+    """All tokens of these vaults: one that differs by vault comes once for each way that it is. Blocks."""
+    vaults: dict[Token, list[str]] = {}
+    troubles: dict[str, str] = {}
+    is_required = False
+    for vault, private in privates.items():
+        try:
+            file = read_token_file(private)
+        except TokensUnreadable as failure:
+            troubles[vault] = str(failure)
+            is_required = True
+            continue
+        is_required = is_required or file is not None
+        for token in () if file is None else file.tokens:
+            vaults.setdefault(token, []).append(vault)
+    tokens = tuple(VaultToken(token, tuple(names)) for token, names in vaults.items())
+    return Found(tokens, is_required, troubles)
+
+
+def insert_token(token: Token, chosen: Mapping[str, Path], others: Mapping[str, Path]) -> None:
+    """Let a token into the chosen vaults, and have the others ask for one. All or nothing, as far as can be.
+
+    `others` are all that are configured besides. Raises `TokenRefused`, which names the vault that failed,
+    and those where the token could not be taken back. Blocks.
+    """
+    done: list[tuple[str, TokenStore, bool, bool]] = []
+    for vault, private in (*chosen.items(), *others.items()):
+        store, is_chosen = TokenStore(private), vault in chosen
+        try:
+            is_first = store.insert(token) if is_chosen else store.require()
+        except FAILURES as failure:
+            left = list(_take_back(token, done))
+            kept = (
+                f" It stays in {', '.join(left)}, where it could not be taken back: revoke it."
+                if left
+                else ""
+            )
+            raise TokenRefused(f"In vault {vault}: {_said(failure)} No vault lets it in.{kept}") from failure
+        done.append((vault, store, is_chosen, is_first))
+
+
+def _take_back(token: Token, done: Iterable[tuple[str, TokenStore, bool, bool]]) -> Iterator[str]:
+    """Make each file as it was; the vaults where that failed."""
+    for vault, store, is_chosen, is_first in done:
+        try:
+            if is_chosen:
+                store.exchange(lambda known: _without(known, token))
+            if is_first:
+                store.stop_asking()
+        except FAILURES as failure:
+            log.error("a token could not be taken back", vault=vault, reason=str(failure))
+            yield vault
+
+
+def _without(known: TokenFile, token: Token) -> TokenFile:
+    return evolve(known, tokens=tuple(each for each in known.tokens if each.digest != token.digest))
+
+
+def revoke_token(name: str, privates: Mapping[str, Path]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The vaults where the token of this name is no more, and where it could not be revoked, with why.
+
+    Raises `TokenRefused` where none of them has it, and none failed. Blocks.
+    """
+    revoked: list[str] = []
+    troubles: dict[str, str] = {}
+    names: dict[str, None] = {}
+    for vault, private in privates.items():
+        try:
+            file = read_token_file(private) or TokenFile()
+            if any(token.name == name for token in file.tokens):
+                TokenStore(private).revoke(name)
+                revoked.append(vault)
+            names.update(dict.fromkeys(token.name for token in file.tokens))
+        except FAILURES as failure:
+            troubles[vault] = _said(failure)
+    if not revoked and not troubles:
+        # What was typed is not repeated: it may be the secret itself.
+        known = ", ".join([*names][:20]) or "none"
+        raise TokenRefused(f"There is no token of that name in {', '.join(privates)}. Tokens: {known}.")
+    return tuple(revoked), troubles
+
+
+def open_all(privates: Mapping[str, Path]) -> None:
+    """Have no vault ask for tokens any more. Raises `TokenRefused` while one has any, as `stop_asking`."""
+    found = find_tokens(privates)
+    if found.tokens or found.troubles:
+        vaults = sorted({name for each in found.tokens for name in each.vaults} | set(found.troubles))
+        raise TokenRefused(
+            f"There are tokens in {', '.join(vaults)}: revoke them first (lithos token list shows them)."
+        )
+    for private in privates.values():
+        if private.is_dir():
+            TokenStore(private).stop_asking()
+
+
+def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
+    """Bring the vaults of a server in line, at its start: `privates` are their folders `.lithos`. Blocks.
+
+    Tokens of every vault come to those that lack them, unless they were revoked; from the first token on
+    all vaults ask for one. Without any token no file is made. Says what could not be done: such a vault stays
+    as it was, and refuses named tokens where its file cannot be read.
+    """
+    files: dict[Path, TokenFile | None] = {}
+    troubles: list[str] = []
+    for private in privates:
+        try:
+            files[private] = read_token_file(private)
+        except TokensUnreadable as failure:
+            troubles.append(str(failure))
+    known = [file for file in files.values() if file is not None]
+    if not known and not troubles:
+        return ()
+    gone = tuple(dict.fromkeys(digest for file in known for digest in file.gone))
+    every = {
+        token.digest: token
+        for file in known
+        for token in file.tokens
+        if token.every_vault and token.digest not in gone
+    }
+    for private in files:
+        try:
+            TokenStore(private).exchange(lambda file: _spread(file, tuple(every.values()), gone))
+            held = read_token_file(private) or TokenFile()
+        except FAILURES as failure:
+            troubles.append(_said(failure))
+            continue
+        taken = {token.name: token.digest for token in held.tokens}
+        troubles += [
+            f"The token '{token.name}' of every vault is not let into {private.parent}, which has another "
+            "token of this name, or no room. Revoke that one there, and restart."
+            for token in every.values()
+            if taken.get(token.name) != token.digest
+        ]
+    for trouble in troubles:
+        log.warning("a token is not let in everywhere", reason=trouble)
+    return tuple(troubles)
+
+
+def _spread(file: TokenFile, every: Sequence[Token], gone: Sequence[str]) -> TokenFile:
+    """The file with the tokens of every vault that it lacks and has room for, without those revoked."""
+    kept = [token for token in file.tokens if not (token.every_vault and token.digest in gone)]
+    names = {token.name for token in kept}
+    lacking = [token for token in every if token.name not in names][: max(0, MOST_TOKENS - len(kept))]
+    remembered = tuple(dict.fromkeys((*file.gone, *gone)))[-MOST_GONE:]
+    return TokenFile((*kept, *lacking), remembered)
+
+
+def _said(failure: Exception) -> str:
+    """The words of a failure, as a sentence."""
+    told = failure.strerror or str(failure) if isinstance(failure, OSError) else str(failure)
+    place = f" ({failure.filename})" if isinstance(failure, OSError) and failure.filename else ""
+    return f"{told.rstrip('.')}{place}."

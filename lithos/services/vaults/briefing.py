@@ -1,0 +1,152 @@
+"""One briefing over several vaults (docs/spec/vaults.md §2): what each knows, composed as one text.
+
+Notes of all vaults compete for one budget by one ranking; each vault keeps a receipt of what it gave.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from lithos.core.context.briefing import Briefing, Material
+from lithos.core.errors import InvalidInput, LithosError, TaskNotFound
+from lithos.core.text.snippet import Terms
+from lithos.services.context.context import NOTHING_TOLD, ContextAnswer, ContextRequest, Gathered
+from lithos.services.retrieve.retrieve import RetrieveRequest
+from lithos.services.services import Services
+from lithos.services.vaults.retrieving import JointRetrieve
+
+#: The cursor over several vaults: those of each, as `work:12,home:9`.
+_CURSOR: Final = re.compile(r"[a-z0-9-]{1,32}:[0-9]{1,20}(?:,[a-z0-9-]{1,32}:[0-9]{1,20}){0,999}")
+
+
+@frozen
+class JointBriefing:
+    """A briefing whose ids `split_id` reads; what each vault adds, and why one has no answer (`failed`)."""
+
+    briefing: Briefing
+    answers: Mapping[str, ContextAnswer]
+    failed: Mapping[str, str]
+
+    @property
+    def cursor(self) -> str | None:
+        """Where the next briefing over these vaults goes on."""
+        cursors = {name: answer.cursor for name, answer in self.answers.items() if answer.cursor is not None}
+        return ",".join(f"{name}:{cursor}" for name, cursor in cursors.items()) or None
+
+
+@frozen(eq=False)
+class JointContext:
+    """Briefs from these vaults, at least one."""
+
+    vaults: Mapping[str, Services]
+
+    async def brief(self, request: ContextRequest) -> JointBriefing:
+        """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`; why a vault refuses is in `failed`."""
+        cursors = _read_cursor(request.since)
+        task_of = await self._owner_of_task(request.task_id)
+        query = request.query
+        if not query.strip() and task_of is not None and request.task_id is not None:
+            query = await self.vaults[task_of].context.query_of(request.task_id)
+        retrieve = JointRetrieve(self.vaults)
+        rankings = await retrieve.rank(
+            RetrieveRequest(query=query, limit=20, agent_id=request.agent_id, filters=request.filters)
+        )
+        failed: dict[str, str] = {}
+        async with AsyncExitStack() as stack:
+            gathered: dict[str, Gathered] = {}
+            for name, services in self.vaults.items():
+                own = attrs.evolve(
+                    request,
+                    query=query,
+                    task_id=request.task_id if name == task_of else None,
+                    since=cursors.get(name),
+                )
+                try:
+                    gathered[name] = await stack.enter_async_context(
+                        services.context.gather(own, rankings.get(name))
+                    )
+                except LithosError as refusal:
+                    if isinstance(refusal, InvalidInput):
+                        raise
+                    failed[name] = refusal.message
+            if not gathered:
+                raise InvalidInput("; ".join(f"{name}: {why}" for name, why in failed.items()))
+            first = self.vaults[next(iter(gathered))]
+            is_silent = all(each.is_silent for each in gathered.values())
+            material = _join(
+                [_qualified(name, each.material) for name, each in gathered.items() if not each.is_silent]
+            )
+            briefing = NOTHING_TOLD
+            if not is_silent:
+                count = next(iter(gathered.values())).count
+                briefing = await first.context.compose(material, request.budget, count)
+            answers = {
+                name: await each.answer(_part(briefing, name), request.budget)
+                for name, each in gathered.items()
+            }
+        return JointBriefing(briefing, answers, failed)
+
+    async def _owner_of_task(self, task_id: str | None) -> str | None:
+        """The vault that has a task. Raises `TaskNotFound` when none has it."""
+        if task_id is None:
+            return None
+        for name, services in self.vaults.items():
+            if await services.coordination.status(task_id):
+                return name
+        raise TaskNotFound(f"Task '{task_id[:100]}' not found.")
+
+
+def _read_cursor(text: str | None) -> dict[str, str]:
+    if text is None or not text.strip():
+        return {}
+    if not _CURSOR.fullmatch(text):
+        raise InvalidInput(
+            "since must be the cursor of an earlier briefing over all vaults, as work:12,home:9; that of one "
+            "vault is for that vault."
+        )
+    return {name: cursor for name, _, cursor in (each.partition(":") for each in text.split(","))}
+
+
+def _join(every: Sequence[Material]) -> Material:
+    """What all vaults gathered as one: sources best first, the rest in the order of the vaults."""
+    sources = sorted(
+        (source for each in every for source in each.sources), key=lambda each: (-each.score, each.id)
+    )
+    return Material(
+        task=next((each.task for each in every if each.task is not None), None),
+        sources=sources,
+        terms=next((each.terms for each in every if each.terms.terms), Terms()),
+        warnings=[warning for each in every for warning in each.warnings],
+        activity=[line for each in every for line in each.activity],
+        decisions=[line for each in every for line in each.decisions],
+        withheld=[left for each in every for left in each.withheld],
+    )
+
+
+def split_id(qualified: str) -> tuple[str, str]:
+    """The vault and the id of what a joint briefing tells: two vaults may have the same id."""
+    name, _, own = qualified.partition(":")
+    return name, own
+
+
+def _qualified(name: str, material: Material) -> Material:
+    """What a vault gathered, with its name before each id."""
+    return attrs.evolve(
+        material,
+        sources=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.sources],
+        withheld=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.withheld],
+        warnings=[attrs.evolve(each, note_id=f"{name}:{each.note_id}") for each in material.warnings],
+    )
+
+
+def _part(briefing: Briefing, name: str) -> Briefing:
+    """The briefing as far as one vault gave it, with its own ids; the tokens are those of all."""
+    items = [(split_id(item.id), item) for item in briefing.items]
+    own = [attrs.evolve(item, id=note_id) for (owner, note_id), item in items if owner == name]
+    return attrs.evolve(briefing, items=own)

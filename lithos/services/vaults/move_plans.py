@@ -1,0 +1,201 @@
+"""Whether a note can move to another vault, and with what: all that is looked at before the first step.
+
+Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+from attrs import field, frozen
+
+from lithos.actors.blocking import Threads
+from lithos.actors.writing.messages import DeleteNote, TakeOverNote
+from lithos.actors.writing.write_rules import check_unique, check_version, no_such_note, path_collision
+from lithos.catalogue.catalogue import Entry
+from lithos.core.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
+from lithos.core.history.versions import VersionRow
+from lithos.core.notes.document import parse_identified
+from lithos.core.notes.paths import resolve_new_path
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.principals import Principal
+from lithos.core.scopes import refusal_of
+from lithos.services.notes.moving import RESUMED
+from lithos.services.notes.texts import LoadedNote
+from lithos.services.services import Services
+from lithos.stores.history.schema import NewVersion
+from lithos.stores.notes.displaced import VaultMoveIntent
+
+#: Bytes of the kept versions that go along, of each as a whole file: they are in memory all at once.
+MOST_CARRIED: Final = 64 * 1024 * 1024
+#: Versions that the target may have of a note which comes back: all that are ever kept.
+MOST_KNOWN: Final = 100_000
+
+
+@frozen(kw_only=True)
+class VaultMovePlan:
+    """A move that nothing is known to be against."""
+
+    intent: VaultMoveIntent
+    request: TakeOverNote
+    left: int
+    unresolved: int
+
+
+@frozen
+class _Past:
+    """The kept versions that the target lacks, and how many of all do not go along.
+
+    `newest` is the newest version that the target knows of the note, from when it was there; 0: of none.
+    """
+
+    versions: tuple[NewVersion, ...] = ()
+    left: int = 0
+    newest: int = 0
+
+
+@frozen
+class VaultMovePlanning:
+    """Plans moves from one vault to another, which has a name."""
+
+    _source: Services
+    _target: Services
+    _target_name: str
+    _working: Threads = field(factory=Threads)
+
+    async def plan(
+        self,
+        note_id: str,
+        agent: str,
+        path: str | None,
+        expected_version: int | None,
+        by: Principal | None,
+        by_there: Principal | None,
+    ) -> VaultMovePlan:
+        """Look at everything that can be against the move. Raises the refusals of `VaultMoving.move`."""
+        source, target = self._source, self._target
+        entry = source.catalogue.get(note_id)
+        if entry is None:
+            raise no_such_note(DeleteNote(id=note_id, agent=agent))
+        new = entry.path
+        if path is not None and path.strip():
+            new = resolve_new_path(path, entry.path.rpartition("/")[2].removesuffix(".md"))
+        _check_caller(source, by, agent, entry.path)
+        _check_caller(target, by_there, agent, new)
+        loaded = await source.texts.load(entry)
+        if loaded is None:
+            raise StorageFailed(
+                f"The file {entry.path} cannot be read now. Nothing was changed; read the note, then retry."
+            )
+        if loaded.document.note.id != note_id:
+            raise no_such_note(DeleteNote(id=note_id, agent=agent))
+        check_version(expected_version, loaded.document.note)
+        was_there = self._check_place(note_id, new, loaded)
+        past = await self._working.run(lambda: self._past(note_id))
+        request = await self._working.run(lambda: self._request(entry, loaded, agent, new, past))
+        if not was_there:
+            check_unique(request.document.note, None, new, target.catalogue)
+            if await self._working.run(lambda: target.actors.stores.files.is_file(new)):
+                raise path_collision(new, target.catalogue)
+        linked = await source.knowledge.linked_from(note_id, 1)
+        intent = VaultMoveIntent(
+            id=note_id,
+            agent=agent,
+            path=entry.path,
+            target=self._target_name,
+            new=new,
+            digest=loaded.source.digest,
+            version=loaded.document.note.version,
+            new_version=request.document.note.version,
+            was_there=was_there,
+        )
+        left = past.left + (len(past.versions) if was_there else 0)
+        return VaultMovePlan(intent=intent, request=request, left=left, unresolved=linked.total)
+
+    def _check_place(self, note_id: str, new: str, loaded: LoadedNote) -> bool:
+        """Whether the target has the note, with the same bytes. Raises `Duplicate` and `PathCollision`."""
+        catalogue = self._target.catalogue
+        there = catalogue.get(note_id)
+        if there is None:
+            if catalogue.at_path(new) is not None:
+                raise path_collision(new, catalogue)
+            return False
+        if (there.digest, there.path) == (loaded.source.digest, new):
+            return True
+        raise Duplicate(
+            f"The vault {self._target_name} has a note with this id already, {there.note.title!r} at "
+            f"{there.path}. Look at both; delete one, or write what differs into the other.",
+            duplicate_of={"id": note_id, "title": there.note.title, "source_url": there.note.source_url},
+            warnings=[],
+        )
+
+    def _past(self, note_id: str) -> _Past:
+        """What goes along of the history. Blocks."""
+        here, there = self._source.actors.stores.history, self._target.actors.stores.history
+        rows = () if there is None else there.rows(note_id, MOST_KNOWN)[0]
+        newest = rows[0].version if rows else 0
+        if here is None:
+            return _Past(newest=newest)
+        if there is None:
+            return _Past(left=here.rows(note_id, 1)[1])
+        carried, left = here.carried(note_id, MOST_CARRIED)
+        known = {_mark(row) for row in rows}
+        return _Past(tuple(each for each in carried if _mark(each) not in known), left, newest)
+
+    def _request(self, entry: Entry, loaded: LoadedNote, agent: str, new: str, past: _Past) -> TakeOverNote:
+        """The message to the target's writer. Raises `InvalidInput` for what is no note there. Blocks.
+
+        A note that comes back gets a version after all that it had there, its deletion too.
+        """
+        note, data = loaded.document.note, loaded.source.data
+        now, style = self._target.clock(), self._target.catalogue.style
+        version = note.version if note.version > past.newest else past.newest + 1
+        try:
+            document, identified = parse_identified(data, new, now, note.id, style)
+        except UnreadableNote as problem:
+            raise InvalidInput(
+                f"The vault {self._target_name} cannot read {entry.path} as a note: {problem.reason}. Mend "
+                "the file, then move it."
+            ) from problem
+        own = document.note
+        return TakeOverNote(
+            id=note.id,
+            agent=agent,
+            path=new,
+            data=data,
+            document=attrs.evolve(
+                document, note=attrs.evolve(own, version=version, created_at=note.created_at)
+            ),
+            identified=identified,
+            past=past.versions,
+            says_version=own.version == version,
+            created_at=note.created_at if own.created_at == now else None,
+            # Decided for both vaults: what is half done is nobody's to refuse or to propose.
+            by=RESUMED,
+        )
+
+
+def _mark(version: VersionRow | NewVersion) -> tuple[object, ...]:
+    """What tells the recorded states of a note apart, wherever they are kept."""
+    return version.version, version.at, version.op, version.agent, version.path
+
+
+def _check_caller(vault: Services, by: Principal | None, agent: str, path: str) -> None:
+    """Raise `Forbidden` unless the caller may change this path of a vault at once."""
+    if by is not None and not by.may("write"):
+        raise Forbidden(
+            f"The token '{by.name}' has the right {by.rights}; moving a note to another vault needs write in "
+            "both. Use a token that has it, or ask for one (lithos token create --rights write)."
+        )
+    scopes = vault.actors.writer.scopes
+    place = scopes.place_of(by, agent, path)
+    if place == "propose":
+        raise Forbidden(
+            f"{path[:300]} changes only once a person has looked, and a move to another vault cannot wait. "
+            "Nothing was changed; ask a person to move the note.",
+            path=path,
+            scope=str(scopes.scope_of(by, agent)),
+        )
+    if place != "write":
+        raise refusal_of(place, path, agent, scopes.scope_of(by, agent))

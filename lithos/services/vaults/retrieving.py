@@ -1,0 +1,191 @@
+"""One retrieval over several vaults (docs/spec/vaults.md §2).
+
+The hybrid ranking is made over all of them; each vault then weighs what its own notes were cited for, and
+adds what its scouts find. Rows are merged by score. Each vault keeps a receipt of its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import trio
+from attrs import define, evolve, field, frozen
+
+from lithos.actors.blocking import slices
+from lithos.core.errors import InvalidInput, LithosError, SearchBackendFailed
+from lithos.core.learning.joining import interleave
+from lithos.services.retrieve.retrieve import Drawn, Result, RetrieveAnswer, RetrieveRequest
+from lithos.services.retrieve.scouts import DEADLINE, PASSED
+from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
+from lithos.services.services import Services
+from lithos.services.vaults.joining import FULLTEXT, SEMANTIC, Joined, Part
+
+#: How much more is asked for while too few notes pass the gate.
+_WIDER: Final = 4
+_UNRANKED: Final = evolve(NOTHING_RANKED, failed=(FULLTEXT, SEMANTIC))
+
+
+@frozen
+class JointRetrieved:
+    """Results of several vaults (name of the vault, result), best first.
+
+    `answers` has what each vault adds to them: its own results, receipt, conflicts and failed scouts;
+    `failed` the vaults without an answer, with the reason.
+    """
+
+    rows: tuple[tuple[str, Result], ...]
+    answers: Mapping[str, RetrieveAnswer]
+    failed: Mapping[str, str]
+
+
+@define(eq=False)
+class _Meeting:
+    """What the vaults have selected, and which rows of it are in the answer once all have."""
+
+    #: All vaults, in the order in which rows that are as good come.
+    expected: Sequence[str]
+    limit: int
+    drawn: dict[str, Drawn] = field(factory=dict)
+    chosen: Sequence[tuple[str, int]] = ()
+    are_here: trio.Event = field(factory=trio.Event)
+    _arrived: set[str] = field(factory=set)
+
+    def arrive(self, name: str) -> None:
+        """A vault has selected notes, or never will; the last one decides. Again: nothing."""
+        self._arrived.add(name)
+        if len(self._arrived) == len(self.expected) and not self.are_here.is_set():
+            scores = {
+                each: [note.score for note, _ in self.drawn[each].notes]
+                for each in self.expected
+                if each in self.drawn
+            }
+            self.chosen = interleave(scores, self.limit)
+            self.are_here.set()
+
+    def own(self, name: str) -> Drawn:
+        """The selection of a vault, as far as it is in the answer."""
+        drawn = self.drawn[name]
+        return evolve(drawn, notes=[drawn.notes[row] for vault, row in self.chosen if vault == name])
+
+
+@frozen(eq=False)
+class JointRetrieve:
+    """Retrieves from these vaults, at least one, as one; the first decides the settings of the search."""
+
+    vaults: Mapping[str, Services]
+
+    async def retrieve(self, request: RetrieveRequest) -> JointRetrieved:
+        """The top-ranked notes of all vaults. Raises what `Retrieve.retrieve` does if every vault refuses."""
+        settings = next(iter(self.vaults.values())).config.search
+        most = settings.max_results if request.most is None else request.most
+        limit = max(1, min(request.limit, most))
+        rankings = await self.rank(evolve(request, limit=limit))
+        # Somebody who comes late, or not at all, is waited for: rows are chosen among those of all.
+        meeting = _Meeting(tuple(self.vaults), limit)
+        answers: dict[str, RetrieveAnswer] = {}
+        refusals: dict[str, LithosError] = {}
+
+        async def take_part(name: str, services: Services) -> None:
+            try:
+                answers[name] = await self._answer(name, services, request, rankings[name], meeting)
+            except LithosError as refusal:
+                refusals[name] = refusal
+            finally:
+                meeting.arrive(name)
+
+        async with trio.open_nursery() as nursery:
+            for name, services in self.vaults.items():
+                nursery.start_soon(take_part, name, services)
+        ordered = {name: refusals[name] for name in self.vaults if name in refusals}
+        if not answers:
+            # What is wrong with the request itself is told before what a vault does not do.
+            raise min(ordered.values(), key=lambda refusal: not isinstance(refusal, InvalidInput))
+        failed = {name: refusal.message for name, refusal in ordered.items()}
+        in_order = {name: answers[name] for name in self.vaults if name in answers}
+        return JointRetrieved(_rows(meeting, in_order), in_order, failed)
+
+    async def _answer(
+        self,
+        name: str,
+        services: Services,
+        request: RetrieveRequest,
+        ranking: HybridRanking,
+        meeting: _Meeting,
+    ) -> RetrieveAnswer:
+        """What one vault shows, once the rows of all are chosen."""
+        retrieve = services.retrieve
+        async with retrieve.accept(request) as drawing:
+            with services.metrics.timed("lcma_retrieve_duration_seconds"):
+                meeting.drawn[name] = await retrieve.select(drawing, ranking)
+                meeting.arrive(name)
+                await meeting.are_here.wait()
+                answer = await retrieve.show(drawing, meeting.own(name))
+        return await retrieve.complete(drawing, answer)
+
+    async def rank(self, request: RetrieveRequest) -> dict[str, HybridRanking]:
+        """The ranking of all vaults, divided among them; as failed as it is."""
+        if not request.query.strip():
+            return dict.fromkeys(self.vaults, NOTHING_RANKED)
+        joined = await Joined.reach(self.vaults)
+        ranking = _UNRANKED
+        with trio.move_on_after(DEADLINE):
+            try:
+                ranking = await _widen(joined, request)
+            except SearchBackendFailed as failure:
+                ranking = evolve(_UNRANKED, message=failure.message)
+        scores = dict(ranking.scores)
+        return {part.name: _restrict(joined, part, ranking, scores) for part in joined.parts}
+
+
+async def _widen(joined: Joined, request: RetrieveRequest) -> HybridRanking:
+    """Search for more until enough notes of all vaults pass the gate, or there are no more."""
+    wanted, gate = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate
+    passing = request.limit
+    if gate.is_narrow:
+        passing = min(passing, sum([len(await gate.admit(part.catalogue)) for part in joined.parts]))
+    threshold = joined.parts[0].search.threshold
+    while True:
+        ranking = await joined.hybrid.rank(request.query, gate.filters, wanted // LEG_SHARE, threshold)
+        scores = list(ranking.scores)
+        found = 0
+        async for some in slices(scores, PASSED):
+            entries = [joined.notes.at(key) for key, _ in some]
+            found += sum(entry is not None and gate.passes(entry) for entry in entries)
+        if found >= passing or ranking.is_all:
+            return evolve(ranking, scores=scores)
+        wanted *= _WIDER
+
+
+def _restrict(
+    joined: Joined, part: Part, ranking: HybridRanking, scores: Mapping[int, float]
+) -> HybridRanking:
+    """The ranking as far as it is about the notes of one vault, which are known by their serials there."""
+    keys, place = joined.keys, part.place
+    failed = ranking.failed or tuple(joined.troubles.by_vault.get(part.name, ()))
+    return HybridRanking(
+        scores=list(keys.part(place, scores).items()),
+        chunks=[
+            hit._replace(serial=keys.serial(hit.serial))
+            for hit in ranking.chunks
+            if keys.place(hit.serial) == place
+        ],
+        lexical=keys.part(place, ranking.lexical),
+        terms=ranking.terms,
+        features={} if failed else keys.part(place, ranking.features),
+        is_all=ranking.is_all,
+        is_accurate=ranking.is_accurate,
+        failed=failed,
+        message=ranking.message,
+    )
+
+
+def _rows(meeting: _Meeting, answers: Mapping[str, RetrieveAnswer]) -> tuple[tuple[str, Result], ...]:
+    """The results in the order of the rows that were chosen; a note that is gone by now has none."""
+    shown = {
+        (name, result.hit.entry.note.id): result
+        for name, answer in answers.items()
+        for result in answer.results
+    }
+    chosen = [(name, meeting.drawn[name].notes[row][0].id) for name, row in meeting.chosen]
+    return tuple((name, shown[name, note_id]) for name, note_id in chosen if (name, note_id) in shown)

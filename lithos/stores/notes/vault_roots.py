@@ -1,0 +1,108 @@
+"""Whether several vaults keep apart on the disk: no folder of one is, holds or is inside of another's.
+
+Specified in docs/spec/cli-config.md §3.1. A folder is known by its real path, and by device and inode, which
+tell of a mount or a file system that ignores case what paths do not. What links of notes reach outside is not
+read (`stores/notes/tree.py`), so the roots alone count. A folder that is missing is compared by its path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Final, Literal
+
+from attrs import frozen
+
+from lithos.stores.holds import Identity, identity_of
+
+Kind = Literal["notes", "data"]
+_WORDS: Final = {"notes": "the folder {} of vault {}", "data": "the data directory {} of vault {}"}
+#: What can be done about two folders, by what they hold.
+_WAYS_OUT: Final = {
+    frozenset({"notes"}): "Serve them as one vault, or give each a folder of its own.",
+    frozenset({"data"}): "Give each vault a data directory of its own, beside the other "
+    "(vaults.NAME.data_dir), or leave that out.",
+    frozenset(
+        {"notes", "data"}
+    ): "Name a data directory elsewhere (vaults.NAME.data_dir): in a vault nothing but notes is written.",
+}
+
+
+@frozen
+class Place:
+    """A folder of a vault, and where it really is."""
+
+    vault: str
+    kind: Kind
+    path: Path
+    #: Its real path, as far as it exists.
+    real: str
+    #: Of the folder itself, None where there is none; and of what it is in, from there up.
+    identity: Identity | None = None
+    above: tuple[Identity, ...] = ()
+
+
+class VaultsOverlap(Exception):
+    """Two vaults share a folder; the message names both, and says what to do."""
+
+
+def check_vault_roots(vaults: Sequence[tuple[str, Path, Path]]) -> None:
+    """Raises `VaultsOverlap` for what does not keep apart: of each the name, notes and data. Blocks."""
+    trouble = next(find_overlaps([place for vault in vaults for place in _look_at(*vault)]), None)
+    if trouble is not None:
+        raise VaultsOverlap(trouble)
+
+
+def _look_at(name: str, notes: Path, data: Path) -> Iterator[Place]:
+    kinds: tuple[tuple[Kind, Path], ...] = (("notes", notes), ("data", data))
+    for kind, path in kinds:
+        real = os.path.realpath(path)
+        above = tuple(filter(None, map(_identity_of, Path(real).parents)))
+        yield Place(name, kind, path, real, _identity_of(Path(real)), above)
+
+
+def _identity_of(path: Path) -> Identity | None:
+    """None also for what cannot be looked at: opening that vault will say why."""
+    try:
+        return identity_of(path)
+    except OSError:
+        return None
+
+
+def find_overlaps(places: Sequence[Place]) -> Iterator[str]:
+    """What is wrong between these folders, each time naming both vaults and folders, and what to do.
+
+    Of each vault the notes come before the data directory, which may hold its own notes, as `knowledge` is.
+    """
+    for one, other in combinations(places, 2):
+        relation = _relation_of(one, other)
+        is_own = one.vault == other.vault and relation == "is inside of"  # notes in their data directory
+        if relation is not None and not is_own:
+            inner, outer = (other, one) if relation == "holds" else (one, other)
+            yield _tell(inner, "is also" if relation == "is also" else "is inside of", outer)
+
+
+def _relation_of(one: Place, other: Place) -> Literal["is also", "holds", "is inside of"] | None:
+    if one.real == other.real or (one.identity is not None and one.identity == other.identity):
+        return "is also"
+    if _is_within(other, one):
+        return "holds"
+    return "is inside of" if _is_within(one, other) else None
+
+
+def _is_within(inner: Place, outer: Place) -> bool:
+    by_path = inner.real.startswith(outer.real.rstrip(os.sep) + os.sep)
+    return by_path or (outer.identity is not None and outer.identity in inner.above)
+
+
+def _tell(one: Place, relation: str, other: Place) -> str:
+    first, second = (_WORDS[place.kind].format(_shown(place), place.vault) for place in (one, other))
+    way_out = _WAYS_OUT[frozenset({one.kind, other.kind})]
+    return f"{first[0].upper()}{first[1:]} {relation} {second}. {way_out}"
+
+
+def _shown(place: Place) -> str:
+    """The path as it was given, and where it leads if that is elsewhere."""
+    return str(place.path) if str(place.path) == place.real else f"{place.path} ({place.real})"

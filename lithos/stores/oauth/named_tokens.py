@@ -1,0 +1,142 @@
+"""A named token as a value, and as a row of `tokens.json` (docs/spec/integration.md §3)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from lithos.core.oauth.grants import Grant
+from lithos.core.principals import RIGHTS, Principal, Rights
+from lithos.core.scopes import Scope
+from lithos.core.times import format_optional, format_time, parse_time
+from lithos.stores.oauth.grant_rows import grant_of_row, row_of_grant
+from lithos.stores.oauth.scope_rows import row_of_scope, scope_of_row
+
+#: Characters of a token's name, and of an agent id.
+LONGEST_NAME: Final = 64
+LONGEST_AGENT: Final = 200
+#: Names of principals that are no named token.
+RESERVED: Final = frozenset({"anyone", "auth_token", "owner"})
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?")
+DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@frozen
+class Token:
+    """One named token; `digest` is the SHA-256 of its secret in hexadecimal.
+
+    What a person allowed a client has a `grant`, which knows the secrets; `digest` is then of one that nobody
+    has, and tells the grant from others.
+    """
+
+    name: str
+    digest: str = field(repr=False)
+    rights: Rights
+    agent: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    grant: Grant | None = None
+    #: What it may change (docs/spec/scopes.md §1); None limits nothing.
+    scope: Scope | None = None
+    #: Whether it is let into every vault of a server, later ones too (`services/vault_tokens.py`).
+    every_vault: bool = False
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is a grant whose client has not fetched its tokens yet; else it goes by itself."""
+        return self.grant is not None and not self.grant.code.is_used
+
+    def has_expired(self, now: datetime) -> bool:
+        """Whether it is of no use any more."""
+        if self.grant is not None and self.grant.has_ended(now):
+            return True
+        return self.expires_at is not None and now >= self.expires_at
+
+    @property
+    def principal(self) -> Principal:
+        """Whoever presents it."""
+        is_connector = self.grant is not None
+        return Principal(self.name, self.rights, self.agent, mark=self.digest[:16], is_connector=is_connector)
+
+
+@frozen
+class TokenFile:
+    """All that a file of tokens says."""
+
+    tokens: tuple[Token, ...] = ()
+    #: The digests of tokens of every vault that were revoked: a vault that comes back brings none again.
+    gone: tuple[str, ...] = ()
+
+
+def digest_of(secret: bytes) -> str:
+    """What is stored of a secret."""
+    return hashlib.sha256(secret).hexdigest()
+
+
+def token_of_row(row: dict[str, Any]) -> Token:
+    """The token of a row. Raises what a damaged one does."""
+    token = Token(
+        name=check_name(row["name"]),
+        digest=row["hash"],
+        rights=row["rights"],
+        agent=None if row["agent"] is None else check_agent(row["agent"]),
+        created_at=parse_time(row["created_at"]),
+        expires_at=None if row["expires_at"] is None else parse_time(row["expires_at"]),
+        grant=grant_of_row(row["grant"]) if "grant" in row else None,
+        scope=scope_of_row(row),
+        every_vault=row.get("every_vault", False) is True,
+    )
+    if token.rights not in RIGHTS or not DIGEST.fullmatch(token.digest):
+        raise ValueError("no such rights, or no hash")
+    return token
+
+
+def check_name(name: str) -> str:
+    """A name that can be told in messages, logs and file lists. Raises `ValueError`."""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+        raise ValueError(
+            f"A token's name has 1 to {LONGEST_NAME} letters, digits, dots, dashes, underscores or @, and "
+            "begins and ends with a letter or digit."
+        )
+    if name in RESERVED:
+        raise ValueError(f"The name '{name}' is kept for another token; choose another name.")
+    return name
+
+
+def check_agent(agent: str) -> str:
+    """An agent id that every tool takes. Raises `ValueError`."""
+    is_text = isinstance(agent, str) and agent.isprintable()
+    if not is_text or not agent or agent.strip() != agent or len(agent) > LONGEST_AGENT:
+        raise ValueError(
+            f"An agent id has 1 to {LONGEST_AGENT} printable characters, with no space around them."
+        )
+    return agent
+
+
+def check_scope(rights: Rights, scope: Scope | None) -> None:
+    """Raises `ValueError` for a scope beside rights that change nothing."""
+    if scope is not None and rights == "read":
+        raise ValueError(
+            "A token with the rights read changes nothing, so it takes no --write and no --propose. Leave "
+            "them out, or give it --rights write."
+        )
+
+
+def row_of_token(token: Token) -> dict[str, Any]:
+    """What is written of a token."""
+    grant = {} if token.grant is None else {"grant": row_of_grant(token.grant)}
+    return {
+        "name": token.name,
+        "hash": token.digest,
+        "agent": token.agent,
+        "rights": token.rights,
+        "created_at": format_time(token.created_at),
+        "expires_at": format_optional(token.expires_at),
+        **row_of_scope(token.scope),
+        **({"every_vault": True} if token.every_vault else {}),
+        **grant,
+    }

@@ -1,0 +1,234 @@
+"""The tools over several vaults: each call is one vault's, or asks all that the caller may use.
+
+Specified in docs/spec/vaults.md §2. To a caller who may use one vault alone this is the tool box of that
+vault: no parameter, no word of others. To whoever may use more every tool takes `vault`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, ClassVar, Final, Protocol
+
+from attrs import evolve, frozen
+
+from lithos.core.errors import InvalidInput, LithosError
+from lithos.core.principals import COMMAND, OWNER, Principal
+from lithos.services.vaults.joint import ALL, Vault, VaultSet, find_named
+from lithos.services.vaults.moving import VaultMoving
+from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
+from lithos.tools.contract.declaring import Answer, Services
+from lithos.tools.contract.fitting import Pictured
+from lithos.tools.contract.registry import ActingTools, Tools, envelope
+from lithos.tools.contract.rows import row_of
+
+#: The parameter that every tool has besides, and that of a move.
+VAULT: Final = "vault"
+TO_VAULT: Final = "to_vault"
+MOVE: Final = "lithos_note_move"
+#: The tools whose parameter names all vaults that the caller may use, and the characters of that.
+_NAMES_THEM: Final = frozenset({"lithos_search", "lithos_context"})
+LONGEST_NAMES: Final = 2_000
+#: Arguments that name something which one vault has, and by that say which vault is meant.
+_NAMING: Final = (
+    "id", "note_id", "node_id", "task_id", "parent_task_id", "from_task_id", "source_task_id", "to_task_id",
+    "knowledge_id", "from_id", "to_id", "winner_id", "receipt_id", "edge_id", "seed_ids", "derived_from_ids",
+    "depends_on", "proposal_id",
+)  # fmt: skip
+_PROPERTY: Final = {"type": "string"}
+TOLD: Final = """
+Where tools take `vault` you may use several vaults; lithos_search names them. Left out, it is the vault \
+that has the id you give, else the first. To look in all of them give "*". Answers and rows say their vault.
+"""
+
+
+class Joint(Protocol):
+    """Answers one tool for several vaults as one."""
+
+    async def __call__(self, asked: Sequence[Asked], arguments: Mapping[str, Any]) -> Answer: ...
+
+
+@frozen
+class Asked:
+    """One vault that is asked, with its tools as the caller has them there."""
+
+    name: str
+    services: Services
+    tools: Tools
+    principal: Principal
+
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The whole answer of a tool, however long. Raises `LithosError` where it refuses."""
+        answer = await self.tools.call(name, arguments, self.principal, is_whole=True)
+        assert answer is not None
+        return answer
+
+
+@frozen
+class JointTools:
+    """The tools of all vaults; `joint` has those that answer for several at once, by their names."""
+
+    vaults: VaultSet
+    joint: Mapping[str, Joint]
+    #: Who moves notes from a vault to another one.
+    moving: Callable[[Vault, Vault], VaultMoving]
+    told: ClassVar[str] = TOLD
+
+    def acting_as(self, principal: Principal) -> ActingTools | JointActing:
+        """The tools as this caller has them."""
+        allowed = self.vaults.allowed(principal)
+        if len(allowed) == 1 and (tools := tools_of(allowed[0][0])) is not None:
+            return tools.acting_as(allowed[0][1])
+        return JointActing(self, tuple(allowed))
+
+    def listed(self) -> Sequence[ToolSpec]:
+        """What the owner sees."""
+        return self.acting_as(OWNER).listed()
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Run a tool as a command of the owner."""
+        return await self.acting_as(COMMAND).call(name, arguments)
+
+
+@frozen
+class JointActing:
+    """The tools of the vaults that a caller may use."""
+
+    _all: JointTools
+    _allowed: Sequence[tuple[Vault, Principal]]
+
+    def listed(self) -> Sequence[ToolSpec]:
+        """The tools of these vaults, each with `vault`; what several have is listed once."""
+        found: dict[str, ToolSpec] = {}
+        for vault, who in self._allowed:
+            if (tools := tools_of(vault)) is not None:
+                for spec in tools.listed(who):
+                    found.setdefault(spec.name, spec)
+        names = ", ".join(vault.name for vault, _ in self._allowed)
+        told = {"description": f"One of {names}; * asks all."[:LONGEST_NAMES]}
+        return tuple(
+            _with_parameter(spec, {**_PROPERTY, **(told if spec.name in _NAMES_THEM else {})})
+            for spec in found.values()
+        )
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Run a tool in the vault that is meant, or over all; as `Tools.call`."""
+        rest = {key: value for key, value in arguments.items() if key not in (VAULT, TO_VAULT)}
+        named = arguments.get(VAULT)
+        if named is not None and not isinstance(named, str):
+            raise ArgumentFault("vault must be a text: the name of a vault.")
+        try:
+            if named == ALL:
+                return await self._call_all(name, rest)
+            vault, who = await self._meant(rest) if not named else find_named(self._allowed, named)
+            vault.serving()
+            if name == MOVE and arguments.get(TO_VAULT):
+                return await self._move(vault, who, str(arguments[TO_VAULT]), rest)
+        except LithosError as refusal:
+            return envelope(refusal)
+        tools = tools_of(vault)
+        assert tools is not None
+        return with_vault(await tools.call(name, rest, who), vault.name)
+
+    async def _move(
+        self, vault: Vault, who: Principal, target_name: str, arguments: Mapping[str, Any]
+    ) -> Answer:
+        """Move a note to another vault. Raises what `VaultMoving.move` does."""
+        target, who_there = find_named(self._allowed, target_name)
+        if target is vault:
+            raise InvalidInput(f"The note is in {vault.name} already. Leave to_vault out to move it there.")
+        target.serving()
+        here, there = tools_of(vault), tools_of(target)
+        assert here is not None
+        assert there is not None
+        checked = {**arguments, "path": arguments.get("path") or "same.md"}
+        given: Any = here.read(MOVE, checked, who)
+        there.read(MOVE, checked, who_there)
+        moved = await self._all.moving(vault, target).move(
+            note_id=given.id,
+            agent=given.agent,
+            path=given.path if arguments.get("path") else None,
+            expected_version=given.expected_version,
+            by=who,
+            by_there=who_there,
+        )
+        answer = row_of(moved.outcome) | {"former_path": moved.former_path, "versions": moved.versions}
+        answer |= {"left_versions": moved.left, "unresolved_links": moved.unresolved}
+        return answer | {"from_vault": vault.name, VAULT: target.name}
+
+    async def _call_all(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        joint = self._all.joint.get(name)
+        if joint is None:
+            names = ", ".join(sorted(self._all.joint))
+            raise InvalidInput(f"vault '*' is for {names}. Name one vault for {name[:100]}.")
+        asked, missing = list[Asked](), dict[str, str]()
+        for vault, who in self._allowed:
+            tools = tools_of(vault)
+            if tools is None or vault.services is None:
+                missing[vault.name] = vault.reason or "it is being opened"
+            else:
+                asked.append(Asked(vault.name, vault.services, tools, who))
+                if not vault.services.opening.complete.is_set():
+                    missing[vault.name] = "it is being indexed: notes may be missing"
+        if not asked:
+            raise find_first(missing)
+        answer = await joint(asked, arguments)
+        assert answer is not None
+        failed = {**missing, **answer.get("failed_vaults", {})}
+        if not failed:
+            return {key: value for key, value in answer.items() if key != "failed_vaults"}
+        return {**answer, "failed_vaults": failed, "degraded": True}
+
+    async def _meant(self, arguments: Mapping[str, Any]) -> tuple[Vault, Principal]:
+        """The vault that has what the arguments name; the default one where that is none or unknown."""
+        for key in _NAMING:
+            given = arguments.get(key)
+            for each in given if isinstance(given, list | tuple) else (given,):
+                if not isinstance(each, str) or not each:
+                    continue
+                for vault, who in self._allowed:
+                    if vault.services is not None and await has(vault.services, each):
+                        return vault, who
+        return self._allowed[0]
+
+
+def find_first(missing: Mapping[str, str]) -> LithosError:
+    """The refusal where no vault answers."""
+    told = "; ".join(f"{name}: {why}" for name, why in missing.items())
+    return InvalidInput(f"No vault answers now: {told}. The server tries again by itself.")
+
+
+def tools_of(vault: Vault) -> Tools | None:
+    """The tool box of a vault while it is served."""
+    found: Tools | None = getattr(vault.services, "tools", None)
+    return found
+
+
+async def has(services: Services, thing: str) -> bool:
+    """Whether a vault has a note, task, receipt, edge, proposal or file with this id."""
+    if services.catalogue.get(thing) is not None or thing in services.actors.attaching.ids:
+        return True
+    if thing.startswith("rcpt_"):
+        return await services.learning.receipt(thing) is not None
+    if thing.startswith("edge_"):
+        return await services.edges.find(thing) is not None
+    if services.coordinator.proposals.get(thing) is not None:
+        return True
+    return bool(await services.coordination.status(thing))
+
+
+def with_vault(answer: Answer, name: str) -> Answer:
+    """An answer that says which vault gave it."""
+    if answer is None:
+        return None
+    told = {**answer, VAULT: name}
+    return Pictured(told, answer.media_type, answer.data) if type(answer) is Pictured else told
+
+
+def _with_parameter(spec: ToolSpec, vault: Mapping[str, str]) -> ToolSpec:
+    schema = deepcopy(dict(spec.input_schema))
+    own = (VAULT, TO_VAULT) if spec.name == MOVE else (VAULT,)
+    schema["properties"] = {**schema.get("properties", {}), **dict.fromkeys(own, vault)}
+    if spec.name == MOVE:  # another vault has room at the same path
+        schema["required"] = [name for name in schema.get("required", ()) if name != "path"]
+    return evolve(spec, input_schema=schema)

@@ -1,0 +1,314 @@
+"""Tools asked of all vaults at once (`vault: "*"`): one answer, ranked, cut and paged as one.
+
+Specified in docs/spec/vaults.md §2. Rows carry `vault`; a vault that does not answer is in `failed_vaults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from lithos.core.errors import InvalidInput, LithosError
+from lithos.services.attachments.searching import ATTACHMENT, BESIDE, KINDS, NOTE, AttachmentHit, mix_rows
+from lithos.services.search.search import SearchRequest
+from lithos.services.tasks.coordination import Page, TaskFilter
+from lithos.services.vaults.briefing import JointContext, split_id
+from lithos.services.vaults.retrieving import JointRetrieve
+from lithos.services.vaults.searching import JointSearch
+from lithos.tools.attachments import hit_row, read_kinds, standings_of
+from lithos.tools.contract.declaring import Answer, Services
+from lithos.tools.contract.rows import row_of, search_row, warn
+from lithos.tools.contract.vaults import VAULT, Asked, Joint
+from lithos.tools.memory import RetrieveTool, retrieve_row
+from lithos.tools.search import (
+    ContextTool,
+    SearchTool,
+    about_row,
+    item_row,
+    left_out_row,
+    place_row,
+    trouble_row,
+)
+from lithos.tools.tasks import TaskNextTool
+
+Arguments = Mapping[str, Any]
+#: Ready tasks of a vault that are looked at for the oldest one.
+MOST_READY: Final = 100_000
+
+
+def _services(asked: Sequence[Asked]) -> dict[str, Services]:
+    return {each.name: each.services for each in asked}
+
+
+def _read(asked: Sequence[Asked], name: str, arguments: Arguments) -> Any:
+    """The arguments, which every vault must admit; as the first one reads them."""
+    given = [each.tools.read(name, arguments, each.principal) for each in asked]
+    return given[0]
+
+
+async def _warned(services: Services, rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> None:
+    await warn(services, [(row["id"], row) for vault, row in rows if vault == name])
+
+
+async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """The rows of one search over all."""
+    given = _read(asked, "lithos_search", arguments)
+    assert isinstance(given, SearchTool)
+    kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
+    services = _services(asked)
+    request = given.request()
+    limit = max(1, min(given.limit, asked[0].services.config.search.max_results))
+    hits: list[tuple[str, AttachmentHit]] = []
+    if ATTACHMENT in kinds:
+        most = BESIDE if NOTE in kinds else given.offset + limit
+        hits = await _attachments(services, given, request, most)
+    if NOTE not in kinds:
+        shown = hits[given.offset : given.offset + limit]
+        return {"results": [_hit_row(services, name, hit, hit.score) for name, hit in shown]}
+    answer = await JointSearch(services).search(request)
+    now = asked[0].services.clock()
+    rows = [(name, search_row(hit, now) | {VAULT: name}) for name, hit in answer.rows]
+    for each in asked:
+        await _warned(each.services, rows, each.name)
+    mixed: list[dict[str, Any]] = [row for _, row in rows]
+    if hits and not given.offset:
+        owners = {id(hit): name for name, hit in hits}
+        mixed = [
+            _hit_row(services, owners[id(row)], row, score) if isinstance(row, AttachmentHit) else row
+            for row, score in mix_rows(
+                mixed, standings_of([hit for _, hit in answer.rows]), [hit for _, hit in hits], limit
+            )
+        ]
+    result: dict[str, Any] = {"results": mixed}
+    if answer.lacking:
+        result |= {
+            "degraded": True,
+            "failed_backends": sorted({one for each in answer.lacking.values() for one in each}),
+        }
+    if answer.failed:
+        result["failed_vaults"] = dict(answer.failed)
+    return result | ({"message": answer.message} if answer.message else {})
+
+
+async def _attachments(
+    services: Mapping[str, Services], given: SearchTool, request: SearchRequest, most: int
+) -> list[tuple[str, AttachmentHit]]:
+    """The places of all vaults, the likeliest first."""
+    found: list[tuple[str, AttachmentHit]] = []
+    for name, each in services.items():
+        if each.attachment_search.has_any(request.filters):
+            query = given.attachment_query(each, request, most)
+            found += [(name, hit) for hit in await each.attachment_search.beside(query)]
+    found.sort(key=lambda each: (-(each[1].judged.chance if each[1].judged else 0.0), -each[1].score))
+    return found
+
+
+def _hit_row(services: Mapping[str, Services], name: str, hit: AttachmentHit, score: float) -> dict[str, Any]:
+    return hit_row(services[name], hit, score) | {VAULT: name}
+
+
+async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """The rows of one retrieval over all; each vault has a receipt of its own."""
+    given = _read(asked, "lithos_retrieve", arguments)
+    assert isinstance(given, RetrieveTool)
+    services = _services(asked)
+    answer = await JointRetrieve(services).retrieve(given.request())
+    now = asked[0].services.clock()
+    shown = answer.rows[given.offset : given.offset + max(1, given.limit)]
+    rows = [(name, retrieve_row(result, now) | {VAULT: name}) for name, result in shown]
+    for each in asked:
+        await _warned(each.services, rows, each.name)
+    every = list(answer.answers.values())
+    result: dict[str, Any] = {
+        "results": [row for _, row in rows],
+        "temperature": every[0].receipt.temperature,
+        "terrace_reached": max(each.receipt.terrace_reached for each in every),
+        "receipts": {name: each.receipt.id for name, each in answer.answers.items()},
+        "degraded": any(each.degraded for each in every),
+        "failed_scouts": sorted({scout for each in every for scout in each.failed_scouts}),
+    }
+    if given.surface_conflicts:
+        result["conflicts"] = [
+            row_of(conflict) | {VAULT: name}
+            for name, each in answer.answers.items()
+            for conflict in each.conflicts or ()
+        ]
+    return result | ({"failed_vaults": dict(answer.failed)} if answer.failed else {})
+
+
+async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """One briefing over all."""
+    given = _read(asked, "lithos_context", arguments)
+    assert isinstance(given, ContextTool)
+    joint = await JointContext(_services(asked)).brief(given.request())
+    briefing, answers = joint.briefing, joint.answers
+    places = {f"{name}:{key}": place for name, each in answers.items() for key, place in each.places.items()}
+    troubles = [
+        trouble_row(kind, f"{name}: {reason}") | {VAULT: name}
+        for name, each in answers.items()
+        for kind, reason in each.troubles
+    ]
+    result: dict[str, Any] = {
+        "text": briefing.text,
+        "tokens": briefing.tokens,
+        "budget": given.budget,
+        "items": [
+            item_row(each) | place_row(places.get(each.id)) | _owned("id", each.id) for each in briefing.items
+        ],
+        "dropped": [left_out_row(each) | _owned("id", each.id) for each in briefing.dropped],
+        "warnings": [
+            *troubles,
+            *(about_row(each) | _owned("note_id", each.note_id) for each in briefing.warnings),
+        ],
+        "cursor": joint.cursor,
+        "receipts": {name: each.receipt_id for name, each in answers.items()},
+        "degraded": any(each.degraded for each in answers.values()),
+    }
+    return result | ({"failed_vaults": dict(joint.failed)} if joint.failed else {})
+
+
+def _owned(key: str, qualified: str) -> dict[str, str]:
+    name, own = split_id(qualified)
+    return {key: own, VAULT: name}
+
+
+async def _each(
+    asked: Sequence[Asked], name: str, arguments: Arguments
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
+    """The whole answer of each vault, and why others have none. Raises what all refuse with."""
+    answers: dict[str, Mapping[str, Any]] = {}
+    refusals: dict[str, LithosError] = {}
+    for each in asked:
+        try:
+            answers[each.name] = await each.answer(name, arguments)
+        except LithosError as refusal:
+            refusals[each.name] = refusal
+    if not answers:
+        raise next(iter(refusals.values()))
+    return answers, {vault: refusal.message for vault, refusal in refusals.items()}
+
+
+def _rows(answers: Mapping[str, Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
+    return [row | {VAULT: name} for name, answer in answers.items() for row in answer[key]]
+
+
+def _told(answer: dict[str, Any], failed: Mapping[str, str]) -> dict[str, Any]:
+    return answer | ({"failed_vaults": dict(failed)} if failed else {})
+
+
+async def list_notes(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """A page of the notes of all, in the order of a list; those that a text was asked for by turns."""
+    name = "lithos_list"
+    given = _read(asked, name, arguments)
+    offset, limit = max(0, given.offset), max(0, given.limit)
+    answers, failed = await _each(asked, name, {**arguments, "offset": 0, "limit": offset + limit})
+    rows = _rows(answers, "items")  # vault by vault: each has the order in which it first saw them
+    if given.content_query:  # best first in each vault, and nothing says how good
+        turns = [[row | {VAULT: vault} for row in answer["items"]] for vault, answer in answers.items()]
+        longest = max(map(len, turns))
+        rows = [turn[place] for place in range(longest) for turn in turns if place < len(turn)]
+    total = sum(answer["total"] for answer in answers.values())
+    messages = {answer["message"]: None for answer in answers.values() if "message" in answer}
+    page = {"items": rows[offset : offset + limit], "total": total}
+    return _told(page | ({"message": "; ".join(messages)} if messages else {}), failed)
+
+
+async def tags(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """How many notes of all vaults have each tag."""
+    answers, failed = await _each(asked, "lithos_tags", arguments)
+    counts: dict[str, int] = {}
+    for answer in answers.values():
+        for tag, count in answer["tags"].items():
+            counts[tag] = counts.get(tag, 0) + count
+    return _told({"tags": {tag: counts[tag] for tag in sorted(counts)}}, failed)
+
+
+async def stats(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """Sums over all vaults, and the numbers of each under `vaults`."""
+    answers, failed = await _each(asked, "lithos_stats", arguments)
+    keys = dict.fromkeys(key for answer in answers.values() for key in answer)
+    whole = {key: _together([answer[key] for answer in answers.values() if key in answer]) for key in keys}
+    return _told(whole | {"vaults": {name: dict(answer) for name, answer in answers.items()}}, failed)
+
+
+def _together(values: Sequence[Any]) -> Any:
+    """Numbers as their sum, whether any holds, of texts the last: times are those of the newest change."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if all(isinstance(value, bool) for value in known):
+        return any(known)
+    if all(isinstance(value, int | float) for value in known):
+        return sum(known)
+    return max(map(str, known))
+
+
+async def task_list(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """The tasks of all vaults, newest first."""
+    answers, failed = await _each(asked, "lithos_task_list", arguments)
+    rows = sorted(_rows(answers, "tasks"), key=lambda row: str(row["created_at"]), reverse=True)
+    return _told({"tasks": rows}, failed)
+
+
+async def task_next(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """The oldest free task of any vault; where there is none, how many wait in all."""
+    name = "lithos_task_next"
+    given = _read(asked, name, arguments)
+    assert isinstance(given, TaskNextTool)
+    ages = {each.name: await _oldest(each.services, given) for each in asked}
+    waiting = blocked = 0
+    failed: dict[str, str] = {}
+    for each in sorted(asked, key=lambda one: ages[one.name]):
+        try:
+            answer = await each.answer(name, arguments)
+        except InvalidInput:
+            raise
+        except LithosError as refusal:
+            failed[each.name] = refusal.message
+            continue
+        if answer["task"] is not None:
+            return _told({**answer, VAULT: each.name}, failed)
+        waiting, blocked = waiting + answer["waiting"], blocked + answer["blocked"]
+    return _told({"task": None, "waiting": waiting, "blocked": blocked}, failed)
+
+
+async def _oldest(services: Services, given: TaskNextTool) -> datetime:
+    """Since when the oldest task waits that a vault may give; far from now where none does."""
+    wanted = TaskFilter(tags=given.tags, metadata_match=given.metadata_match, project=given.project)
+    views, _ = await services.coordination.ready(wanted, Page(limit=MOST_READY), with_claims=True)
+    free = [view for view in views if all(claim.aspect != given.aspect for claim in view.claims or ())]
+    return free[-1].task.created_at if free else datetime.max.replace(tzinfo=UTC)
+
+
+async def finding_list(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    """The findings of a task, in whichever vault it is, oldest first."""
+    answers, _ = await _each(asked, "lithos_finding_list", arguments)
+    return {"findings": sorted(_rows(answers, "findings"), key=lambda row: str(row["created_at"]))}
+
+
+def _fitting(name: str, joint: Callable[[Sequence[Asked], Arguments], Any]) -> Joint:
+    """The answer within the limit of the first vault; a page has its offset already."""
+
+    async def answer(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+        whole = await joint(asked, arguments)
+        return asked[0].tools.fitted(name, whole, arguments)
+
+    return answer
+
+
+#: What answers for all vaults, by tool.
+JOINT: Final[Mapping[str, Joint]] = {
+    name: _fitting(name, joint)
+    for name, joint in {
+        "lithos_search": search,
+        "lithos_retrieve": retrieve,
+        "lithos_context": context,
+        "lithos_list": list_notes,
+        "lithos_tags": tags,
+        "lithos_stats": stats,
+        "lithos_task_list": task_list,
+        "lithos_task_next": task_next,
+        "lithos_finding_list": finding_list,
+    }.items()
+}

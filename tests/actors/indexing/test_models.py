@@ -1,0 +1,102 @@
+"""Models that vaults share: loaded once, let go with the last one, and telling nobody what others asked."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+
+from lithos.actors.indexing.models import Models
+from lithos.stores.indexes.embedder import EmbedderUnavailable
+from lithos.stores.indexes.transformer import DIMS, Transformer
+
+
+class Model:
+    """Anything that is loaded."""
+
+
+class Loader:
+    """Counts its loads; the first of them fails if it is to."""
+
+    def __init__(self, *, fails_first: bool = False) -> None:
+        self.loads: list[Any] = []
+        self._fails = fails_first
+
+    def __call__(self, what: Any) -> Any:
+        self.loads.append(what)
+        if self._fails:
+            self._fails = False
+            raise EmbedderUnavailable(str(what), "not now")
+        return Model()
+
+
+async def test_three_at_once_load_one_model() -> None:
+    models, loader, held = Models(), Loader(), list[Any]()
+    everyone_asks = threading.Barrier(3)
+
+    def ask() -> None:
+        everyone_asks.wait(10)
+        held.append(models.static(loader, "builtin"))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(trio.to_thread.run_sync, ask)
+    assert loader.loads == ["builtin"]
+    assert len(held) == 3
+    assert len(set(map(id, held))) == 1
+    assert models.static(loader, "another") is not held[0]
+
+
+def test_a_model_that_nobody_holds_is_let_go() -> None:
+    models, loader = Models(), Loader()
+    models.static(loader, "former")
+    gc.collect()
+    models.static(loader, "former")
+    assert loader.loads == ["former", "former"]
+
+
+def test_a_failed_load_is_tried_again() -> None:
+    models, loader = Models(), Loader(fails_first=True)
+    with pytest.raises(EmbedderUnavailable, match="not now"):
+        models.static(loader, "builtin")
+    assert models.static(loader, "builtin") is not None
+
+
+class Words:
+    """Stands in for a tokenizer."""
+
+    def encode(self, text: str) -> Words:
+        self.ids = [len(text)]
+        return self
+
+
+class Session:
+    """Stands in for a session of onnxruntime; counts what it computed."""
+
+    runs = 0
+
+    def run(self, _names: Any, given: Any) -> Any:
+        self.runs += 1
+        return [np.ones((len(given["input_ids"]), DIMS), np.float32)]
+
+
+def test_vaults_share_a_transformer_but_not_the_queries_that_it_remembers() -> None:
+    models, session, loads = Models(), Session(), list[int]()
+
+    def load(threads: int) -> Transformer:
+        loads.append(threads)
+        return Transformer(Words(), session)
+
+    here, there = (models.transformer(load, 1) for _ in range(2))
+    assert loads == [1]
+    for _ in range(2):
+        here.encode_query("What does the lease say?")
+    assert session.runs == 1
+    there.encode_query("What does the lease say?")  # as long as if nobody had asked
+    assert session.runs == 2
+    models.transformer(load, 2)
+    assert loads == [1, 2]

@@ -1,0 +1,43 @@
+"""A console below `/v/work`, as the front of several vaults routes to it, and the same one as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+from lithos.front.server import serve
+from lithos.front.server.exchanges import Exchanges
+from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, base_of
+from lithos.front.server.rebasing import rebased
+
+BASE: Final = base_of("work")
+
+
+def behind_prefix(app: AsgiApp, base: str = BASE) -> AsgiApp:
+    """Requests below `base` reach the application without it, all others as they are."""
+    moved = rebased(app)
+
+    async def route(scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope["path"].startswith(f"{base}/"):
+            await app(scope, receive, send)
+            return
+        path, raw_path = scope["path"].removeprefix(base), scope["raw_path"].removeprefix(base.encode())
+        await moved({**scope, "path": path, "raw_path": raw_path, "root_path": base}, receive, send)
+
+    return route
+
+
+@contextmanager
+def prefixed() -> Iterator[None]:
+    """Within, each server that begins to serve has its addresses below `BASE` too."""
+
+    class Prefixed(Exchanges):
+        def __init__(self, app: AsgiApp, *more: Any) -> None:
+            super().__init__(behind_prefix(app), *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serve, "Exchanges", Prefixed)
+        yield

@@ -1,0 +1,75 @@
+"""Two vaults in one process, and a note that moves between them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+
+from lithos.services.vaults.moving import VaultMove, VaultMoving
+from tests.servers import Lithos, serving
+
+AGENT = "mover"
+
+
+@define
+class Pair:
+    """Two vaults in one process."""
+
+    here: Lithos
+    there: Lithos
+    root: Path
+    moving: VaultMoving
+
+    async def move(self, note_id: str, **more: Any) -> VaultMove:
+        return await self.moving.move(note_id=note_id, agent=AGENT, **more)
+
+    def files(self) -> dict[str, bytes]:
+        """All notes of both vaults, by their paths below the folder of both."""
+        found = (path for name in ("here", "there") for path in (self.root / name).rglob("*.md"))
+        return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in found}
+
+    def state(self) -> object:
+        """All that a refusal leaves as it was."""
+        stores = (each.server.actors.stores.history for each in (self.here, self.there))
+        versions = [store.recent(limit=100) for store in stores]
+        return self.files(), versions, self.here.events(), self.there.events()
+
+    def places(self, note_id: str) -> list[str]:
+        """The vaults that have the note."""
+        sides = {"here": self.here, "there": self.there}
+        return [name for name, side in sides.items() if note_id in side.server.catalogue]
+
+
+@asynccontextmanager
+async def vaults(root: Path, **sections: Any) -> AsyncIterator[Pair]:
+    """Two servers on folders of their own."""
+    for name in ("here", "there"):
+        (root / name).mkdir(exist_ok=True)
+    storage = sections.pop("storage", {})
+    async with (
+        serving(root / "data-here", storage={"vault": root / "here"} | storage, **sections) as here,
+        serving(root / "data-there", storage={"vault": root / "there"} | storage, **sections) as there,
+    ):
+        yield Pair(here, there, root, VaultMoving(here.server, there.server, "there"))
+
+
+async def history(side: Lithos, note_id: str) -> list[tuple[int, str, str, str]]:
+    """(version, operation, agent, time) of a note, newest first."""
+    rows = (await side.call("lithos_history", id=note_id))["versions"]
+    return [(row["version"], row["op"], row["agent"], row["at"]) for row in rows]
+
+
+async def three_versions(side: Lithos) -> str:
+    """A note that three agents have written."""
+    note_id = await side.create("Plan", "first", agent="ann", tags=["a"], path="plan.md")
+    for agent, content in (("ben", "second"), ("cem", "third")):
+        await side.write("Plan", content, id=note_id, agent=agent)
+    return note_id
+
+
+def events_of(side: Lithos, note_id: str) -> list[str]:
+    return [kind for kind, payload in side.events() if payload.get("id") == note_id]

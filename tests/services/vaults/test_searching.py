@@ -1,0 +1,246 @@
+"""Several vaults are searched as one (docs/spec/vaults.md §2)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
+from lithos.services.search.search import SearchRequest
+from lithos.services.services import Services
+from lithos.services.vaults.searching import JointAnswer, JointSearch
+from lithos.stores.indexes import IndexFailed
+from lithos.stores.indexes.fulltext_schema import Filters
+from tests.servers import Lithos, put_note, serving
+
+NAMES = ("work", "home", "project")
+#: Frequent in one vault and rare in the others, so that each alone weighs them otherwise than all together.
+TOPICS = {
+    "work": ("meeting", "budget", "quarter", "invoice"),
+    "home": ("garden", "recipe", "kitchen", "bicycle"),
+    "project": ("turbine", "rotor", "bearing", "vibration"),
+}
+SHARED = ("plan", "repair", "tool", "list", "water", "weather", "letter", "market")
+QUERIES = (
+    "budget for the repair of a turbine",
+    "water in the garden",
+    "kitchen tool list",
+    "meeting about rotor vibration and weather",
+    "letter to the market",
+    "plan",
+)
+MODES = ("hybrid", "fulltext", "semantic")
+
+
+def make_notes(seed: int = 3, each: int = 25) -> Mapping[str, Mapping[str, str]]:
+    """By vault and path notes of one length, which is then the mean length of every vault."""
+    chance = random.Random(seed)
+    vaults: dict[str, dict[str, str]] = {}
+    for number, name in enumerate(NAMES):
+        vaults[name] = {}
+        for i in range(each):
+            others = [word for other in NAMES if other != name for word in TOPICS[other]]
+            said = [*chance.choices(TOPICS[name], k=5), *chance.choices(SHARED, k=6), chance.choice(others)]
+            note_id = f"00000000-0000-4000-8000-{number:04}{i:08}"
+            text = f"---\nid: {note_id}\ntags: [t{i % 2}]\n---\n\n# N{number}x{i}\n\n{' '.join(said)}.\n"
+            vaults[name][f"{name}/{i:02}.md"] = text
+    return vaults
+
+
+@asynccontextmanager
+async def serving_split(folder: Path) -> AsyncIterator[tuple[Lithos, dict[str, Services]]]:
+    """One vault with all notes, and three with a third of them each."""
+    async with AsyncExitStack() as stack:
+        vaults: dict[str, Services] = {}
+        for name, notes in make_notes().items():
+            for path, text in notes.items():
+                put_note(folder / "whole", path, text)
+                put_note(folder / name, path, text)
+            vaults[name] = (await stack.enter_async_context(serving(folder / name))).server
+        yield await stack.enter_async_context(serving(folder / "whole")), vaults
+
+
+def paths(answer: JointAnswer) -> list[str]:
+    """The paths of the rows, each of which is in the vault that the row names."""
+    assert all(hit.entry.path.startswith(f"{name}/") for name, hit in answer.rows)
+    return [hit.entry.path for _, hit in answer.rows]
+
+
+async def whole_rows(lithos: Lithos, request: SearchRequest) -> Sequence[tuple[str, float, str | None]]:
+    answer = await lithos.server.search.look(request)
+    assert not answer.failed
+    return [(hit.entry.path, hit.score, hit.match) for hit in answer.hits]
+
+
+async def test_a_split_vault_ranks_as_the_whole_one(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (whole, vaults):
+        for mode in MODES:
+            for query in QUERIES:
+                request = SearchRequest(query=query, mode=mode, limit=20)
+                joint = await JointSearch(vaults).search(request)
+                expected = await whole_rows(whole, request)
+                scores = {path: score for path, score, _ in expected}
+                assert (joint.failed, joint.lacking, joint.message) == ({}, {}, "")
+                assert len(joint.rows) == len(expected) == 20
+                # Notes of one score stand in another order, and at the end one of them for another.
+                assert [hit.score for _, hit in joint.rows] == pytest.approx(
+                    [score for _, score, _ in expected], abs=1e-4
+                )
+                told = {path: hit.score for path, (_, hit) in zip(paths(joint), joint.rows, strict=True)}
+                least = expected[-1][1]
+                assert {path for path in told if told[path] > least + 1e-4} <= scores.keys()
+                assert all(
+                    told[path] == pytest.approx(scores[path], abs=1e-4) for path in told & scores.keys()
+                )
+                assert [hit.match for _, hit in joint.rows] == [match for _, _, match in expected]
+                assert all(hit.snippet for _, hit in joint.rows)
+
+
+async def test_one_vault_alone_answers_as_it_does_without_others(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (_, vaults):
+        only = vaults["home"]
+        for mode in (*MODES, "graph"):
+            for query in QUERIES:
+                request = SearchRequest(query=query, mode=mode, prefix=True)
+                joint = await JointSearch({"home": only}).look(request)
+                assert tuple(hit for _, hit in joint.rows) == (await only.search.look(request)).hits
+
+
+async def test_paging_has_each_row_once(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (_, vaults):
+        search = JointSearch(vaults)
+        for mode in MODES:
+            request = SearchRequest(query=QUERIES[0], mode=mode, limit=40)
+            at_once = paths(await search.look(request))
+            paged: list[str] = []
+            for offset in range(0, 40, 7):
+                page = await search.look(evolve(request, limit=7, offset=offset))
+                paged += paths(page)
+            assert paged[:40] == at_once
+            assert len(paged) == len(set(paged))
+
+
+async def test_filters_and_beginnings_of_words_work_in_every_vault(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (whole, vaults):
+        search = JointSearch(vaults)
+        for filters in (Filters(tags=("t1",)), Filters(path_prefix="home/")):
+            answer = await search.look(SearchRequest(query=QUERIES[0], limit=30, filters=filters))
+            assert answer.rows
+            assert all(set(filters.tags) <= set(hit.entry.note.all_tags) for _, hit in answer.rows)
+            assert all(path.startswith(filters.path_prefix or "") for path in paths(answer))
+        begun = SearchRequest(query="turb", mode="fulltext", prefix=True, limit=50)
+        assert set(paths(await search.look(begun))) == {row[0] for row in await whole_rows(whole, begun)}
+        assert paths(await search.look(evolve(begun, prefix=False))) == []
+
+
+async def test_a_vault_that_fails_is_named_and_the_rest_answers(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (_, vaults):
+        search, home = JointSearch(vaults), vaults["home"]
+        home.actors.stores.fulltext.tell_behind("the disk is full")
+        answer = await search.look(SearchRequest(query=QUERIES[1], mode="fulltext"))
+        assert answer.failed.keys() == {"home"}
+        assert "the disk is full" in answer.failed["home"]
+        assert "home did not answer" in answer.message
+        assert {name for name, _ in answer.rows} == {"work", "project"}
+
+        answer = await search.look(SearchRequest(query=QUERIES[1]))
+        assert (answer.failed, answer.lacking) == ({}, {"home": ("fulltext",)})
+        of_home = [hit for name, hit in answer.rows if name == "home"]
+        assert of_home, "its meaning still answers"
+        assert all(hit.judged is None for hit in of_home)
+        assert all(hit.judged is not None for name, hit in answer.rows if name != "home")
+
+        home.semantic.port.tell_behind("the disk is full")
+        for mode in ("hybrid", "semantic"):
+            answer = await search.look(SearchRequest(query=QUERIES[1], mode=mode))
+            assert answer.failed.keys() == {"home"}
+            assert {name for name, _ in answer.rows} == {"work", "project"}
+        for other in ("work", "project"):
+            vaults[other].actors.stores.fulltext.tell_behind("gone")
+            vaults[other].semantic.port.tell_behind("gone")
+        for mode in MODES:
+            with pytest.raises(SearchBackendFailed, match="gone"):
+                await search.look(SearchRequest(query=QUERIES[1], mode=mode))
+
+
+async def test_each_vault_records_the_rows_it_has_in_the_answer(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (_, vaults):
+        answer = await JointSearch(vaults).search(SearchRequest(query=QUERIES[0], agent_id="ann"))
+        for name, services in vaults.items():
+            rows = await Lithos(services, tmp_path / name).audit()  # type: ignore[arg-type]
+            own = {hit.entry.note.id for vault, hit in answer.rows if vault == name}
+            assert {(agent, note) for agent, note, _ in rows} == {("ann", note) for note in own}
+
+
+async def test_a_walk_starts_from_what_all_vaults_find_best(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (_, vaults):
+        search = JointSearch(vaults)
+        best = paths(await search.look(SearchRequest(query=QUERIES[0], limit=5)))
+        walked = await search.look(SearchRequest(query=QUERIES[0], mode="graph", limit=50))
+        assert set(paths(walked)) == set(best), "nothing is linked here"
+        seed = next(hit.entry.note.id for name, hit in walked.rows if name == "project")
+        alone = await search.look(SearchRequest(query="", mode="graph", seed_ids=(seed,)))
+        assert [(name, hit.entry.note.id) for name, hit in alone.rows] == [("project", seed)]
+        for services in vaults.values():
+            services.actors.stores.fulltext.tell_behind("gone")
+            services.semantic.port.tell_behind("gone")
+        links = await search.look(SearchRequest(query=QUERIES[0], mode="graph", seed_ids=(seed,)))
+        assert [(name, hit.judged) for name, hit in links.rows] == [("project", None)]
+        assert links.failed.keys() == {"work", "home"}
+        assert links.lacking == {"project": ("fulltext", "semantic")}
+
+
+async def test_a_name_that_is_the_question_comes_first_whichever_vault_has_it(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        vaults: dict[str, Services] = {}
+        for name, notes in make_notes().items():
+            for path, text in notes.items():
+                put_note(tmp_path / name, path, text)
+            if name == "project":
+                put_note(tmp_path / name, "project/named.md", "# Weather market\n\nThe rotor turns.\n")
+            vaults[name] = (await stack.enter_async_context(serving(tmp_path / name))).server
+        answer = await JointSearch(vaults).look(SearchRequest(query="weather market"))
+        assert paths(answer)[0] == "project/named.md"
+        assert answer.rows[0][1].score == max(hit.score for _, hit in answer.rows)
+
+
+async def test_what_can_never_be_answered_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        search = JointSearch({"one": lithos.server})
+        with pytest.raises(InvalidMode):
+            await search.look(SearchRequest(query="x", mode="telepathy"))
+        with pytest.raises(InvalidInput):
+            await search.look(SearchRequest(query="x", offset=1_001))
+        assert (await search.look(SearchRequest(query=" "))).rows == ()
+        wrong = await search.look(SearchRequest(query='"open', mode="fulltext"))
+        assert wrong.rows == ()
+        assert "does not parse" in wrong.message
+
+
+async def test_vaults_in_two_tiers_are_compared_in_the_static_one(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (_, vaults):
+        request = SearchRequest(query=QUERIES[1], mode="semantic", limit=20)
+        before = await JointSearch(vaults).look(request)
+        home = vaults["home"].semantic
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(home, "accurate", _Accurate())
+            assert home.is_accurate
+            assert await JointSearch(vaults).look(request) == before
+            with pytest.raises(SearchBackendFailed, match="asked the accurate tier"):
+                await JointSearch({"home": vaults["home"]}).look(request)
+
+
+class _Accurate:
+    """An accurate tier that answers, and must not be asked."""
+
+    @property
+    def answering(self) -> _Accurate:
+        return self
+
+    def is_quick(self, wanted: object) -> bool:
+        raise IndexFailed("asked the accurate tier")
