@@ -144,6 +144,16 @@ class HostedVault:
         return self.vault.ring.is_valid(principal)
 
 
+@frozen
+class Port:
+    """What all vaults are served on: the settings of one of them, and what it shares with the others."""
+
+    settings: FrontSettings
+    url: str
+    wrong_tokens: WrongTokens
+    shutdown: trio.Event
+
+
 class Vaults:
     """All vaults of the process."""
 
@@ -183,21 +193,14 @@ class Vaults:
         for each in self.hosted.values():
             await nursery.start(each.vault.ring.run)
 
-    async def keep(
-        self,
-        each: HostedVault,
-        settings: FrontSettings,
-        url: Callable[[], str],
-        wrong_tokens: WrongTokens,
-        shutdown: trio.Event,
-    ) -> None:
+    async def keep(self, each: HostedVault, port: Port) -> None:
         """Serve one vault until the shutdown, and try again whenever that ends otherwise."""
         WORKING_FOR.set(each.name)  # of this task and all that it starts
-        pause = RETRY
+        pause, shutdown = RETRY, port.shutdown
         while not shutdown.is_set():
             began = trio.current_time()
             try:
-                await self._serve(each, settings, url, wrong_tokens, shutdown)
+                await self._serve(each, port)
             except* Exception as failures:  # noqa: BLE001 - whatever one vault fails with, the others serve
                 _report(each, _first_of(failures))
             self._take_away(each, "unavailable")
@@ -207,15 +210,8 @@ class Vaults:
             with trio.move_on_after(pause):
                 await shutdown.wait()
 
-    async def _serve(
-        self,
-        each: HostedVault,
-        settings: FrontSettings,
-        url: Callable[[], str],
-        wrong_tokens: WrongTokens,
-        shutdown: trio.Event,
-    ) -> None:
-        storage = each.config.storage
+    async def _serve(self, each: HostedVault, port: Port) -> None:
+        storage, shutdown = each.config.storage, port.shutdown
         if storage.vault is not None and not await self._working.run(storage.vault.is_dir):
             raise FileNotFoundError(2, "There is no folder", str(storage.vault))
         async with (
@@ -225,9 +221,9 @@ class Vaults:
             trio.open_nursery() as nursery,
         ):
             ended = trio.Event()
-            own = evolve(settings, max_body_bytes=8 * storage.max_content_size_bytes + (1 << 20))
+            own = evolve(port.settings, max_body_bytes=8 * storage.max_content_size_bytes + (1 << 20))
             front = await front_parts(
-                own, server, ended, nursery, wrong_tokens=wrong_tokens, keyring_runs=False
+                own, server, ended, nursery, wrong_tokens=port.wrong_tokens, keyring_runs=False
             )
             application = Application(own, server.tools, server.state, **front.application)
             nursery.start_soon(application.run, hypercorn_config(), ended)
@@ -235,7 +231,7 @@ class Vaults:
             each.server, each.front = server, front
             each.vault.services, each.vault.state, each.vault.reason = server, "serving", ""
             each.door = self.doors[each.name] = Door(each.vault.ring, application, front.sessions)
-            server.publish_address(f"{url()}{base_of(each.name)}")
+            server.publish_address(f"{port.url}{base_of(each.name)}")
             self.set.tell()
             nursery.start_soon(self._resume_moves, each)
             try:
@@ -361,7 +357,7 @@ async def serve_vaults(
             nobody = Gate(_nothing, policy, settings.max_body_bytes, wrong_tokens=wrong_tokens)
             absent = Door(no_keyring, sessions=Sessions(utc_now, PERSON_AGENT, no_keyring))
             routes = VaultRoutes(root, vaults.doors, nobody, absent)
-            url = partial(url_of, *bound)
+            url = url_of(*bound)
             for each in vaults.hosted.values():
                 own = evolve(
                     settings,
@@ -369,7 +365,7 @@ async def serve_vaults(
                     warnings=each.named.warnings,
                     vaults=partial(vaults.links, each.name),
                 )
-                keeping.start_soon(vaults.keep, each, own, url, wrong_tokens, shutdown)
+                keeping.start_soon(vaults.keep, each, Port(own, url, wrong_tokens, shutdown))
             nursery.start_soon(root.run, hypercorn_config(), ended)
             nursery.start_soon(_collect_at_last)
             nursery.start_soon(keep_returning)
@@ -389,20 +385,13 @@ def _root(
     return Application(
         settings,
         vaults.tools,
-        _Unused(),
+        None,  # told by `Vaults.tell_health`
         shutdown=shutdown,
         keyring=vaults.ring,
         wrong_tokens=wrong_tokens,
         apps=apps,
         routes=routes,
     )
-
-
-class _Unused:
-    """`/health` is told by `Vaults.tell_health`."""
-
-    async def report(self) -> tuple[int, Mapping[str, Any]]:
-        raise NotImplementedError
 
 
 def _add_console(vaults: Vaults, wrong_tokens: WrongTokens, app: QuartTrio) -> None:

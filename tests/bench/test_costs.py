@@ -55,6 +55,7 @@ def test_every_kind_of_call_has_a_line() -> None:
 @pytest.mark.slow
 @pytest.mark.deadline(300)
 def test_no_call_costs_more_than_its_line_allows() -> None:
+    """behaviour 298"""
     made_with = Allowed.read().versions["python"]
     if versions()["python"] != made_with:
         pytest.skip(f"steps were counted with Python {made_with}: they differ between its versions")

@@ -49,16 +49,16 @@ class Application:
     The libraries behind all but plain tool calls, `/health` and `apps` are loaded meanwhile, and requests
     wait for them: Quart at the first request for a page, the MCP SDK once `wanted` is set, as the first
     client that needs it does, and otherwise after `UNDISTURBED`; `on_loaded` is told then. `rejected` is told
-    the reason of every refusal. `apps` serve single paths over HTTP, past Quart, those of `oauth` to whoever
-    has no token yet. `keyring` has the tokens that are valid; without one it is `settings.auth_token` alone.
-    `wrong_tokens` counts the others.
+    the reason of every refusal. `apps` serve single paths over HTTP, past Quart, also `/health` where
+    `health` is None; those of `oauth` are for whoever has no token yet. `keyring` has the tokens that are
+    valid; without one it is `settings.auth_token` alone. `wrong_tokens` counts the others.
     """
 
     def __init__(
         self,
         settings: FrontSettings,
         toolbox: SharedToolBox,
-        health: HealthReport,
+        health: HealthReport | None,
         *,
         shutdown: trio.Event,
         keyring: Keyring | None = None,
@@ -89,7 +89,8 @@ class Application:
             toolbox, library, settings.version, settings.max_body_bytes, shutdown, self._wanted
         )
         self._pages = Late(lambda: _create_pages(routes), self._page_wanted)
-        served = {HEALTH_PATH: _tell_health(health), **self._mcp.routes, **apps, **oauth}
+        told = {} if health is None else {HEALTH_PATH: _tell_health(health)}
+        served = {**told, **self._mcp.routes, **apps, **oauth}
         dispatch = _by_path(served, self._pages)
         self.gate = Gate(dispatch, self.policy, settings.max_body_bytes, rejected, wrong_tokens)
         #: What is answered past h11.

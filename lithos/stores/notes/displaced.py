@@ -53,26 +53,41 @@ class MoveIntent:
     source: str = TOOL
 
 
-class Moves:
-    """The journal; one file a note, so at most as many as moves are under way."""
+class _Intents:
+    """A folder of intents, one file a note: at most as many as moves are under way."""
 
-    def __init__(self, private: Path) -> None:
-        self._folder = private / MOVES
-
-    def write(self, intent: MoveIntent) -> None:
-        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
-        if not self._folder.is_dir():
-            self._folder.mkdir(parents=True, exist_ok=True)
-            sync_folder(self._folder.parent)
-        path = self._path(intent.id)
-        replace_file(path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
-        sync_folder(self._folder)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def remove(self, note_id: str) -> None:
         """Remove an intent; none is fine. Raises `OSError`."""
         with suppress(FileNotFoundError):
             self._path(note_id).unlink()
             sync_folder(self._folder)
+
+    def _make_folder(self) -> None:
+        if not self._folder.is_dir():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            sync_folder(self._folder.parent)
+
+    def _replace(self, path: Path, intent: MoveIntent | VaultMoveIntent) -> None:
+        replace_file(path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
+        sync_folder(self._folder)
+
+    def _path(self, note_id: str) -> Path:
+        return self._folder / f"{digest_of(note_id.encode('utf-8', 'surrogatepass'))}.json"
+
+
+class Moves(_Intents):
+    """The journal of moves within the vault."""
+
+    def __init__(self, private: Path) -> None:
+        super().__init__(private / MOVES)
+
+    def write(self, intent: MoveIntent) -> None:
+        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
+        self._make_folder()
+        self._replace(self._path(intent.id), intent)
 
     def find(self, note_id: str) -> MoveIntent | None:
         """The intent of a note."""
@@ -85,9 +100,6 @@ class Moves:
             return []
         paths = sorted(self._folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name))
         return [intent for path in paths if (intent := _read(path)) is not None]
-
-    def _path(self, note_id: str) -> Path:
-        return self._folder / f"{digest_of(note_id.encode('utf-8', 'surrogatepass'))}.json"
 
 
 def _read(path: Path) -> MoveIntent | None:
@@ -178,30 +190,21 @@ class VaultMoveIntent:
     was_there: bool = False
 
 
-class VaultMoves:
+class VaultMoves(_Intents):
     """Moves from this vault to others that are under way: one of a note at a time."""
 
     def __init__(self, private: Path) -> None:
-        self._folder = private / VAULT_MOVES
+        super().__init__(private / VAULT_MOVES)
         self._beginning = Lock()
 
     def begin(self, intent: VaultMoveIntent) -> None:
         """Make an intent durable. Raises `FileExistsError` where the note has one, and other `OSError`."""
         with self._beginning:
-            if not self._folder.is_dir():
-                self._folder.mkdir(parents=True, exist_ok=True)
-                sync_folder(self._folder.parent)
+            self._make_folder()
             path = self._path(intent.id)
             if path.exists():
                 raise FileExistsError(errno.EEXIST, "The note is being moved already", str(path))
-            replace_file(path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
-            sync_folder(self._folder)
-
-    def remove(self, note_id: str) -> None:
-        """Remove an intent; none is fine. Raises `OSError`."""
-        with suppress(FileNotFoundError):
-            self._path(note_id).unlink()
-            sync_folder(self._folder)
+            self._replace(path, intent)
 
     def find(self, note_id: str) -> VaultMoveIntent | None:
         """The intent of a note."""
@@ -214,9 +217,6 @@ class VaultMoves:
             return []
         paths = sorted(self._folder.glob("*.json"))
         return [intent for path in paths if (intent := _read_vault_move(path)) is not None]
-
-    def _path(self, note_id: str) -> Path:
-        return self._folder / f"{digest_of(note_id.encode('utf-8', 'surrogatepass'))}.json"
 
 
 def _read_vault_move(path: Path) -> VaultMoveIntent | None:
