@@ -1,7 +1,8 @@
 """Every performance target, measured in one run and judged in a report.
 
 `python -m bench.all` writes `bench/report.md` and, beside it, a plot of the same name: 1,000, 10,000 and
-100,000 notes, about a quarter of an hour on two quiet cores. `--largest 300000` adds a size, which is
+100,000 notes, about a quarter of an hour on two quiet cores. A `compare.md` of `bench.compare --all` beside
+it, older revisions beside the newest, becomes a chapter of it. `--largest 300000` adds a size, which is
 measured last and takes as long again or longer. The report is written anew after each size; a stage that
 fails or takes too long is named in it and costs the others nothing. No stage begins after `--minutes`.
 """
@@ -51,9 +52,10 @@ def main(arguments: list[str] | None = None) -> None:
         """Write what there is so far."""
         minutes = (time.monotonic() - begun) / 60
         kept = read_recall(KEPT.read_text(), "nearest.md") if KEPT.exists() else []
-        found = Measured(
-            machine, dict(sizes), merge_recall(recall, kept), installed, stages.problems, minutes
-        )
+        compared = options.out.with_name("compare.md")
+        beside = compared.read_text() if compared.exists() else ""
+        recalled = merge_recall(recall, kept)
+        found = Measured(machine, dict(sizes), recalled, installed, stages.problems, minutes, beside)
         plot = options.out.with_suffix(".svg")
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(write_report(found, plot.name))

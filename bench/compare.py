@@ -1,10 +1,10 @@
-"""Two git revisions measured in turn, and what the newer one is to the older, figure by figure.
+"""Git revisions measured in turn, and what the newest one is to the older, figure by figure.
 
-`python -m bench.compare OLD NEW --bench search --bench write -- --notes 1000`. Each revision is checked out
-into a temporary git worktree and run by this interpreter, its `lithos` first on the path; rounds alternate
-(old new, new old, …), so that what else the machine does falls on both. Both are measured by the benchmarks
-of NEW, so that only the server differs; `--own-bench` lets each bring its own. What stands after `--` is
-handed to every benchmark.
+`python -m bench.compare OLD NEW --bench search --bench write -- --notes 1000`; more than one OLD may be
+given. Each revision is checked out into a temporary git worktree and run by this interpreter, its `lithos`
+first on the path, beside packages that it alone requires; rounds alternate (old new, new old, …), so that
+what else the machine does falls on all. All are measured by the benchmarks of NEW, so that only the server
+differs; `--own-bench` lets each bring its own. What stands after `--` is handed to every benchmark.
 
 `--all` measures calls, writes, writes beside searches and starts (`bench.comparison`) on data directories
 that each revision has indexed once, for `--minutes` at most, and writes a table (`--out`).
@@ -38,33 +38,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("old", metavar="OLD")
+    parser.add_argument("old", metavar="OLD", nargs="+")
     parser.add_argument("new", metavar="NEW")
     parser.add_argument("--bench", action="append", choices=BENCHES, help="default: search")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--own-bench", action="store_true", help="each revision measures with its own bench")
     parser.add_argument("--all", action="store_true", help="the usual cases, written to --out")
     parser.add_argument(
-        "--minutes", type=float, default=8.0, help="of --all: no round begins that would end later"
+        "--minutes", type=float, default=12.0, help="of --all: no round begins that would end later"
     )
     parser.add_argument("--notes", type=int, help="of --all: in so many notes instead of each case's own")
     parser.add_argument("--out", type=Path, default=Path("bench/compare.md"), help="of --all")
     options = parser.parse_args(own)
     end_by_signal()
-    with worktrees(options.old, options.new, own_bench=options.own_bench) as places:
+    with worktrees(*options.old, options.new, own_bench=options.own_bench) as places:
         if options.all:
             _compare_all(places, options)
             return
         for bench in options.bench or ["search"]:
-            pairs = measure(bench, places, options.rounds, handed)
-            changes = compare_rounds(pairs)
-            print(f"{bench}: {options.new} to {options.old}, {options.rounds} rounds")
-            print(render_changes(changes))
-            figures = [{**asdict(change), "agrees": change.agrees} for change in changes]
-            print_report("compare", of=bench, old=options.old, new=options.new, changes=figures)
+            told = measure(bench, places, options.rounds, handed)
+            for old, name in enumerate(options.old):
+                changes = compare_rounds([(figures[old], figures[-1]) for figures in told])
+                print(f"{bench}: {options.new} to {name}, {options.rounds} rounds")
+                print(render_changes(changes))
+                figures = [{**asdict(change), "agrees": change.agrees} for change in changes]
+                print_report("compare", of=bench, old=name, new=options.new, changes=figures)
 
 
-def _compare_all(places: tuple[Place, Place], options: argparse.Namespace) -> None:
+def _compare_all(places: Sequence[Place], options: argparse.Namespace) -> None:
     """The cases of `bench.comparison` in rounds; the table is written after each case."""
     comparison = Comparison(places, options.minutes, options.notes)
     for _ in comparison.run(options.rounds):

@@ -1,7 +1,7 @@
-"""The usual comparison of two revisions: calls, writes, writes beside searches, starts, within some minutes.
+"""The usual comparison of revisions: calls, searches, writes, both at once, and starts, within some minutes.
 
 Each revision indexes a copy of the same notes once, which is its first start; the rounds then start servers
-on what is indexed, old and new in turn. Used by `python -m bench.compare OLD NEW --all`.
+on what is indexed, one revision after the other. Used by `python -m bench.compare OLD NEW --all`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from attrs import asdict, frozen
 
 from bench.corpus import generate
 from bench.report import describe_machine
-from bench.revisions import Change, Place, compare_rounds, read_figures
+from bench.revisions import Change, Place, compare_rounds, in_turn, read_figures
 from bench.stages import describe_error
 from bench.tables import render_table
 from bench.targets import MIXED, USUAL
@@ -50,8 +50,15 @@ CASES: Final = (
         r"(\w+\.(p50|processor))|(to_noop|to_hybrid)\.\w+",
     ),
     Case(
+        "briefings", "calls", USUAL, ("--calls", "40", "--only", "context"), r"context\.(p50|p95|processor)"
+    ),
+    Case(
+        "searches", "search", MIXED, ("--calls", "320", "--searches", "320"),
+        r"clients_16\.(fulltext|semantic|hybrid|noop)\.(rate|processor)",
+    ),
+    Case(
         "durable writes", "write", USUAL, ("--calls", "320"),
-        r"(clients_1|update|noop)\.(p50|processor)|clients_16\.(p50|rate)|.*to_noop|rate_to_disk|disk_files_per_s",
+        r"(clients_1|update|noop)\.(p50|rate|processor)|(clients|updates)_16\.(p50|rate)|.*to_noop|rate_to_disk|disk_files_per_s",
     ),
     Case(
         "14 searchers and 2 writers", "write", MIXED, ("--beside-searches", "--seconds", "8"),
@@ -60,18 +67,18 @@ CASES: Final = (
     Case("starts", "starts", USUAL, (), r"first_answer|version|bridge"),
 )  # fmt: skip
 
-_Pair = tuple[dict[str, float], dict[str, float]]
+#: What each place told in one round; nothing where its benchmark did not work.
+_Round = tuple[dict[str, float] | None, ...]
 
 
 class Comparison:
-    """Rounds of `cases` on both places until `minutes` are over; a case that fails is left out and named."""
+    """Rounds of `cases` on all places, the newest last, until `minutes` are over.
+
+    What does not work with one place is not tried there again, and named; the others have their figures.
+    """
 
     def __init__(
-        self,
-        places: tuple[Place, Place],
-        minutes: float,
-        notes: int | None = None,
-        cases: Sequence[Case] = CASES,
+        self, places: Sequence[Place], minutes: float, notes: int | None = None, cases: Sequence[Case] = CASES
     ) -> None:
         self._places = places
         self._begun = time.monotonic()
@@ -79,8 +86,13 @@ class Comparison:
         self._limit = 60 * minutes
         self._notes = notes
         self._cases = cases
-        self._pairs: dict[str, list[_Pair]] = {}
-        self.problems: list[str] = []
+        self._rounds: dict[str, list[_Round]] = {}
+        self._failed: dict[tuple[str, str], str] = {}
+
+    @property
+    def problems(self) -> list[str]:
+        """What did not work, and with which revision."""
+        return list(self._failed.values())
 
     def run(self, rounds: int) -> Iterator[None]:
         """Measure; yields whenever there is more to tell. The first round is always whole."""
@@ -90,9 +102,8 @@ class Comparison:
         for number in range(rounds):
             begun = time.monotonic()
             for case in self._cases:
-                if not any(told.startswith(f"{case.name}:") for told in self.problems):
-                    self._measure(case, number)
-                    yield
+                self._measure(case, self._notes_of(case), number, RUN_LIMIT)
+                yield
             took = time.monotonic() - begun
             if time.monotonic() + took > self._begun + self._limit:
                 return
@@ -103,25 +114,25 @@ class Comparison:
         generate(texts, notes)
         for place in self._places:
             copytree(texts, self._folder(place, notes) / "knowledge")
-        self._run_pair(FIRST_START, notes, 0, START_LIMIT, is_kept=notes == self._notes_of(FIRST_START))
+        is_kept = notes == self._notes_of(FIRST_START)
+        self._measure(FIRST_START, notes, 0, START_LIMIT, is_kept=is_kept)
 
-    def _measure(self, case: Case, number: int) -> None:
-        self._run_pair(case, self._notes_of(case), number, RUN_LIMIT)
-
-    def _run_pair(self, case: Case, notes: int, number: int, limit: float, *, is_kept: bool = True) -> None:
+    def _measure(self, case: Case, notes: int, number: int, limit: float, *, is_kept: bool = True) -> None:
         print(f"round {number + 1}: {case.name}, {notes:,} notes", file=sys.stderr, flush=True)
-        results: dict[int, dict[str, float]] = {}
-        for which in (0, 1) if number % 2 == 0 else (1, 0):
-            place = self._places[which]
+        results: dict[Place, dict[str, float]] = {}
+        for place in in_turn(self._places, number):
+            if (case.name, place.revision) in self._failed:
+                continue
             data = str(self._folder(place, notes))
             given = ("--rounds", "1", "--notes", str(notes), "--data", data, *case.arguments)
             try:
-                results[which] = read_figures(place.run(f"bench.{case.module}", *given, timeout=limit))
+                results[place] = read_figures(place.run(f"bench.{case.module}", *given, timeout=limit))
             except (SystemExit, subprocess.TimeoutExpired, ValueError) as error:
-                self.problems.append(f"{case.name}: {place.revision}: {describe_error(error, limit)}")
-                return
+                told = f"{case.name}: {place.revision}: {describe_error(error, limit)}"
+                self._failed[case.name, place.revision] = told
         if is_kept:
-            self._pairs.setdefault(case.name, []).append((results[0], results[1]))
+            found = tuple(results.get(place) for place in self._places)
+            self._rounds.setdefault(case.name, []).append(found)
 
     def _notes_of(self, case: Case) -> int:
         return case.notes if self._notes is None else self._notes
@@ -129,46 +140,68 @@ class Comparison:
     def _folder(self, place: Place, notes: int) -> Path:
         return place.tree.with_name(f"{place.tree.name}-data-{notes}")
 
-    def changes(self, case: Case) -> list[Change]:
-        """The figures of a case that are shown."""
-        pairs = self._pairs.get(case.name)
+    def changes(self, case: Case, old: int) -> dict[str, Change]:
+        """The figures of a case that are shown, the newest revision beside that at `old`, by name."""
+        told = [(found[old], found[-1]) for found in self._rounds.get(case.name, ())]
+        pairs = [(before, now) for before, now in told if before is not None and now is not None]
         changes = compare_rounds(pairs) if pairs else []
-        return [change for change in changes if re.fullmatch(case.shown, change.figure)]
+        return {change.figure: change for change in changes if re.fullmatch(case.shown, change.figure)}
 
     def told(self) -> dict[str, Any]:
         """Everything for the JSON line."""
         return {
             "changes": {
-                case.name: [{**asdict(change), "agrees": change.agrees} for change in self.changes(case)]
-                for case in (FIRST_START, *self._cases)
+                place.revision: {
+                    case.name: [
+                        {**asdict(change), "agrees": change.agrees}
+                        for change in self.changes(case, old).values()
+                    ]
+                    for case in (FIRST_START, *self._cases)
+                }
+                for old, place in enumerate(self._places[:-1])
             },
             "problems": self.problems,
         }
 
     def render(self) -> str:
         """A table for each case, as Markdown."""
-        old, new = (place.revision for place in self._places)
+        *olds, new = (place.revision for place in self._places)
         minutes = (time.monotonic() - self._begun) / 60
+        tables = [self._render_case(case) for case in (FIRST_START, *self._cases)]
         sections = [
-            f"# {new} beside {old}",
+            f"# {new} beside {' and '.join(olds)}",
             f"Written by `python -m bench.compare --all` after {minutes:.0f} minutes. {self._machine} "
-            "Both revisions were measured by the same benchmarks in turn, each on its own copy of the same "
+            "All revisions were measured by the same benchmarks in turn, each on its own copy of the same "
             "notes. The ratio is the median of the ratios inside the rounds, beside its range; `*` where all "
             "rounds say the same, more or less. Times are in ms, of starts in s; `processor` is the server's "
             "processor time a call. Less is better, except for rates.",
             *(["Not measured:\n\n" + "\n".join(f"* {told}" for told in self.problems)] * bool(self.problems)),
-            *(self._render_case(case) for case in (FIRST_START, *self._cases) if self.changes(case)),
+            *filter(None, tables),
         ]
         return "\n\n".join(sections) + "\n"
 
     def _render_case(self, case: Case) -> str:
-        rounds = len(self._pairs[case.name])
+        """The table of a case, empty where nothing of it was measured with the newest revision."""
+        *olds, new = self._places
+        columns = [self.changes(case, old) for old, _ in enumerate(olds)]
+        figures = dict.fromkeys(figure for column in columns for figure in column)
+        if not figures:
+            return ""
         rows = [
             (
-                change.figure, f"{change.old:.4g}", f"{change.new:.4g}", f"{change.ratio:.2f}",
-                f"{change.lowest:.2f} to {change.highest:.2f}", "*" if change.agrees and rounds > 1 else "",
+                figure,
+                *(f"{column[figure].old:.4g}" if figure in column else "" for column in columns),
+                next(f"{column[figure].new:.4g}" for column in columns if figure in column),
+                *(_ratio(column[figure]) if figure in column else "" for column in columns),
             )
-            for change in self.changes(case)
-        ]  # fmt: skip
-        head = f"## {case.name.capitalize()}, {self._notes_of(case):,} notes, rounds: {rounds}"
-        return f"{head}\n\n{render_table(('Figure', 'Old', 'New', 'New/old', 'Range', ''), rows)}"
+            for figure in figures
+        ]
+        names = [place.revision for place in olds]
+        head = ("Figure", *names, new.revision, *(f"To {name}" for name in names))
+        rounds = len(self._rounds[case.name])
+        title = f"## {case.name.capitalize()}, {self._notes_of(case):,} notes, rounds: {rounds}"
+        return f"{title}\n\n{render_table(head, rows)}"
+
+
+def _ratio(change: Change) -> str:
+    return f"{change.ratio:.2f} ({change.lowest:.2f} to {change.highest:.2f}){' *' * change.agrees}"

@@ -1,15 +1,18 @@
-"""Two git revisions checked out side by side, and the figures of the one beside those of the other."""
+"""Git revisions checked out side by side, and the figures of the newest beside those of the others."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import distributions
 from pathlib import Path
 from shutil import copytree
 from statistics import median
@@ -48,9 +51,14 @@ class Place:
     tree: Path
     harness: Path
 
+    @property
+    def packages(self) -> Path:
+        """What the revision requires and this installation no longer has."""
+        return self.tree.with_name(f"{self.tree.name}-packages")
+
     def run(self, module: str, *arguments: str, timeout: float | None = None) -> str:
         """What a module printed; its errors go where ours go, and end the comparison with `SystemExit`."""
-        environment = {**os.environ, "PYTHONPATH": str(self.tree)}
+        environment = {**os.environ, "PYTHONPATH": f"{self.tree}{os.pathsep}{self.packages}"}
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
         # A group of its own: the servers that a benchmark has started end with it.
         with subprocess.Popen(
@@ -72,20 +80,21 @@ class Place:
 
 
 @contextmanager
-def worktrees(old: str, new: str, *, own_bench: bool) -> Iterator[tuple[Place, Place]]:
-    """Both revisions checked out; removed afterwards."""
+def worktrees(*revisions: str, own_bench: bool) -> Iterator[tuple[Place, ...]]:
+    """The revisions checked out, the newest last; removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="lithos-compare-") as folder:
-        trees = [Path(folder).resolve() / name for name in ("old", "new")]
+        trees = [Path(folder).resolve() / f"revision-{number}" for number, _ in enumerate(revisions)]
         try:
-            for tree, revision in zip(trees, (old, new), strict=True):
+            for tree, revision in zip(trees, revisions, strict=True):
                 _git("worktree", "add", "--quiet", "--detach", str(tree), revision)
-            places = [
-                Place(_name(revision), tree, _place_harness(tree, tree if own_bench else trees[1]))
-                for tree, revision in zip(trees, (old, new), strict=True)
-            ]
+            places = tuple(
+                Place(_name(revision), tree, _place_harness(tree, tree if own_bench else trees[-1]))
+                for tree, revision in zip(trees, revisions, strict=True)
+            )
             for place in places:
+                _add_packages(place)
                 _check_place(place)
-            yield places[0], places[1]
+            yield places
         finally:
             for tree in filter(Path.exists, trees):
                 _git("worktree", "remove", "--force", str(tree))
@@ -96,7 +105,9 @@ def _name(revision: str) -> str:
     command = ["git", "rev-parse", "--short", f"{revision}^{{commit}}"]
     told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
     commit = told.stdout.strip()
-    return revision if revision.startswith(commit) else f"{revision} ({commit})"
+    return (
+        revision if commit.startswith(revision) or revision.startswith(commit) else f"{revision} ({commit})"
+    )
 
 
 def _place_harness(tree: Path, source: Path) -> Path:
@@ -104,6 +115,23 @@ def _place_harness(tree: Path, source: Path) -> Path:
     harness = tree.with_name(f"{tree.name}-harness")
     copytree(source / "bench", harness / "bench")
     return harness
+
+
+def _add_packages(place: Place) -> None:
+    """Installs what the revision requires and this installation lacks: else its server would not start."""
+    required = tomllib.loads((place.tree / "pyproject.toml").read_text())["project"]["dependencies"]
+    installed = {_normal(found.name) for found in distributions()}
+    missing = [
+        each for each in required if _normal(re.split(r"[^\w.-]", each, maxsplit=1)[0]) not in installed
+    ]
+    if missing:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        subprocess.run([*command, "--target", str(place.packages), *missing], check=True)
+
+
+def _normal(name: str) -> str:
+    """The name of a package as an index compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _check_place(place: Place) -> None:
@@ -118,17 +146,22 @@ def _git(*arguments: str) -> None:
 
 
 def measure(
-    bench: str, places: tuple[Place, Place], rounds: int, handed: Sequence[str]
-) -> list[tuple[dict[str, float], dict[str, float]]]:
-    """Figures of old and new for every round; who begins alternates."""
-    pairs: list[tuple[dict[str, float], dict[str, float]]] = []
+    bench: str, places: Sequence[Place], rounds: int, handed: Sequence[str]
+) -> list[tuple[dict[str, float], ...]]:
+    """Figures of each place for every round; every second round goes backwards."""
+    told: list[tuple[dict[str, float], ...]] = []
     for number in range(rounds):
-        results: dict[int, dict[str, float]] = {}
-        for which in (0, 1) if number % 2 == 0 else (1, 0):
-            told = places[which].run(f"bench.{bench}", "--rounds", "1", *handed)
-            results[which] = read_figures(told)
-        pairs.append((results[0], results[1]))
-    return pairs
+        results = {
+            place: read_figures(place.run(f"bench.{bench}", "--rounds", "1", *handed))
+            for place in in_turn(places, number)
+        }
+        told.append(tuple(results[place] for place in places))
+    return told
+
+
+def in_turn(places: Sequence[Place], number: int) -> Sequence[Place]:
+    """The order of a round: what else the machine does falls on all alike."""
+    return places if number % 2 == 0 else places[::-1]
 
 
 def read_figures(printed: str) -> dict[str, float]:

@@ -51,7 +51,10 @@ WHY: Final = {
 
 @frozen
 class Measured:
-    """Everything of one run: `problems` are those of stages beside the sizes, `minutes` its length."""
+    """Everything of one run: `problems` are those of stages beside the sizes, `minutes` its length.
+
+    `beside` is the text of the last `bench.compare --all`, empty where there was none.
+    """
 
     machine: str
     sizes: Mapping[int, Figures]
@@ -59,6 +62,7 @@ class Measured:
     installed: Installation | None
     problems: Sequence[str]
     minutes: float
+    beside: str = ""
 
     @property
     def targets(self) -> list[Target]:
@@ -79,11 +83,14 @@ def write_report(measured: Measured, plot: str) -> str:
     failed = measured.failures()
     sections = [
         "# Performance",
-        f"Written by `python -m bench.all`. {measured.machine} The run took {measured.minutes:.0f} minutes; "
-        "[compare.md](compare.md) has the same calls of an older revision beside these, measured in turn by "
-        "`python -m bench.compare OLD NEW --all`.",
+        f"Written by `python -m bench.all`. {measured.machine} The run took {measured.minutes:.0f} minutes.",
         *(["## Not measured\n\n" + "\n".join(f"* {told}" for told in failed)] if failed else []),
         f"## Targets\n\n{render_targets(targets)}",
+        *(
+            [measured.beside.strip().replace("\n#", "\n##").replace("# ", "## ", 1)]
+            if measured.beside
+            else []
+        ),
         f"## Calls beside the no-op\n\n{CALLS}\n\n{render_calls(sizes)}",
         f"## Sizes\n\n{render_sizes(sizes)}\n\n![size against latency, memory and start]({plot})",
         f"### Nearest neighbours\n\n{NEAREST}\n\n{render_recall(measured.recall)}\n\n"

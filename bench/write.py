@@ -60,6 +60,7 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
     alone: list[Latencies] = []
     update: list[Latencies] = []
     together: list[Latencies] = []
+    updates: list[Latencies] = []
     run = f"{time.time_ns():x}"  # titles of their own: the directory may have been measured before
     few = max(1, options.calls // 8)
     await drive(server, 4, 40, writing(texts, f"{run} warm"))
@@ -72,6 +73,8 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
         together.append(
             await drive(server, options.clients, options.calls, writing(texts, f"{run} t{number}"))
         )
+        series = updating(texts, known, f"{run} u{number}")
+        updates.append(await drive(server, options.clients, options.calls, series))
     print_report(
         "write",
         notes=options.notes,
@@ -81,7 +84,10 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
         update=middle_of(update),
         to_noop=median_ratio(alone, noop),
         update_to_noop=median_ratio(update, noop),
-        **{f"clients_{options.clients}": middle_of(together)},
+        **{
+            f"clients_{options.clients}": middle_of(together),
+            f"updates_{options.clients}": middle_of(updates),
+        },
         rate_to_disk=middle([one.rate / raw for one, raw in zip(together, disk, strict=True)], 2),
         resident_mib=server.resident(),
     )

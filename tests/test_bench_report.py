@@ -44,14 +44,21 @@ def latencies(p50: float, rate: float) -> Latencies:
 #: Exactly what is allowed, everywhere.
 FRONT = Front(
     alone={"bare": latencies(2.0, 500), "noop": latencies(2.3, 430), "hybrid": latencies(3.45, 290)},
-    together={"bare": latencies(9, 600), "noop": latencies(9, 600), "hybrid": latencies(12, 480)},
+    together={"bare": latencies(9, 600), "noop": latencies(9, 600), "hybrid": latencies(12, 500)},
     overhead=1.15,
     search_ratio=1.5,
 )
 CALLS = CallFigures(
     kinds={
         kind: latencies(p50, 100)
-        for kind, p50 in {"noop": 2.0, "read": 3.0, "list": 5.0, "hybrid": 6.0, "retrieve": 12.0}.items()
+        for kind, p50 in {
+            "noop": 2.0,
+            "read": 3.0,
+            "list": 5.0,
+            "hybrid": 6.0,
+            "retrieve": 12.0,
+            "context": 20.0,
+        }.items()
     },
     to_noop={"read": 1.5, "list": 2.5, "hybrid": 3.0, "retrieve": 6.0},
     to_noop_processor={"read": 1.4, "list": 2.4, "hybrid": 2.9, "retrieve": 5.9},
@@ -59,8 +66,8 @@ CALLS = CallFigures(
     to_hybrid_processor={"retrieve": 2.1},
 )
 WRITES = Writes(
-    alone=latencies(12, 80),
-    update=latencies(14, 70),
+    alone=latencies(12, 150),
+    update=latencies(14, 130),
     together=latencies(20, 400),
     raw=800,
     ratio=0.5,
@@ -76,7 +83,7 @@ MIX = MixFigures(
 FIGURES = Figures(
     notes=10_000,
     floor_s={"read": 1.0, "parse": 1.0, "tantivy": 3.0, "encode": 4.0, "usearch": 1.0},
-    index_s=15.0,
+    index_s=25.0,
     front=FRONT,
     calls=CALLS,
     memory=Memory(300, 320),
@@ -86,8 +93,9 @@ FIGURES = Figures(
     starts=Starts(first_answer=1.0, version=0.15, bridge=0.5),
     profile="the profile",
 )
-#: Targets of one size, in the order of the report: calls, front, writes, mix, first index, starts.
-OF_A_SIZE = 4 + 3 + 3 + 2 + 1 + 3
+#: Targets of one size, in the order of the report: calls, front, writes, searches of 16, mix, first
+#: index, starts.
+OF_A_SIZE = 5 + 1 + 5 + 1 + 2 + 1 + 3
 
 
 INSTALLED = Installation(
@@ -114,37 +122,37 @@ def measured(sizes: dict[int, Figures], **more: Any) -> Measured:
 
 
 def test_what_just_reaches_its_limit_is_met_and_a_little_more_is_missed() -> None:
-    """480 searches a second are not 500, but 80 % of 600 no-ops."""
     assert [target.share for target in judge({10_000: FIGURES})] == pytest.approx([1.0] * OF_A_SIZE)
     assert all(target.is_met for target in judge({10_000: FIGURES}))
     worse = attrs.evolve(
         FIGURES,
-        front=attrs.evolve(
-            FRONT, overhead=1.16, search_ratio=1.51, together={**FRONT.together, "hybrid": latencies(12, 479)}
-        ),
+        front=attrs.evolve(FRONT, overhead=1.16, together={**FRONT.together, "hybrid": latencies(12, 499)}),
         calls=attrs.evolve(
-            CALLS, to_noop={"read": 1.51, "list": 2.51, "hybrid": 3.01}, to_hybrid={"retrieve": 2.01}
+            CALLS,
+            kinds={**CALLS.kinds, "context": latencies(20.1, 49)},
+            to_noop={"read": 1.51, "list": 2.51, "hybrid": 3.01},
+            to_hybrid={"retrieve": 2.01},
         ),
-        writes=attrs.evolve(WRITES, to_noop=6.1, together=latencies(20, 399), ratio=0.49),
+        writes=attrs.evolve(
+            WRITES,
+            alone=latencies(12, 149),
+            update=latencies(14, 129),
+            to_noop=6.1,
+            together=latencies(20, 399),
+            ratio=0.49,
+        ),
         mix=attrs.evolve(MIX, writes=attrs.evolve(latencies(41, 30), p95=101.0)),
-        index_s=15.1,
+        index_s=25.1,
         starts=Starts(1.01, 0.16, 0.51),
     )
     assert not any(target.is_met for target in judge({10_000: worse}))
-    busy = attrs.evolve(FRONT, together={"noop": latencies(1, 9000), "hybrid": latencies(9, 501)})
-    (rate,) = [
-        target
-        for target in judge({10_000: attrs.evolve(FIGURES, front=busy)})
-        if target.name.startswith("hybrid searches")
-    ]
-    assert rate.is_met, "500 a second are enough"
 
 
 def test_the_large_size_has_targets_of_its_own() -> None:
     large = attrs.evolve(
         FIGURES,
         notes=LARGE,
-        front=attrs.evolve(FRONT, search_ratio=4.4, alone={**FRONT.alone, "hybrid": latencies(31.0, 30)}),
+        front=attrs.evolve(FRONT, search_ratio=5.5, alone={**FRONT.alone, "hybrid": latencies(31.0, 30)}),
         memory=Memory(1_200_000_000 / 1024**2, 2_000),
         starts=Starts(9.0, 0.1, 0.1),
     )
@@ -166,7 +174,9 @@ def test_writes_beside_searchers_are_judged_in_a_thousand_notes_where_they_were_
 def test_the_report_names_what_was_missed_and_shows_the_plot() -> None:
     missed = attrs.evolve(FIGURES, writes=attrs.evolve(WRITES, ratio=0.25))
     recall = [Recall(10, tuple("abcdefghijk"), "nearest.md")]
-    report = write_report(measured({10_000: missed}, recall=recall), "report.svg")
+    beside = "# HEAD beside bee6260\n\nWritten.\n\n## Starts\n\n| Figure |\n"
+    report = write_report(measured({10_000: missed}, recall=recall, beside=beside), "report.svg")
+    assert "\n\n## HEAD beside bee6260\n\nWritten.\n\n### Starts\n\n| Figure |\n\n## Calls" in report
     (row,) = [line for line in report.splitlines() if line.startswith("| acknowledged writes")]
     assert row.endswith("| at least 0.5x | 0.25x (400 /s beside 800 /s) | 2.00 | **missed** |")
     assert "Missed: acknowledged writes beside raw durable files by 4 threads, 16 clients\n" in report
@@ -179,7 +189,7 @@ def test_the_report_names_what_was_missed_and_shows_the_plot() -> None:
         "| a | 1.0 | 9 |",
         "| 10,000 | read | 3.00 | 6.00 | 100 | 1.50 | 1.40 |  |",
         "| 10,000 | retrieve | 12.00 | 24.00 | 100 | 6.00 | 5.90 | 2.00 |",
-        "| 10,000 | update | 14.00 | 28.00 | 70 | 7.00 |  |  |",
+        "| 10,000 | update | 14.00 | 28.00 | 130 | 7.00 |  |  |",
         "| 10,000 | a claim, 64 agents racing | 45.00 | 90.00 | 700 |  |  |  |",
         "| a | b | c | d | e | f | g | h | i | j | k | nearest.md |",
     ):
@@ -265,7 +275,7 @@ def test_an_installation_is_judged_by_its_size_and_the_wait_for_the_demo() -> No
 def test_growth_is_told_as_an_exponent() -> None:
     """Ten times the notes: ten times the time is 1, a hundred times 2, the same 0."""
     large = attrs.evolve(
-        FIGURES, notes=LARGE, index_s=150.0, memory=Memory(30_000, 1), starts=Starts(1.0, 0.1, 0.1)
+        FIGURES, notes=LARGE, index_s=250.0, memory=Memory(30_000, 1), starts=Starts(1.0, 0.1, 0.1)
     )
     table = render_growth({10_000: FIGURES, LARGE: large})
     exponents = {line.split(" | ")[0]: line.split(" | ")[1] for line in table.splitlines()[2:]}
@@ -354,7 +364,7 @@ class FakePlace(Place):
         assert Path(arguments[arguments.index("--data") + 1], "knowledge").is_dir()
         if module == "bench.write" and self.revision == "new":
             raise SystemExit("bench.write does not work with new; see above.")
-        factor = 1 if self.revision == "old" else 0.5
+        factor = {"old": 1, "lame": 2}.get(self.revision, 0.5)
         if module == "bench.calls":
             return json.dumps({"bench": "calls", "to_noop": {"read": 3 * factor}, "read": {"p50": factor}})
         if module == "bench.starts":
@@ -367,13 +377,35 @@ def test_the_usual_comparison_tells_every_case_but_the_one_that_failed(tmp_path:
     comparison = Comparison(places, minutes=8, notes=100)
     told = len(list(comparison.run(2)))
     report = comparison.render()
-    assert told == 1 + len(CASES) + len(CASES) - 2, "what failed is not tried again"
-    assert "| to_noop.read | 3 | 1.5 | 0.50 | 0.50 to 0.50 | * |" in report
+    assert told == 1 + 2 * len(CASES)
+    assert "| to_noop.read | 3 | 1.5 | 0.50 (0.50 to 0.50) * |" in report
     assert "## Starts, 100 notes, rounds: 2\n" in report
-    assert "| first.searchable_s | 9 | 4.5 | 0.50 | 0.50 to 0.50 |  |" in report, "one run agrees with itself"
+    assert "| first.searchable_s | 9 | 4.5 | 0.50 (0.50 to 0.50) * |" in report
     assert "listening_s" not in report
     assert "* durable writes: new: SystemExit: bench.write does not work with new; see above." in report
-    assert len(comparison.problems) == 2
+    assert len(comparison.problems) == 2, "what failed is not tried again"
+
+
+def test_the_newest_revision_stands_beside_each_older_one_and_one_that_fails_costs_the_others_nothing(
+    tmp_path: Path,
+) -> None:
+    class Lame(FakePlace):
+        def run(self, module: str, *arguments: str, timeout: float | None = None) -> str:
+            if module == "bench.starts":
+                raise SystemExit("bench.starts does not work with lame; see above.")
+            return super().run(module, *arguments, timeout=timeout)
+
+    kinds = ((FakePlace, "old"), (Lame, "lame"), (FakePlace, "newest"))
+    places = [place(name, tmp_path / name, tmp_path) for place, name in kinds]
+    comparison = Comparison(places, minutes=8, notes=100)
+    list(comparison.run(3))
+    report = comparison.render()
+    assert "| Figure | old | lame | newest | To old | To lame |" in report
+    assert "| to_noop.read | 3 | 6 | 1.5 | 0.50 (0.50 to 0.50) * | 0.25 (0.25 to 0.25) * |" in report
+    assert "| first_answer | 2 |  | 1 | 0.50 (0.50 to 0.50) * |  |" in report
+    assert comparison.problems == [
+        "starts: lame: SystemExit: bench.starts does not work with lame; see above."
+    ]
 
 
 def test_no_round_begins_that_would_end_too_late(tmp_path: Path) -> None:
