@@ -465,14 +465,15 @@ def test_a_note_open_for_writing_is_busy_at_once(best: Desk) -> None:
 
 def test_only_quiet_or_known_bytes_are_decided_upon(desk: Desk) -> None:
     """An adopted note is not taken for empty in the moment in which its editor writes it."""
+    desk.calls.now = lambda: desk.note.stat().st_ctime + 0.05  # type: ignore[method-assign]
     with pytest.raises(FileBusy):
         desk.files.read_quiet("note.md")
     assert desk.files.read_quiet("note.md", digest_of(OLD)).data == OLD
     desk.note.write_bytes(b"")
-    desk.calls.now = lambda: time.time() + 0.5  # type: ignore[method-assign]
+    desk.calls.now = lambda: desk.note.stat().st_ctime + 0.5  # type: ignore[method-assign]
     with pytest.raises(FileBusy):
         desk.files.read_quiet("note.md", digest_of(b""))
-    desk.calls.now = lambda: time.time() + 1.5  # type: ignore[method-assign]
+    desk.calls.now = lambda: desk.note.stat().st_ctime + 1.5  # type: ignore[method-assign]
     assert desk.files.read_quiet("note.md").data == b""
 
 
