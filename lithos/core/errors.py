@@ -15,7 +15,7 @@ class LithosError(Exception):
     """A refusal with a wire code: of the classes below their name in snake case, or what they say.
 
     `message` is one sentence that says what to do next; `extras` are the further keys of the
-    envelope, in order.
+    envelope, in order; `tools` adds the empty `warnings` of a refused write.
     """
 
     code: ClassVar[str] = "internal_error"
