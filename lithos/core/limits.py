@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import define
 
@@ -46,6 +46,27 @@ class Newest(OrderedDict[K, V]):
         self.move_to_end(key)
         if len(self) > self.most:
             self.popitem(last=False)
+
+
+class Fitting(Generic[K, V]):
+    """What was kept last, as far as it has `room` together; what was used longest ago goes first."""
+
+    def __init__(self, room: int, size: Callable[[V], int]) -> None:
+        self._left = room
+        self._size = size
+        self._kept: OrderedDict[K, V] = OrderedDict()
+
+    def _keep(self, key: K, value: V) -> None:
+        self.forget(key)
+        self._kept[key] = value
+        self._left -= self._size(value)
+        while self._left < 0:
+            self.forget(next(iter(self._kept)))
+
+    def forget(self, key: K) -> None:
+        """Drop what is kept under a key."""
+        old = self._kept.pop(key, None)
+        self._left += self._size(old) if old is not None else 0
 
 
 @define
