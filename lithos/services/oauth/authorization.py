@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import trio
 from attrs import evolve, frozen
 
-from lithos.actors.blocking import Blocking, Threads
+from lithos.actors.blocking import Threads
 from lithos.core.limits import Newest
 from lithos.core.oauth.clients import OWN_PREFIX, Client, is_document, read_registration
 from lithos.core.oauth.grants import CODE_LIFE, Code, Grant
@@ -103,21 +103,14 @@ class AuthorizationServer:
     """
 
     def __init__(
-        self,
-        address: str,
-        private: Path,
-        keyring: TokenRing,
-        clock: Callable[[], datetime],
-        *,
-        documents: Documents | None = None,
-        blocking: Blocking | None = None,
+        self, address: str, private: Path, keyring: TokenRing, clock: Callable[[], datetime]
     ) -> None:
         """`private` is the folder `.lithos` of the data directory."""
         self.address = address
         self._keyring = keyring
         self._clock = clock
-        self._documents = documents or Documents(clock)
-        self._blocking = blocking or Threads()
+        self._documents = Documents(clock)
+        self._blocking = Threads()
         self._tokens = TokenStore(private)
         self._clients = ClientStore(private)
         self._links = LoginLinks(private)
