@@ -24,9 +24,8 @@ from lithos.front.console.formats import plural, query_with, readable, whole
 from lithos.front.console.proposals import Candidate, grouped, in_order, read_signs, write_signs
 from lithos.tools.contract.arguments import ArgumentFault
 
-#: Proposals of a page of the queue, and asked for at once.
+#: Proposals of a page of the queue.
 SHOWN: Final = 20
-PAGE: Final = 200
 #: Lines of a difference in the queue and alone: fewer where the page would be too large.
 LINES: Final = (30, 12, 4)
 LINES_ALONE: Final = (2_000, 1_000, 400, 100, 20)
@@ -89,7 +88,7 @@ class ReviewPages:
     async def queue(self) -> Response:
         """What waits, by agent or by note, those that expire first before others."""
         by = _grouping()
-        rows = in_order(await self._pending(), by)
+        rows = in_order(self._console.parts.coordinator.proposals.all(), by)
         offset = given_offset(len(rows))
         shown = await self._look(rows[offset : offset + SHOWN])
         return await self._console.show_within(
@@ -114,7 +113,7 @@ class ReviewPages:
         if draft is not None and draft.proposal_id != proposal_id:
             draft = None
         by = _grouping()
-        ids = [row.id for row in in_order(await self._pending(), by)]
+        ids = [row.id for row in in_order(self._console.parts.coordinator.proposals.all(), by)]
         place = ids.index(proposal_id) if proposal_id in ids else None
         return await self._console.show_within(
             "review_one.html",
@@ -138,18 +137,6 @@ class ReviewPages:
             "reasons": parts.proposals.last_reasons(),
             "head_seq": parts.activity.head,
         }
-
-    async def _pending(self) -> list[Proposal]:
-        """All that waits."""
-        rows: dict[str, Proposal] = {}
-        total = 1
-        while len(rows) < total:
-            some, total = await self._console.parts.proposals.listed("pending", None, PAGE, len(rows))
-            before = len(rows)
-            rows |= {row.id: row for row in some}
-            if len(rows) == before:
-                break
-        return list(rows.values())
 
     async def _look(self, rows: Iterable[Proposal]) -> list[Candidate]:
         """What these would do, as far as there is time; without those that were decided meanwhile."""
