@@ -196,6 +196,9 @@ class Script:
         await call("impact", id=notes[0][0], action="clear", agent="ann")
         await call("read", id=note, agent_id="ann")
         await call("read", id=note, section="History")
+        await call("proposals")
+        await call("proposals", status="approved", agent="ann")
+        await call("proposal_withdraw", agent="ann", id=NOWHERE)
 
     async def _agents(self) -> None:
         call = self.call

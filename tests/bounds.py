@@ -213,7 +213,6 @@ front.server.exchanges.Exchanges: _open | a connection
 metrics.Metrics: _begun | fixed: the tools, kinds, modes and mailboxes | fixed
 metrics.Metrics: _counters _histograms _series | fixed instruments with bounded labels | fixed
 metrics._Gauges: samples | a call
-services.context.splits.Splits: _kept | what fits | `.SPLIT_BYTES`, `.LONGEST_SPLIT` each
 services.enrich.feed.DirectFeed: _pending | `.MOST_PENDING` | ids
 services.importing.importing._Session: notes | one per imported note of the kind; one session at a time | ids
 services.importing.importing._Session: own_ids paths | one per note that the import makes | a number
@@ -232,7 +231,6 @@ services.notes.resources.Changes: _followers | sessions, `front.mcp.resources.MO
 services.notes.resources.Follower: _due _followed _told | `.MOST_URIS` | `.LONGEST_URI` each
 services.notes.frames.Frames: _known _shared | `.KEPT` | a folder's path,
     `core.text.hidden.COUNTED` numbers at either end
-services.notes.texts._KeptContents: _contents | what fits | `.KEPT_BYTES` and `.KEPT_VISIBLE_BYTES`
 services.notes.undo.UndoRun: _began _settled _tried | a call
 services.oauth.authorization.AuthorizationServer: _answers | `.MOST_ANSWERS`, a minute | two tokens each
 services.oauth.authorization.AuthorizationServer: _registered | `.MOST_ADDRESSES` of `.MOST_REGISTRATIONS`
@@ -279,7 +277,6 @@ stores.lock: _ours | data directories of this process | a path each
 stores.lock.OwnerLock: _holds | the folders and the database of one data directory | fixed
 stores.lock.OwnerLock: _later | one per hold on a folder or database | fixed
 stores.notes.files.NoteFiles: _kept | one per change of a batch, taken after each | paths
-stores.notes.recall.Recall: _notes | what fits | `.RECALLED_BYTES`, `.LONGEST_RECALLED` each
 stores.notes.replacing.Replacing: _remote | `._MOST_REMOTE` | a path each
 stores.notes.tree._Walk: linked seen | a call
 stores.owner_record: _held | data directories of this process | a path each

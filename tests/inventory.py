@@ -33,6 +33,7 @@ ROOMS: Final = ("actors", "catalogue", "stores", "services", "tools", "front", "
 MODULES: Final = ("metrics.py", "otlp.py", "telemetry.py")
 GROWING: Final = frozenset({
     "set", "dict", "fromkeys", "list", "deque", "defaultdict", "Counter", "OrderedDict",
+    "Newest",
     "open_memory_channel", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "Queue", "SimpleQueue",
 })  # fmt: skip
 CACHES: Final = frozenset(("cache", "lru_cache"))

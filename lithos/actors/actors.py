@@ -309,12 +309,12 @@ class Actors:
             Captions(self.catalogue, files),
             self.clock,
             is_told=lambda: self.watcher.is_told,
-            notes_first=self._notes_searchable,
+            notes_first=self.notes_searchable,
             changes=lambda: self.writer.mailbox.stats.handled,
             is_enabled=self.config.reads_attachments,
         )
 
-    async def _notes_searchable(self) -> None:
+    async def notes_searchable(self) -> None:
         """Wait until full text and meaning cover every note, or there is no model."""
         await self.opening.complete.wait()
         await self.fulltext_indexer.converged()

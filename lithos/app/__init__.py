@@ -57,9 +57,7 @@ class Server(Services):
 
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""
-        await self.opening.complete.wait()
-        await self.actors.fulltext_indexer.converged()
-        await self.semantic.settled.wait()
+        await self.actors.notes_searchable()
 
 
 __all__ = ["Server", "running_server"]

@@ -27,6 +27,7 @@ from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.services.upkeep import checks_notes, checks_storage
 from lithos.services.upkeep.checks_notes import Look, look_aside, run_check
 from lithos.services.upkeep.checks_storage import are_asked_for, check_tokens, check_upstream, find_upstream
+from lithos.services.upkeep.inspection import Place, aside, check_files, check_folders
 from lithos.services.upkeep.reconcile_indices import IndexSettings
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -193,46 +194,38 @@ class Doctor:
         """In the order in which one explains the next."""
         config, storage = self._config, self._config.storage
         data, private = storage.data_dir, storage.data_dir / ".lithos"
-        yield "configuration", _aside(lambda: check_configuration(self._patient))
+        yield "configuration", aside(lambda: check_configuration(self._patient))
         if not data.is_dir():
-            yield "data directory", _aside(lambda: [checks_storage.missing_data_directory(data)])
-            yield "embedder", _aside(self._look_at_embedder)
+            yield "data directory", aside(lambda: [checks_storage.missing_data_directory(data)])
+            yield "embedder", aside(self._look_at_embedder)
             yield "port", lambda: check_port(self._ownership, config)
             return
-        yield (
-            "data directory",
-            _aside(lambda: checks_storage.check_data_directory(data, storage.notes_folder, storage.vault)),
-        )
-        yield "disk space", _aside(lambda: checks_storage.check_space(data))
-        yield "layout", _aside(lambda: checks_storage.check_layout(data))
-        yield "tokens", _aside(lambda: check_tokens(private, utc_now()))
+        place = Place(data, storage.notes_folder, storage.vault)
+        yield from check_folders(place)
+        yield "tokens", aside(lambda: check_tokens(private, utc_now()))
         yield "owner", self._look_at_owner
         yield "port", lambda: check_port(self._ownership, config)
         if self._public_url is not None:
             yield "public address", self._look_at_public_url
         is_live, record = self._ownership.is_live, self._ownership.record
-        yield "databases", _aside(lambda: checks_storage.check_databases(private, is_live=is_live))
+        yield "databases", aside(lambda: checks_storage.check_databases(private, is_live=is_live))
         if find_upstream(data):
             outcomes = config.server.write_outcomes
-            yield "upstream", _aside(lambda: check_upstream(data, is_live=is_live, outcomes=outcomes))
+            yield "upstream", aside(lambda: check_upstream(data, is_live=is_live, outcomes=outcomes))
         yield "notes", self._look_at_notes
-        vault = storage.vault
-        if vault is None:  # what it would try out makes files
-            yield "protection", _aside(lambda: checks_notes.check_protection(storage.notes_folder))
-        else:
-            yield "vault files", _aside(lambda: checks_notes.check_vault_files(vault, private))
+        yield check_files(place)
         if config.reads_attachments:
-            yield "attachments", _aside(lambda: checks_notes.check_attachments(open_notes(storage)))
-        yield "displaced texts", _aside(lambda: checks_notes.check_displaced(private))
+            yield "attachments", aside(lambda: checks_notes.check_attachments(open_notes(storage)))
+        yield "displaced texts", aside(lambda: checks_notes.check_displaced(private))
         yield "duplicate ids", self._of_notes(checks_notes.check_duplicates)
         yield "conflict copies", self._of_notes(checks_notes.check_copies)
         yield "vanished files", self._of_notes(checks_notes.check_vanished)
-        yield "embedder", _aside(self._look_at_embedder)
+        yield "embedder", aside(self._look_at_embedder)
         yield "indexes", self._of_notes(self._look_at_indexes)
         if find_tests(data):
             yield "knowledge_tests", lambda: check_knowledge(config, record, is_live=is_live)
         yield "watcher", self._look_at_watching
-        yield "clock", _aside(self._look_at_clock)
+        yield "clock", aside(self._look_at_clock)
 
     async def _look_at_owner(self) -> Iterable[Finding]:
         self._ownership = await look_at_owner(self._config)
@@ -317,7 +310,3 @@ def check_configuration(patient: Patient) -> Iterator[Finding]:
     if opening is not None and not are_asked_for(patient.config.storage.data_dir / ".lithos"):
         yield warn(opening, "")
     yield ok("All values are known and allowed.")
-
-
-def _aside(look: Callable[[], Iterable[Finding]]) -> Look:
-    return lambda: look_aside(lambda: list(look()))

@@ -25,6 +25,8 @@ from lithos.app.allocator import keep_returning
 from lithos.app.front import FrontParts, front_parts
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
+from lithos.config.load import LoadedConfig
+from lithos.core.errors import first_of
 from lithos.core.principals import PERSON_AGENT, Principal
 from lithos.core.times import format_time
 from lithos.front.console.sessions import Sessions
@@ -76,22 +78,12 @@ _USUAL: Final = (OSError, AlreadyOwned, CorruptDatabase, NewerLayout, ActorGaveU
 CALM: Final = 60.0
 
 
-@frozen
-class NamedConfig:
-    """A vault that is to be served."""
-
-    name: str
-    config: Config
-    #: Where its settings are from, and what is wrong with them: its own console shows these.
-    sources: Mapping[str, str] = {}
-    warnings: tuple[str, ...] = ()
-
-
 @define(eq=False, slots=False)
 class HostedVault:
     """One vault of the process; also what the console before all vaults shows of it (`VaultView`)."""
 
-    named: NamedConfig
+    #: Its configuration; where that is from, and what is wrong with it, its own console shows.
+    loaded: LoadedConfig
     vault: Vault
     door: Door
     server: Server | None = None
@@ -105,7 +97,7 @@ class HostedVault:
     @property
     def config(self) -> Config:
         """Its configuration."""
-        return self.named.config
+        return self.loaded.config
 
     @property
     def state(self) -> VaultState:
@@ -131,17 +123,9 @@ class HostedVault:
         return None if self.front is None or self.front.make_console is None else self.front.make_console()
 
     @property
-    def is_open(self) -> bool:
-        """Whether no token is needed."""
-        return self.vault.ring.is_open
-
-    def principal_of(self, secret: bytes) -> Principal | None:
-        """Whose token it is in this vault."""
-        return self.vault.ring.find(secret)
-
-    def is_valid(self, principal: Principal) -> bool:
-        """Whether the token of this principal may still use this vault."""
-        return self.vault.ring.is_valid(principal)
+    def ring(self) -> TokenRing:
+        """Its tokens."""
+        return self.vault.ring
 
 
 @frozen
@@ -157,19 +141,19 @@ class Port:
 class Vaults:
     """All vaults of the process."""
 
-    def __init__(self, named: Sequence[NamedConfig], default: str, *, asks_always: bool = False) -> None:
+    def __init__(self, named: Mapping[str, LoadedConfig], default: str, *, asks_always: bool = False) -> None:
         """`asks_always`: nobody gets in without a token, though none was ever defined."""
         self._working = Threads()
         self._models = Models()
         self.hosted: dict[str, HostedVault] = {}
-        for each in named:
-            private = each.config.storage.data_dir / ".lithos"
-            ring = TokenRing(private, utc_now, each.config.server.auth_token, asks_always=asks_always)
-            self.hosted[each.name] = HostedVault(each, Vault(each.name, ring), Door(ring))
+        for name, loaded in named.items():
+            private = loaded.config.storage.data_dir / ".lithos"
+            ring = TokenRing(private, utc_now, loaded.config.server.auth_token, asks_always=asks_always)
+            self.hosted[name] = HostedVault(loaded, Vault(name, ring), Door(ring))
         self.set = VaultSet({name: each.vault for name, each in self.hosted.items()}, default)
         self.ring = JointRing(self.set)
         for hosted in self.hosted.values():
-            hosted.vault.ring.others_ask_nothing = lambda: self.ring.is_open
+            hosted.ring.others_ask_nothing = lambda: self.ring.is_open
         self.tools = JointTools(self.set, JOINT, self._moving)
         self._movings: dict[tuple[int, int], VaultMoving] = {}
 
@@ -191,7 +175,7 @@ class Vaults:
         for trouble in await self._working.run(lambda: spread_tokens(self.privates)):
             log.warning("tokens for every vault", reason=trouble)
         for each in self.hosted.values():
-            await nursery.start(each.vault.ring.run)
+            await nursery.start(each.ring.run)
 
     async def keep(self, each: HostedVault, port: Port) -> None:
         """Serve one vault until the shutdown, and try again whenever that ends otherwise."""
@@ -202,7 +186,7 @@ class Vaults:
             try:
                 await self._serve(each, port)
             except* Exception as failures:  # noqa: BLE001 - whatever one vault fails with, the others serve
-                _report(each, _first_of(failures))
+                _report(each, first_of(failures))
             self._take_away(each, "unavailable")
             if shutdown.is_set():
                 return
@@ -215,9 +199,7 @@ class Vaults:
         if storage.vault is not None and not await self._working.run(storage.vault.is_dir):
             raise FileNotFoundError(2, "There is no folder", str(storage.vault))
         async with (
-            running_vault(
-                each.config, keyring=each.vault.ring, gets_front=True, models=self._models
-            ) as server,
+            running_vault(each.config, keyring=each.ring, gets_front=True, models=self._models) as server,
             trio.open_nursery() as nursery,
         ):
             ended = trio.Event()
@@ -230,7 +212,7 @@ class Vaults:
             server.actors.front_listens.set()
             each.server, each.front = server, front
             each.vault.services, each.vault.state, each.vault.reason = server, "serving", ""
-            each.door = self.doors[each.name] = Door(each.vault.ring, application, front.sessions)
+            each.door = self.doors[each.name] = Door(each.ring, application, front.sessions)
             server.publish_address(f"{port.url}{base_of(each.name)}")
             self.set.tell()
             nursery.start_soon(self._resume_moves, each)
@@ -245,7 +227,7 @@ class Vaults:
     def _take_away(self, each: HostedVault, state: Any) -> None:
         each.server = each.front = None
         each.vault.services, each.vault.state = None, state
-        each.door = self.doors[each.name] = Door(each.vault.ring, reason=each.vault.reason)
+        each.door = self.doors[each.name] = Door(each.ring, reason=each.vault.reason)
         self.set.tell()
 
     # Moves between vaults
@@ -283,11 +265,11 @@ class Vaults:
         home = self.hosted.get(current or "")
         if home is None:
             return ()
-        secret = home.vault.ring.fingerprint(principal)
+        secret = home.ring.fingerprint(principal)
         return [
             VaultLink(each.name, f"{base_of(each.name)}/console/", each.name == current)
             for each in self.hosted.values()
-            if each.is_open or each.name == current or (secret is not None and each.vault.ring.has(secret))
+            if each.ring.is_open or each.name == current or (secret is not None and each.ring.has(secret))
         ]
 
     async def tell_health(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -361,8 +343,8 @@ async def serve_vaults(
             for each in vaults.hosted.values():
                 own = evolve(
                     settings,
-                    sources=each.named.sources,
-                    warnings=each.named.warnings,
+                    sources=each.loaded.sources,
+                    warnings=each.loaded.warnings,
                     vaults=partial(vaults.links, each.name),
                 )
                 keeping.start_soon(vaults.keep, each, Port(own, url, wrong_tokens, shutdown))
@@ -429,12 +411,6 @@ def _report(each: HostedVault, failure: BaseException) -> None:
     if each.vault.reason != before:
         known = failure if not isinstance(failure, _USUAL) else None
         log.error("vault unavailable", vault=each.name, reason=each.vault.reason, exc=known)
-
-
-def _first_of(failure: BaseException) -> BaseException:
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    return failure
 
 
 def _told(failure: BaseException) -> str:

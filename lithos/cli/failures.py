@@ -8,6 +8,7 @@ from typing import Final
 
 from lithos.actors.kit import ActorGaveUp
 from lithos.cli.session import CommandFailed
+from lithos.core.errors import leaves_of
 from lithos.front.bridge.client import OwnerRefuses, OwnerUnreachable
 from lithos.front.server.sockets import CannotListen
 from lithos.stores.lock import AlreadyOwned
@@ -49,18 +50,10 @@ def explained_failures() -> Iterator[None]:
     try:
         yield
     except _KNOWN as failure:
-        explained = next(filter(None, map(_explain, _leaves(failure))), None)
+        explained = next(filter(None, map(_explain, leaves_of(failure))), None)
         if explained is None:
             raise
         raise explained from None
-
-
-def _leaves(failure: BaseException) -> Iterator[BaseException]:
-    if isinstance(failure, BaseExceptionGroup):
-        for inner in failure.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield failure
 
 
 def _explain(failure: BaseException) -> Exception | None:

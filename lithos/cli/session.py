@@ -47,13 +47,6 @@ class CommandFailed(Exception):
         self.exit_code = exit_code
 
 
-def first_of(failure: BaseException) -> BaseException:
-    """The first failure in a group, or the one that it is."""
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    return failure
-
-
 @contextmanager
 def refusing(*kinds: type[Exception], exit_code: int = 1) -> Iterator[None]:
     """End the command with the words of an exception of these kinds."""

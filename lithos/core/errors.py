@@ -7,7 +7,7 @@ Only `lithos.tools` turns one into an envelope; bugs and dead disks are ordinary
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 
@@ -15,7 +15,7 @@ class LithosError(Exception):
     """A refusal with a wire code: of the classes below their name in snake case, or what they say.
 
     `message` is one sentence that says what to do next; `extras` are the further keys of the
-    envelope, in order.
+    envelope, in order; `tools` adds the empty `warnings` of a refused write.
     """
 
     code: ClassVar[str] = "internal_error"
@@ -28,6 +28,20 @@ class LithosError(Exception):
         super().__init__(message)
         self.message = message
         self.extras: Mapping[str, Any] = extras
+
+
+def leaves_of(failure: BaseException) -> Iterator[BaseException]:
+    """The failures in a group, or the one that it is."""
+    if isinstance(failure, BaseExceptionGroup):
+        for inner in failure.exceptions:
+            yield from leaves_of(inner)
+    else:
+        yield failure
+
+
+def first_of(failure: BaseException) -> BaseException:
+    """The first of them."""
+    return next(leaves_of(failure))
 
 
 class InvalidInput(LithosError):

@@ -10,12 +10,16 @@ stored reads back, and so does most of what earlier versions let pass.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import define
 
 from lithos.core.errors import InvalidInput
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 #: Characters.
 TITLE: Final = 1_000
@@ -27,6 +31,42 @@ METADATA_BYTES: Final = 64 * 1024
 #: Values of one JSON text that is read for a caller: all that the bounds of any tool's arguments let pass.
 JSON_VALUES: Final = 40_000
 _PART: Final = 64 * 1024
+
+
+class Newest(OrderedDict[K, V]):
+    """A dict of at most `most` entries: beyond them the one that was set or moved to the end first goes."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        """Set an entry, which is the newest then."""
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self.most:
+            self.popitem(last=False)
+
+
+class Fitting(Generic[K, V]):
+    """What was kept last, as far as it has `room` together; what was used longest ago goes first."""
+
+    def __init__(self, room: int, size: Callable[[V], int]) -> None:
+        self._left = room
+        self._size = size
+        self._kept: OrderedDict[K, V] = OrderedDict()
+
+    def _keep(self, key: K, value: V) -> None:
+        self.forget(key)
+        self._kept[key] = value
+        self._left -= self._size(value)
+        while self._left < 0:
+            self.forget(next(iter(self._kept)))
+
+    def forget(self, key: K) -> None:
+        """Drop what is kept under a key."""
+        old = self._kept.pop(key, None)
+        self._left += self._size(old) if old is not None else 0
 
 
 @define

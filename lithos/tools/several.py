@@ -53,8 +53,7 @@ async def _warned(services: Services, rows: Sequence[tuple[str, dict[str, Any]]]
 
 async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """The rows of one search over all."""
-    given = _read(asked, "lithos_search", arguments)
-    assert isinstance(given, SearchTool)
+    given: SearchTool = _read(asked, "lithos_search", arguments)
     kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
     services = _services(asked)
     request = given.request()
@@ -110,8 +109,7 @@ def _hit_row(services: Mapping[str, Services], name: str, hit: AttachmentHit, sc
 
 async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """The rows of one retrieval over all; each vault has a receipt of its own."""
-    given = _read(asked, "lithos_retrieve", arguments)
-    assert isinstance(given, RetrieveTool)
+    given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
     answer = await JointRetrieve(services).retrieve(given.request())
     now = asked[0].services.clock()
@@ -139,8 +137,7 @@ async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 
 async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """One briefing over all."""
-    given = _read(asked, "lithos_context", arguments)
-    assert isinstance(given, ContextTool)
+    given: ContextTool = _read(asked, "lithos_context", arguments)
     joint = await JointContext(_services(asked)).brief(given.request())
     briefing, answers = joint.briefing, joint.answers
     places = {f"{name}:{key}": place for name, each in answers.items() for key, place in each.places.items()}
@@ -254,8 +251,7 @@ async def task_list(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 async def task_next(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """The oldest free task of any vault; where there is none, how many wait in all."""
     name = "lithos_task_next"
-    given = _read(asked, name, arguments)
-    assert isinstance(given, TaskNextTool)
+    given: TaskNextTool = _read(asked, name, arguments)
     ages = {each.name: await _oldest(each.services, given) for each in asked}
     waiting = blocked = 0
     failed: dict[str, str] = {}

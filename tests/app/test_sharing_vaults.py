@@ -15,8 +15,9 @@ import pytest
 import trio
 
 import lithos.actors.actors
-from lithos.app.vaults import NamedConfig, Vaults, serve_vaults
+from lithos.app.vaults import Vaults, serve_vaults
 from lithos.config.catalogue import Config
+from lithos.config.load import LoadedConfig
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
 from lithos.telemetry import configure_logging
 from tests.front.running import SETTINGS
@@ -39,17 +40,16 @@ def lines() -> Iterator[io.StringIO]:
 @asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[Vaults]:
     """Three vaults of one process, searchable; the static tier alone."""
-    named = [
-        NamedConfig(
-            name,
-            Config(
+    named = {
+        name: LoadedConfig(
+            config=Config(
                 storage=StorageConfig(data_dir=folder / name),
                 server=ServerConfig(watch_files=False),
                 search=SearchConfig(tier="static"),
-            ),
+            )
         )
         for name in NAMES
-    ]
+    }
     vaults, shutdown = Vaults(named, NAMES[0]), trio.Event()
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(serve_vaults, vaults, SETTINGS, shutdown, lambda host, port: ""))

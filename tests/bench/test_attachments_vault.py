@@ -17,8 +17,8 @@ from bench.attachments import Found, is_place
 from bench.attachments_facts import KINDS
 from bench.attachments_pages import wrap
 from bench.attachments_vault import ASKED, FILE_PAGES, Made, Question, generate, write_pages
-from lithos.core.attachments.canvas import read_canvas
 from lithos.core.attachments.drawing import read_drawing
+from lithos.core.attachments.reading import read_canvas
 
 #: A change here makes measurements before and after it incomparable.
 KNOWN_HASH = "f2d7dc212e3c875e6dab1713f4effaea4b3c486b7c5d6fc59a7a7d962f44169a"

@@ -388,7 +388,6 @@ def explain_unreadable(entry: Entry, failure: Exception) -> LithosError:
             f"The file {path} of this note is missing: another program moved or removed it. Nothing was "
             "changed; read the note again and repeat the call in a moment, or put the file back.",
             current_version=entry.note.version,
-            warnings=[],
         )
     return StorageFailed(
         f"The file {path} cannot be read: {failure}. Nothing was changed; check its permissions."

@@ -197,7 +197,6 @@ class Proposing:
                     "(lithos_proposal_withdraw).",
                     existing_id=earlier.note_id,
                     proposal_id=earlier.id,
-                    warnings=[],
                 )
         added = removed = 0
         if kind != "move":

@@ -57,7 +57,7 @@ class Rebased:
         """
         if isinstance(self.outcome, LithosError):
             if isinstance(self.outcome, VersionConflict):
-                raise VersionConflict(self.outcome.message, current_version=version, warnings=[])
+                raise VersionConflict(self.outcome.message, current_version=version)
             raise self.outcome
         if not isinstance(self.outcome, Merged):
             return self.outcome
@@ -70,7 +70,6 @@ class Rebased:
             f"again, put both changes together and retry with expected_version {version}.",
             current_version=version,
             conflicts=[each.to_row() for each in merged.conflicts],
-            warnings=[],
         )
 
 

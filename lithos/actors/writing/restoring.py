@@ -81,14 +81,12 @@ class RestorePreparation:
                 "The note was deleted a moment ago, so nothing was restored. Look at its history with "
                 "lithos_history, then retry.",
                 current_version=None,
-                warnings=[],
             )
         if request.expected_version not in (None, newest):
             raise VersionConflict(
                 f"The note is deleted, which is version {newest}, not {request.expected_version}. Look at "
                 "its history with lithos_history, then retry with that version.",
                 current_version=newest,
-                warnings=[],
             )
         self._refuse(request.path)
         if self._catalogue.at_path(request.path) is not None:
@@ -173,7 +171,6 @@ class RestorePreparation:
             raise VersionConflict(
                 f"The note at {entry.path} changed while it was imported. Import again.",
                 current_version=entry.note.version,
-                warnings=[],
             )
         put = Put(entry.path, made.data, source.digest, saves_old=source.digest != entry.digest)
         return self._prepared(request, made, put, entry.serial, created=False)
@@ -186,7 +183,6 @@ class RestorePreparation:
             raise VersionConflict(
                 f"The note is there already, at {there.path}. Look at it before you move the other one.",
                 current_version=there.note.version,
-                warnings=[],
             )
         self._refuse(path)
         if self._catalogue.at_path(path) is not None:

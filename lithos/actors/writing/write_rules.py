@@ -240,7 +240,6 @@ def check_version(expected: int | None, note: Note) -> None:
             f"The note is at version {note.version}, not {expected}. "
             "Read it again, merge your change and retry with the current version.",
             current_version=note.version,
-            warnings=[],
         )
 
 
@@ -259,7 +258,6 @@ def path_collision(path: str, catalogue: Catalogue) -> PathCollision:
     return PathCollision(
         f"The file {path} exists already. Update that note by its id, or choose another path.",
         existing_id=holder.note.id if holder else None,
-        warnings=[],
     )
 
 
@@ -310,7 +308,6 @@ def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> st
         raise Duplicate(
             f"The note {holder.note.title!r} already has this source_url. Read and update that note instead.",
             duplicate_of={"id": owner, "title": holder.note.title, "source_url": url},
-            warnings=[],
         )
     return url
 
@@ -335,7 +332,6 @@ def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = 
             f"The note {title!r}{place} already has the slug {slug!r}. Update that note, or {way_out}.",
             existing_id=owner,
             slug_collision_existing_id=owner,
-            warnings=[],
         )
 
 

@@ -22,6 +22,8 @@ from lithos.stores.owner_record import read_owner
 READY_WAIT = 600.0
 #: A server that starts says its address within a moment, another query is over by then.
 OWNER_WAIT = 10.0
+#: Rows of a list that are asked for at once.
+PAGE = 200
 NO_NOTES = "or start a server there first."
 
 
@@ -140,6 +142,17 @@ def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
 async def ask_tool(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """A tool's answer; an envelope ends the command with its message."""
     return accept(await asker.call(tool, arguments))
+
+
+async def ask_pages(asker: Asker, tool: str, arguments: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """All rows of a list that tells its `total`, `PAGE` at a time."""
+    rows: list[dict[str, Any]] = []
+    total = 1
+    while len(rows) < total:
+        answer = await ask_tool(asker, tool, {**arguments, "limit": PAGE, "offset": len(rows)})
+        rows += answer[key]
+        total = answer["total"] if answer[key] else 0
+    return rows
 
 
 async def ask_rows(asker: Asker, tool: str, arguments: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import trio
+from attrs import evolve
 
 from lithos import __version__
 from lithos.actors.blocking import Threads
 from lithos.app import Server, running_server
 from lithos.app.front import serve_front
-from lithos.app.vaults import NamedConfig, Vaults, serve_vaults
+from lithos.app.vaults import Vaults, serve_vaults
 from lithos.cli.output import announce
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
@@ -169,13 +170,11 @@ async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event)
     names = ", ".join(vault.name for vault in session.vaults)
     announce(session, f"Initializing Lithos with the vaults {names}...")
     is_stdio = config.server.transport == "stdio"
-    named = [
-        NamedConfig(
-            vault.name, vault.loaded.config, _own_sources(vault, session.vaults), vault.loaded.warnings
-        )
+    named = {
+        vault.name: evolve(vault.loaded, sources=_own_sources(vault, session.vaults))
         for vault in session.vaults
-    ]
-    default = session.default_vault or named[0].name
+    }
+    default = session.default_vault or next(iter(named))
     vaults = Vaults(named, default, asks_always=is_stdio)
     host, port = ("127.0.0.1", 0) if is_stdio else (config.server.host, config.server.port)
     settings = front_settings(

@@ -17,9 +17,9 @@ from attrs import field, frozen
 from lithos.cli.commands.asking import READY_WAIT, find_owner, owner_now
 from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell
-from lithos.cli.session import CommandFailed, Session, first_of
+from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
-from lithos.core.errors import LithosError
+from lithos.core.errors import LithosError, first_of
 from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBatch, Source
 from lithos.core.principals import COMMAND, IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.cli.commands.asking import Asker, ask_tool, asking, person
+from lithos.cli.commands.asking import Asker, ask_pages, ask_tool, asking, person
 from lithos.cli.options import Invocation
 from lithos.cli.output import print_json, print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
@@ -78,8 +78,6 @@ def _tell(name: str, merged: FileMerge) -> str:
 
 LIST: Final = "list"
 _ACTIONS: Final = (LIST, "show", "merge")
-#: Copies that are asked for at once.
-PAGE: Final = 200
 
 
 async def conflicts(session: Session, asker: Asker) -> int:
@@ -95,21 +93,11 @@ async def conflicts(session: Session, asker: Asker) -> int:
         raise CommandFailed(f"Say which: lithos conflicts {action} PATH...{either}", 2)
     if action == "show":
         return await _show(session, asker, paths)
-    rows = await _list(asker) if not paths else []
+    rows = await ask_pages(asker, "lithos_conflict_copies", {}, "copies") if not paths else []
     if action == LIST:
         tell(session, {"copies": rows}, _rows(rows) if rows else "No note has a conflict copy.")
         return 0
     return await _merge(session, asker, paths or [row["path"] for row in rows])
-
-
-async def _list(asker: Asker) -> list[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = []
-    total = 1
-    while len(rows) < total:
-        answer = await ask_tool(asker, "lithos_conflict_copies", {"limit": PAGE, "offset": len(rows)})
-        rows += answer["copies"]
-        total = answer["total"] if answer["copies"] else 0
-    return rows
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

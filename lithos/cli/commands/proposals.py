@@ -7,15 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lithos.cli.commands.asking import Asker, ask_tool, asking, person
+from lithos.cli.commands.asking import Asker, ask_pages, ask_tool, asking, person
 from lithos.cli.output import print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.core.text.signs import count_names, spell_out
 
 LIST: Final = "list"
-#: Proposals that are asked for at once.
-PAGE: Final = 200
 _ACTIONS: Final = (LIST, "show", "approve", "reject")
 _COLOURS: Final[Mapping[str, str]] = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
 _PLAIN: Final = "\033[0m"
@@ -50,12 +48,7 @@ async def _list(session: Session, asker: Asker) -> int:
     status = session.typed.get("status", "pending")
     asked = {"status": status, "agent": session.typed.get("agent")}
     given = {name: value for name, value in asked.items() if value is not None}
-    rows: list[Mapping[str, Any]] = []
-    total = 1
-    while len(rows) < total:
-        answer = await ask_tool(asker, "lithos_proposals", {**given, "limit": PAGE, "offset": len(rows)})
-        rows += answer["proposals"]
-        total = answer["total"] if answer["proposals"] else 0
+    rows = await ask_pages(asker, "lithos_proposals", given, "proposals")
     tell(session, {"proposals": rows}, _list_rows(rows) if rows else f"No {status} proposals.")
     return 0
 

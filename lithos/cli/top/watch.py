@@ -10,8 +10,9 @@ from attrs import asdict
 
 from lithos.cli.commands.asking import how_to_serve, owner_now
 from lithos.cli.commands.events import Feed, Record
-from lithos.cli.session import CommandFailed, Session, first_of
+from lithos.cli.session import CommandFailed, Session
 from lithos.cli.top.view import Poll, View, compare, read_scrape
+from lithos.core.errors import first_of
 from lithos.front.bridge.client import OwnerClient, OwnerUnreachable
 
 #: Seconds for one answer.

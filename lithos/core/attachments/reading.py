@@ -1,13 +1,18 @@
-"""The text of a file that needs no library: all kinds but PDF, and images, which have none."""
+"""The text of a file that needs no library: all kinds but PDF, and images, which have none.
+
+Of canvases (JSON Canvas 1.0) these are the texts of cards, groups and edges, and what file and link cards
+show.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from lithos.core.attachments.canvas import read_canvas
 from lithos.core.attachments.drawing import read_drawing
+from lithos.core.attachments.foreign_json import objects_of, read_object, text_of
 from lithos.core.attachments.kinds import Kind
-from lithos.core.attachments.parts import Part
+from lithos.core.attachments.parts import Part, Places, clean
 from lithos.core.attachments.plain import read_text
 from lithos.core.attachments.web_page import read_page
 
@@ -28,3 +33,25 @@ def read_parts(kind: Kind, name: str, data: bytes) -> Iterator[Part]:
             return read_page(data)
         case "pdf" | "image":
             raise ValueError(f"{kind} is not read here")
+
+
+def read_canvas(data: bytes) -> Iterator[Part]:
+    """A part for each card and each edge with text, its id as place. Raises `NotExtractable`."""
+    canvas = read_object(data, "the canvas")
+    places = Places()
+    for kind in ("node", "edge"):
+        for number, each in enumerate(objects_of(canvas, f"{kind}s"), 1):
+            if text := clean(_card_text(each) if kind == "node" else text_of(each, "label")):
+                yield Part(places.name(each.get("id"), f"{kind} {number}"), text)
+
+
+def _card_text(card: dict[str, Any]) -> str:
+    match card.get("type"):
+        case "file":
+            return text_of(card, "file") + text_of(card, "subpath")
+        case "link":
+            return text_of(card, "url")
+        case "group":
+            return text_of(card, "label")
+        case _:  # also of types to come, when they have text
+            return text_of(card, "text", "label")

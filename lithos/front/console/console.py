@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from http import HTTPStatus
 from secrets import token_urlsafe
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import attrs
@@ -18,6 +18,7 @@ from werkzeug.routing import PathConverter
 from lithos.actors.blocking import Threads
 from lithos.core.errors import LithosError
 from lithos.core.learning.memory import Receipt
+from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.front.console.formats import make_environment, readable, whole
 from lithos.front.console.frame import STATIC, add_headers, digest_of, sent_address, set_cookie, static_file
@@ -29,6 +30,8 @@ from lithos.services.services import Services
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault
+
+V = TypeVar("V")
 
 log = get_logger("lithos.console")
 
@@ -337,6 +340,13 @@ class Console:
         return await self.show(
             "error.html", status, message=message, http_status=status, title=HTTPStatus(status).phrase
         )
+
+
+def keep(kept: Newest[str, V], value: V) -> str:
+    """Keep a value for the page that shows it; its key there."""
+    key = token_urlsafe(12)
+    kept[key] = value
+    return key
 
 
 def given(name: str, most: int = 1_000) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from http.cookies import CookieError, SimpleCookie
@@ -19,6 +18,7 @@ from typing import Final
 import trio
 from attrs import define, field, frozen
 
+from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, Principal
 from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
 from lithos.services.keyring import Keyring
@@ -113,7 +113,7 @@ class Session:
     expires_at: datetime
     principal: Principal = ANYONE
     csrf: str = field(factory=lambda: secrets.token_urlsafe(24), repr=False)
-    submissions: OrderedDict[str, Submission] = field(factory=OrderedDict, repr=False)
+    submissions: Newest[str, Submission] = field(factory=lambda: Newest(MOST_SUBMISSIONS), repr=False)
     #: Sentences for the next page that is shown.
     _notices: list[str] = field(factory=list, repr=False)
 
@@ -141,8 +141,6 @@ class Session:
             if known.location is not None:
                 return known.location
         submission = self.submissions[key] = Submission()
-        while len(self.submissions) > MOST_SUBMISSIONS:
-            self.submissions.popitem(last=False)
         try:
             submission.location = await act()
         finally:
@@ -159,10 +157,9 @@ class Sessions:
     _clock: Callable[[], datetime]
     _agent: str
     _keyring: Keyring
-    _life: timedelta = field(default=LIFE, kw_only=True)
-    _by_id: OrderedDict[str, Session] = field(factory=OrderedDict)
+    _by_id: Newest[str, Session] = field(factory=lambda: Newest(MOST_SESSIONS))
     #: Why sessions ended, by their ids, for browsers that come back with one.
-    _ended: OrderedDict[str, str] = field(factory=OrderedDict)
+    _ended: Newest[str, str] = field(factory=lambda: Newest(MOST_SESSIONS))
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -202,12 +199,10 @@ class Sessions:
         session = Session(
             secrets.token_urlsafe(32),
             principal.agent or agent or self._agent,
-            self._clock() + self._life,
+            self._clock() + LIFE,
             principal,
         )
         self._by_id[session.id] = session
-        while len(self._by_id) > MOST_SESSIONS:
-            self._by_id.popitem(last=False)
         return session
 
     def end(self, session: Session, reason: str = "") -> None:
@@ -215,14 +210,12 @@ class Sessions:
         self._by_id.pop(session.id, None)
         if reason:
             self._ended[session.id] = reason
-        while len(self._ended) > MOST_SESSIONS:
-            self._ended.popitem(last=False)
 
     def _end_of(self, session: Session) -> str:
         """Why a session has to end now; empty where it has not."""
         # One that ends much later than a new one would was begun before the clock was put back.
-        if not timedelta(0) < session.expires_at - self._clock() < self._life + timedelta(minutes=1):
-            return f"Your session has ended: it lasts {self._life // timedelta(hours=1)} hours."
+        if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):
+            return f"Your session has ended: it lasts {LIFE // timedelta(hours=1)} hours."
         if self._keyring.is_valid(session.principal):
             return ""
         if session.principal == ANYONE:

@@ -40,7 +40,7 @@ from lithos.front.console.sessions import COOKIE
 from lithos.front.console.summary import AGE, COUNTED, PATIENCE, Health, attempt, health_of
 from lithos.front.console.visits import Vaults, VaultView, Visit, Visits
 from lithos.front.server.admissions import WrongTokens
-from lithos.front.server.ports import base_of, ignore_rejection
+from lithos.front.server.ports import base_of
 
 #: Reached without a login.
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
@@ -123,25 +123,16 @@ class SeveralConsole:
     """Serves the overview of all vaults, the login to them, and the static files.
 
     `vaults` gives those that there are, at each request; `wrong_tokens` are counted with those of the header
-    and of the logins of single vaults; `rejected` is told the reason of each refusal.
+    and of the logins of single vaults.
     """
 
     def __init__(
-        self,
-        vaults: Vaults,
-        version: str,
-        clock: Callable[[], datetime],
-        wrong_tokens: WrongTokens,
-        rejected: Callable[[str], None] = ignore_rejection,
-        own_agent: str = PERSON_AGENT,
+        self, vaults: Vaults, version: str, clock: Callable[[], datetime], wrong_tokens: WrongTokens
     ) -> None:
-        """`own_agent` is the name of changes unless the person chooses another, as the login shows it."""
         self._visits = Visits(vaults, clock)
         self._version = version
         self._clock = clock
         self._wrong_tokens = wrong_tokens
-        self._rejected = rejected
-        self._own_agent = own_agent
         self._environment = make_environment()
         self._rendering = Threads()
         self._static_key = digest_of(STATIC)
@@ -194,12 +185,12 @@ class SeveralConsole:
             return redirect(START, 303)
         given = form.get("agent", "").strip()
         try:
-            chosen = choose_agent(given, self._own_agent)
+            chosen = choose_agent(given, PERSON_AGENT)
         except InvalidInput as refusal:
             return await self._show_login(400, message=refusal.message)
         visit = self._visits.begin(form.get("token", "").strip().encode(), chosen or None)
         if visit is None:
-            wrong = note_wrong_token(self._wrong_tokens, self._rejected)
+            wrong = note_wrong_token(self._wrong_tokens)
             return wrong.slowing(await self._show_login(wrong.status, message=wrong.message))
         if g.visit is not None:
             self._visits.end(g.visit)
@@ -249,8 +240,6 @@ class SeveralConsole:
 
     async def _explain(self, refusal: Exception) -> Response:
         assert isinstance(refusal, Refused)
-        if refusal.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            self._rejected("unauthorized" if refusal.status == HTTPStatus.UNAUTHORIZED else "forbidden")
         title = HTTPStatus(refusal.status).phrase
         told = {"message": refusal.message, "http_status": refusal.status, "title": title}
         return await self._show("error.html", refusal.status, **told)
@@ -277,14 +266,14 @@ class SeveralConsole:
                 name,
                 base_of(name) + START,
                 vault,
-                "" if vault.is_open else principal.rights,
+                "" if vault.ring.is_open else principal.rights,
                 found.get(name),
             )
             for name, (vault, principal) in allowed.items()
         ]
 
     async def _show_login(self, status: int = 200, **told: Any) -> Response:
-        return await self._show("login.html", status, next=START, agent=self._own_agent, **told)
+        return await self._show("login.html", status, next=START, agent=PERSON_AGENT, **told)
 
     async def _show(self, template: str, status: int = 200, **context: Any) -> Response:
         """A page, rendered in a worker thread."""

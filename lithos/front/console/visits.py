@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal, Protocol
 
 from attrs import define, field, frozen
 
+from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, Principal
 from lithos.front.console.console import Console
 from lithos.front.console.sessions import LIFE, MOST_SESSIONS, Session, Sessions
+from lithos.services.keyring import Keyring
 
 VaultState = Literal["serving", "indexing", "unavailable"]
 _ENDED: Final = (
@@ -55,16 +56,8 @@ class VaultView(Protocol):
         ...
 
     @property
-    def is_open(self) -> bool:
-        """Whether no token is needed. Tells the same while the vault is unavailable."""
-        ...
-
-    def principal_of(self, secret: bytes) -> Principal | None:
-        """Whose token it is in this vault; None for one that may not use it. Also while it is unavailable."""
-        ...
-
-    def is_valid(self, principal: Principal) -> bool:
-        """Whether the token of this principal may still use this vault. Also while it is unavailable."""
+    def ring(self) -> Keyring:
+        """Its tokens: they tell the same while it is unavailable."""
         ...
 
 
@@ -107,8 +100,7 @@ class Visits:
 
     _vaults: Vaults
     _clock: Callable[[], datetime]
-    _life: timedelta = field(default=LIFE, kw_only=True)
-    _by_id: OrderedDict[str, Visit] = field(factory=OrderedDict, init=False)
+    _by_id: Newest[str, Visit] = field(factory=lambda: Newest(MOST_SESSIONS), init=False)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -116,7 +108,7 @@ class Visits:
     @property
     def needs_login(self) -> bool:
         """Whether a token opens more than there is without one."""
-        return not all(vault.is_open for vault in self._vaults())
+        return not all(vault.ring.is_open for vault in self._vaults())
 
     def find(self, visit_id: str | None) -> Visit | None:
         """The visit with this id, while its time lasts and it has a vault."""
@@ -124,7 +116,7 @@ class Visits:
         if visit is None:
             return None
         # One that ends much later than a new one would was begun before the clock was put back.
-        lasts = timedelta(0) < visit.expires_at - self._clock() < self._life + timedelta(minutes=1)
+        lasts = timedelta(0) < visit.expires_at - self._clock() < LIFE + timedelta(minutes=1)
         if not lasts or not any(self._holds(visit, vault) for vault in self._vaults()):
             self.end(visit)
             return None
@@ -134,14 +126,12 @@ class Visits:
     def begin(self, secret: bytes, agent: str | None) -> Visit | None:
         """A visit of whoever has this token; None for one that no vault takes."""
         # All are asked, so that the time does not tell which of them takes it.
-        asked = {vault.name: vault.principal_of(secret) for vault in self._vaults() if not vault.is_open}
+        asked = {vault.name: vault.ring.find(secret) for vault in self._vaults() if not vault.ring.is_open}
         principals = {name: found for name, found in asked.items() if found is not None}
         if not principals:
             return None
-        visit = Visit(secrets.token_urlsafe(32), agent, self._clock() + self._life, principals)
+        visit = Visit(secrets.token_urlsafe(32), agent, self._clock() + LIFE, principals)
         self._by_id[visit.id] = visit
-        while len(self._by_id) > MOST_SESSIONS:
-            self._by_id.popitem(last=False)
         return visit
 
     def end(self, visit: Visit) -> None:
@@ -153,16 +143,19 @@ class Visits:
     def allowed(self, visit: Visit | None) -> Mapping[str, tuple[VaultView, Principal]]:
         """The vaults that the person may use, by name: those open to all, and those of the visit."""
         return {
-            vault.name: (vault, ANYONE if vault.is_open or visit is None else visit.principals[vault.name])
+            vault.name: (
+                vault,
+                ANYONE if vault.ring.is_open or visit is None else visit.principals[vault.name],
+            )
             for vault in self._vaults()
-            if vault.is_open or (visit is not None and self._holds(visit, vault))
+            if vault.ring.is_open or (visit is not None and self._holds(visit, vault))
         }
 
     def enter(self, visit: Visit) -> Mapping[str, Session]:
         """Begin the sessions that are missing, in vaults with a console by now; the new ones by vault."""
         begun = dict[str, Session]()
         for name, (vault, principal) in self.allowed(visit).items():
-            if vault.console is not None and not vault.is_open and name not in visit.entered:
+            if vault.console is not None and not vault.ring.is_open and name not in visit.entered:
                 sessions = vault.console.sessions
                 begun[name] = sessions.begin(visit.agent, principal)
                 visit.entered[name] = _Entered(sessions, begun[name])
@@ -181,7 +174,7 @@ class Visits:
         if entered is not None and (vault.console is None or vault.console.sessions is not entered.sessions):
             del visit.entered[vault.name]
             entered = None
-        if vault.is_valid(principal) and (entered is None or entered.holds):
+        if vault.ring.is_valid(principal) and (entered is None or entered.holds):
             return True
         del visit.principals[vault.name]
         return False

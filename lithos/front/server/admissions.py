@@ -8,7 +8,6 @@ proxy, where all requests have one address.
 from __future__ import annotations
 
 import ipaddress
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -16,6 +15,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from lithos.core.limits import Newest
 from lithos.core.principals import Principal
 from lithos.front.server.ports import Scope
 from lithos.services.keyring import Keyring
@@ -90,7 +90,7 @@ class WrongTokens:
     """Counts wrong tokens by address."""
 
     def __init__(self) -> None:
-        self._by_address: OrderedDict[str, _Guesses] = OrderedDict()
+        self._by_address: Newest[str, _Guesses] = Newest(MOST_ADDRESSES)
 
     def __len__(self) -> int:
         return len(self._by_address)
@@ -100,10 +100,7 @@ class WrongTokens:
         key = _network_of(address)
         guesses = self._by_address.get(key)
         if guesses is None or (now >= guesses.refused_until and now - guesses.began >= WINDOW):
-            self._by_address.pop(key, None)
             guesses = self._by_address[key] = _Guesses(now)
-            while len(self._by_address) > MOST_ADDRESSES:
-                self._by_address.popitem(last=False)
         guesses.count += 1
         if guesses.count == MOST_WRONG + 1:
             guesses.refused_until = now + WINDOW

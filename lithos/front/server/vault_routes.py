@@ -8,41 +8,33 @@ vault has that vault at the root too.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from functools import cached_property
 from typing import Final, Protocol
 
-import trio
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, frozen
 
 from lithos.core.principals import Principal
-from lithos.core.scopes import Scope as TokenScope
 from lithos.front.mcp.http import MCP_PATH
 from lithos.front.server.access import find_address, presented_tokens
 from lithos.front.server.application import Application
 from lithos.front.server.gate import Gate, read_head
 from lithos.front.server.plain import PlainApp, PlainRequest
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, answer, base_of
-from lithos.front.server.rebasing import rebased
-from lithos.services.keyring import Keyring
+from lithos.front.server.rebasing import CONSOLE, rebased
+from lithos.services.keyring import Keyring, OneToken
 from lithos.services.vaults.joint import JointPrincipal
 
 _VAULT: Final = re.compile(r"/v/([a-z0-9-]{1,32})(/.*)", re.DOTALL)
-CONSOLE: Final = "/console"
 LOGIN: Final = "/console/login"
 
 
-_NO_KEYS: Final[Mapping[bytes, Principal]] = MappingProxyType({})
-
-
-class NoKeyring:
-    """The tokens of a vault that there is not: none is valid."""
-
-    foreign: Final = None
+class NoKeyring(OneToken):
+    """The tokens of a vault that there is not: none is valid, and to tell so takes as long as elsewhere."""
 
     def __init__(self, is_open: Callable[[], bool]) -> None:
+        super().__init__(None)
         self._is_open = is_open
 
     @property
@@ -50,21 +42,9 @@ class NoKeyring:
         """As of all vaults: where no token is asked for, nobody is asked for one here."""
         return self._is_open()
 
-    def find(self, secret: bytes) -> Principal | None:
-        """Nobody; it takes as long as in a vault that does not know the token."""
-        return _NO_KEYS.get(hashlib.sha256(secret).digest())
-
     def is_valid(self, principal: Principal) -> bool:
         """Nobody's."""
         return False
-
-    def scope_of(self, principal: Principal) -> TokenScope | None:
-        """None: nobody gets this far."""
-        return None
-
-    async def wait_changed(self) -> None:
-        """Wait for ever."""
-        await trio.sleep_forever()
 
 
 class KnowsSessions(Protocol):
@@ -81,11 +61,10 @@ class Door:
     application: Application | None = None
     sessions: KnowsSessions | None = None
     reason: str = ""
-    _app: AsgiApp | None = field(default=None, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        if self.application is not None:
-            object.__setattr__(self, "_app", rebased(self.application.gate))
+    @cached_property
+    def _app(self) -> AsgiApp | None:
+        return None if self.application is None else rebased(self.application.gate)
 
     async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose path is this vault's own."""
@@ -144,10 +123,7 @@ class VaultRoutes:
         if scope["path"].startswith(CONSOLE):
             sessions = door.sessions or self._absent.sessions
             return sessions is not None and sessions.knows(scope)
-        head = read_head(scope)
-        address = find_address(head.path, console=False)
-        tokens = presented_tokens(head, in_query=address is not None and address.takes_query_token)
-        return any(door.ring.find(token) is not None for token in tokens)
+        return any(door.ring.find(token) is not None for token in _tokens(scope))
 
     async def _serve_root(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The root: one vault's where the token is of one alone."""
@@ -161,10 +137,9 @@ class VaultRoutes:
 
     def _only(self, scope: Scope) -> Door | None:
         """The door of the only vault that a request's token is for."""
-        head = read_head(scope)
-        address = find_address(head.path, console=False)
-        tokens = presented_tokens(head, in_query=address is not None and address.takes_query_token)
-        found = [who for token in tokens if (who := self._root.policy.keyring.find(token)) is not None]
+        found = [
+            who for token in _tokens(scope) if (who := self._root.policy.keyring.find(token)) is not None
+        ]
         parts = found[0].parts if found and isinstance(found[0], JointPrincipal) else ()
         return self.doors.get(parts[0][0]) if len(parts) == 1 else None
 
@@ -200,6 +175,13 @@ class VaultRoutes:
         if door is None or door.application is None:
             return None
         return await door.application.plain[MCP_PATH](request, who, body)
+
+
+def _tokens(scope: Scope) -> list[bytes]:
+    """The tokens that a request presents."""
+    head = read_head(scope)
+    address = find_address(head.path, console=False)
+    return presented_tokens(head, in_query=address is not None and address.takes_query_token)
 
 
 @frozen(eq=False)

@@ -8,15 +8,16 @@ very texts: a note that was changed has another content, and is split anew.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from attrs import frozen
 
 from lithos.core.context.passages import SplitNote, split_note
 from lithos.core.context.tokens import Count
+from lithos.core.limits import Fitting
 from lithos.core.text.hidden import NO_FRAME, Frame
 
 #: Bytes of what is kept of notes, beside their contents: some 10,000 ordinary notes.
@@ -39,7 +40,7 @@ class _Split:
     size: int
 
 
-class Splits:
+class Splits(Fitting[int, _Split]):
     """LRU cache of split notes by serial number, bounded in bytes; for any thread.
 
     The contents themselves count with it: `NoteTexts` has most of them too, but need not.
@@ -47,10 +48,9 @@ class Splits:
 
     def __init__(self, size: int, maximum: int) -> None:
         """`size` and `maximum` are those of the chunks."""
+        super().__init__(SPLIT_BYTES, attrgetter("size"))
         self._sizes = (size, maximum)
-        self._left = SPLIT_BYTES
-        self._kept: OrderedDict[int, _Split] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def split(self, serial: int, title: str, content: str, frame: Frame = NO_FRAME) -> SplitNote:
         """The passages of a note with this content, without the blocks that others share."""
@@ -64,25 +64,13 @@ class Splits:
             with self._lock:
                 size = _size(content, split.sections, len(split.passages))
                 size += 0 if split.content is content else len(content) * _CHARACTER
-                self._put(serial, _Split(title, content, frame, split, size))
+                self._keep(serial, _Split(title, content, frame, split, size))
         return split
 
     def forget(self, serial: int) -> None:
         """Drop what is kept of a note."""
         with self._lock:
-            self._drop(serial)
-
-    def _put(self, serial: int, made: _Split) -> None:
-        self._drop(serial)
-        self._left -= made.size
-        self._kept[serial] = made
-        while self._left < 0:
-            _, dropped = self._kept.popitem(last=False)
-            self._left += dropped.size
-
-    def _drop(self, serial: int) -> None:
-        old = self._kept.pop(serial, None)
-        self._left += old.size if old is not None else 0
+            super().forget(serial)
 
 
 def _size(content: str, sections: Sequence[str], passages: int) -> int:

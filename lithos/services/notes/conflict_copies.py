@@ -244,7 +244,6 @@ class ConflictCopies:
         raise VersionConflict(
             "The note is changed all the time, so nothing was merged. Retry in a moment.",
             current_version=None,
-            warnings=[],
         )
 
     async def _carry_out(self, shown: ShownCopy, data: bytes, by: str) -> MergedCopy:
@@ -445,5 +444,4 @@ def _looked_changed(shown: ShownCopy) -> VersionConflict:
     return VersionConflict(
         "The note or its copy has changed since you looked, so nothing was merged. Look again.",
         current_version=shown.version,
-        warnings=[],
     )

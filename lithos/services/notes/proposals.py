@@ -305,7 +305,6 @@ class Proposals:
         raise VersionConflict(
             "The note is changed all the time, so nothing was approved. Retry in a moment.",
             current_version=None,
-            warnings=[],
         )
 
     async def _refuse_own(self, proposal_id: str) -> None:
@@ -412,7 +411,6 @@ def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) 
             f"This cannot be approved as it is: {shown.conflicts[0]['theirs']} is there already. The "
             "proposal waits on.",
             conflicts=list(shown.conflicts),
-            warnings=[],
         )
     if text is None or shown.version is None:
         raise VersionConflict(
@@ -428,7 +426,6 @@ def _looked_changed() -> VersionConflict:
     return VersionConflict(
         "It changed since you looked at it: the note, or the proposal. Nothing was decided; look again.",
         current_version=None,
-        warnings=[],
     )
 
 

@@ -103,7 +103,6 @@ class Restoring:
         raise VersionConflict(
             "The note is changed all the time, so nothing was restored. Retry in a moment.",
             current_version=self._version_of(request.id),
-            warnings=[],
         )
 
     async def _restore_in_turn(self, request: RestoreRequest, kept: KeptVersion) -> Restored:
@@ -142,7 +141,6 @@ class Restoring:
                 raise PathCollision(
                     f"The file {path} exists already. Move that note away, then retry.",
                     existing_id=holder.note.id,
-                    warnings=[],
                 )
             is_back = entry is None
             version = newest.version + 1
@@ -164,7 +162,6 @@ class Restoring:
                 f"The note is at version {current}, not {request.expected_version}. Read it again and retry "
                 "with the current version.",
                 current_version=current,
-                warnings=[],
             )
         style, now = self._catalogue.style, loaded
         if await self._is_done(request, base, kept, entry.path):

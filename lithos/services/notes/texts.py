@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeVar
@@ -19,6 +18,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import examine, make_entry
 from lithos.core.errors import StorageFailed
 from lithos.core.history.outline import Outline, Section
+from lithos.core.limits import Fitting
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.layout import read_layout, unify_breaks
 from lithos.core.notes.links import WikiLink
@@ -367,36 +367,23 @@ def _with_version(loaded: LoadedNote, version: int) -> LoadedNote:
     return attrs.evolve(loaded, document=attrs.evolve(document, note=note))
 
 
-class _KeptContents:
+class _KeptContents(Fitting[int, tuple[int, str]]):
     """LRU cache of contents, bounded in bytes; an entry is valid for one stamp of the catalogue entry."""
 
     def __init__(self, capacity: int) -> None:
-        self._left = capacity
-        self._contents: OrderedDict[int, tuple[int, str]] = OrderedDict()
+        super().__init__(capacity, lambda kept: sys.getsizeof(kept[1]))
 
     def get(self, entry: Entry) -> str | None:
         """The cached content of exactly this state, or None."""
-        found = self._contents.get(entry.serial)
+        found = self._kept.get(entry.serial)
         if found is None or found[0] != entry.stamp:
             return None
-        self._contents.move_to_end(entry.serial)
+        self._kept.move_to_end(entry.serial)
         return found[1]
 
     def put(self, entry: Entry, content: str) -> None:
-        size = sys.getsizeof(content)
-        if size > LARGEST_KEPT:
-            return
-        self.forget(entry.serial)
-        self._contents[entry.serial] = (entry.stamp, content)
-        self._left -= size
-        while self._left < 0:
-            _, (_, dropped) = self._contents.popitem(last=False)
-            self._left += sys.getsizeof(dropped)
-
-    def forget(self, serial: int) -> None:
-        """Drop the content of a note."""
-        old = self._contents.pop(serial, None)
-        self._left += sys.getsizeof(old[1]) if old is not None else 0
+        if sys.getsizeof(content) <= LARGEST_KEPT:
+            self._keep(entry.serial, (entry.stamp, content))
 
 
 @frozen

@@ -8,7 +8,7 @@ is fetched for strangers.
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,7 +18,8 @@ from typing import Any, Final, TypeVar
 import trio
 from attrs import evolve, frozen
 
-from lithos.actors.blocking import Blocking, Threads
+from lithos.actors.blocking import Threads
+from lithos.core.limits import Newest
 from lithos.core.oauth.clients import OWN_PREFIX, Client, is_document, read_registration
 from lithos.core.oauth.grants import CODE_LIFE, Code, Grant
 from lithos.core.oauth.redirects import is_known, with_answer
@@ -102,28 +103,21 @@ class AuthorizationServer:
     """
 
     def __init__(
-        self,
-        address: str,
-        private: Path,
-        keyring: TokenRing,
-        clock: Callable[[], datetime],
-        *,
-        documents: Documents | None = None,
-        blocking: Blocking | None = None,
+        self, address: str, private: Path, keyring: TokenRing, clock: Callable[[], datetime]
     ) -> None:
         """`private` is the folder `.lithos` of the data directory."""
         self.address = address
         self._keyring = keyring
         self._clock = clock
-        self._documents = documents or Documents(clock)
-        self._blocking = blocking or Threads()
+        self._documents = Documents(clock)
+        self._blocking = Threads()
         self._tokens = TokenStore(private)
         self._clients = ClientStore(private)
         self._links = LoginLinks(private)
         #: When an address registered, within the last hour.
-        self._registered: OrderedDict[str, deque[float]] = OrderedDict()
+        self._registered: Newest[str, deque[float]] = Newest(MOST_ADDRESSES)
         #: The answer to a refresh token, by its hash, and when it was given.
-        self._answers: OrderedDict[str, tuple[datetime, dict[str, Any]]] = OrderedDict()
+        self._answers: Newest[str, tuple[datetime, dict[str, Any]]] = Newest(MOST_ANSWERS)
         self._changing = trio.Lock()
 
     @property
@@ -158,10 +152,7 @@ class AuthorizationServer:
 
     def _count_registration(self, address: str) -> None:
         now = trio.current_time()
-        times = self._registered.setdefault(address, deque())
-        self._registered.move_to_end(address)
-        while len(self._registered) > MOST_ADDRESSES:
-            self._registered.popitem(last=False)
+        times = self._registered[address] = self._registered.get(address, deque())
         while times and now - times[0] >= HOUR:
             times.popleft()
         if len(times) >= MOST_REGISTRATIONS:
@@ -313,8 +304,6 @@ class AuthorizationServer:
         oldest = now - timedelta(minutes=1)
         for key in [key for key, (at, _) in self._answers.items() if not oldest <= at <= now]:
             del self._answers[key]
-        while len(self._answers) > MOST_ANSWERS:
-            self._answers.popitem(last=False)
 
     async def revoke(self, given: Mapping[str, str]) -> None:
         """End the grant of a token (RFC 7009); one that is not known is nobody's."""

@@ -10,7 +10,6 @@ import json
 import re
 import socket
 import ssl
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -20,6 +19,7 @@ import h11
 import trio
 from attrs import field, frozen
 
+from lithos.core.limits import Newest
 from lithos.core.oauth.addresses import is_public
 from lithos.core.oauth.clients import Client, read_document
 from lithos.core.oauth.requests import OAuthRefused
@@ -159,7 +159,7 @@ class Documents:
     def __init__(self, clock: Callable[[], datetime], fetcher: Fetcher | None = None) -> None:
         self._clock = clock
         self._fetcher = fetcher
-        self._kept: OrderedDict[str, tuple[datetime, Client]] = OrderedDict()
+        self._kept: Newest[str, tuple[datetime, Client]] = Newest(MOST_KEPT)
 
     async def find(self, client_id: str) -> Client:
         """The client whose id this address is. Raises `OAuthRefused`."""
@@ -181,8 +181,6 @@ class Documents:
         self._kept.pop(client_id, None)
         if fetched.kept:
             self._kept[client_id] = now + fetched.kept, client
-        while len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
         return client
 
 

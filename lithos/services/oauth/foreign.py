@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -16,6 +15,7 @@ from typing import Any, Final
 import jwt
 import trio
 
+from lithos.core.limits import Newest
 from lithos.core.oauth.claims import ALGORITHMS, LEEWAY, NoPrincipal, end_of, principal_of
 from lithos.core.principals import Principal
 from lithos.telemetry import get_logger
@@ -58,7 +58,7 @@ class ForeignTokens:
         self._looked_at = float("-inf")
         self._looking = trio.Lock()
         #: Who was let in by a token, by its hash, and when that ends.
-        self._known: OrderedDict[bytes, tuple[Principal, datetime]] = OrderedDict()
+        self._known: Newest[bytes, tuple[Principal, datetime]] = Newest(MOST_KNOWN)
 
     async def prepare(self, secret: bytes) -> None:
         """Have the keys at hand that a token may need."""
@@ -104,8 +104,6 @@ class ForeignTokens:
             log.warning("a token of the issuer is refused", reason=type(refusal).__name__)
             return None
         self._known[digest] = principal, end
-        while len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
         return principal
 
     def _verify(self, secret: bytes, kid: str, now: datetime) -> tuple[Principal, datetime]:

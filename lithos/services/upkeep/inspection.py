@@ -6,7 +6,7 @@ owner, the port, loading the model) is left out; the notes and indexes are those
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -83,20 +83,11 @@ class Inspection:
     def _checks(self) -> Iterator[tuple[str, Look]]:
         place, private = self._place, self._place.private
         yield "configuration", _known(self._configuration())
-        yield (
-            "data directory",
-            _aside(lambda: checks_storage.check_data_directory(place.data, place.notes, place.vault)),
-        )
-        yield "disk space", _aside(lambda: checks_storage.check_space(place.data))
-        yield "layout", _aside(lambda: checks_storage.check_layout(place.data))
-        yield "databases", _aside(lambda: checks_storage.check_databases(private, is_live=True))
+        yield from check_folders(place)
+        yield "databases", aside(lambda: checks_storage.check_databases(private, is_live=True))
         yield "notes", self._look_at_notes
-        vault = place.vault
-        if vault is None:  # what it would try out makes files
-            yield "protection", _aside(lambda: checks_notes.check_protection(place.notes))
-        else:
-            yield "vault files", _aside(lambda: checks_notes.check_vault_files(vault, private))
-        yield "displaced texts", _aside(lambda: checks_notes.check_displaced(private))
+        yield check_files(place)
+        yield "displaced texts", aside(lambda: checks_notes.check_displaced(private))
         yield "indexes", self._scope(INDICES, "The indexes hold exactly the notes.")
         yield "link graph", self._scope(GRAPH, "The link graph is that of the notes.")
         yield "lineage", self._scope(PROVENANCE, "The edges of lineage are those of the notes.", _ENRICHES)
@@ -160,8 +151,22 @@ def _known(findings: Sequence[Finding]) -> Look:
     return look
 
 
-def _aside(look: Callable[[], Iterable[Finding]]) -> Look:
-    def run() -> Awaitable[list[Finding]]:
-        return look_aside(lambda: list(look()))
+def check_folders(place: Place) -> Iterator[tuple[str, Look]]:
+    """What everything else rests on."""
+    notes, vault = place.notes, place.vault
+    yield "data directory", aside(lambda: checks_storage.check_data_directory(place.data, notes, vault))
+    yield "disk space", aside(lambda: checks_storage.check_space(place.data))
+    yield "layout", aside(lambda: checks_storage.check_layout(place.data))
 
-    return run
+
+def check_files(place: Place) -> tuple[str, Look]:
+    """How the files of the notes are replaced; in a vault without trying it, which makes files."""
+    vault = place.vault
+    if vault is None:
+        return "protection", aside(lambda: checks_notes.check_protection(place.notes))
+    return "vault files", aside(lambda: checks_notes.check_vault_files(vault, place.private))
+
+
+def aside(look: Callable[[], Iterable[Finding]]) -> Look:
+    """A check in a thread of its own."""
+    return lambda: look_aside(lambda: list(look()))

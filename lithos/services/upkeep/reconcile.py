@@ -18,6 +18,7 @@ from lithos.actors.blocking import Threads
 from lithos.actors.remembering.actor import make_edge_id
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_graph import NoteGraph
+from lithos.core.errors import leaves_of
 from lithos.core.findings import (
     FAILURE_CODES,
     GRAPH,
@@ -127,21 +128,13 @@ async def run_scope(scope: str, run: Callable[[], Awaitable[ScopeResult]], *, dr
     try:
         return await run()
     except Exception as failure:
-        failures = tuple(_explain(scope, leaf) for leaf in _leaves(failure))
+        failures = tuple(_explain(scope, leaf) for leaf in leaves_of(failure))
         if any(each.code == INTERNAL_ERROR for each in failures):
             log.error("reconciling failed", scope=scope, reason=repr(failure), exc_info=True)
         return ScopeResult(scope=scope, dry_run=dry_run, failures=failures)
 
 
-def _leaves(failure: Exception) -> Iterator[Exception]:
-    if isinstance(failure, ExceptionGroup):
-        for inner in failure.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield failure
-
-
-def _explain(scope: str, failure: Exception) -> Failure:
+def _explain(scope: str, failure: BaseException) -> Failure:
     if isinstance(failure, _EXPECTED):
         return Failure(FAILURE_CODES[scope], str(failure))
     return Failure(INTERNAL_ERROR, f"{type(failure).__name__}: {failure}. Report this with the log.")

@@ -127,7 +127,6 @@ class VaultMovePlanning:
             f"The vault {self._target_name} has a note with this id already, {there.note.title!r} at "
             f"{there.path}. Look at both; delete one, or write what differs into the other.",
             duplicate_of={"id": note_id, "title": there.note.title, "source_url": there.note.source_url},
-            warnings=[],
         )
 
     def _past(self, note_id: str) -> _Past:

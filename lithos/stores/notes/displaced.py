@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import attrs
 from attrs import frozen
@@ -28,10 +28,13 @@ from lithos.stores import replace_file, sync_folder
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
+Intent = TypeVar("Intent", bound="MoveIntent | CopyIntent | VaultMoveIntent")
+
 log = get_logger("lithos.moves")
 
-#: The name of the folder in `.lithos`.
+#: The names of folders in `.lithos`.
 MOVES: Final = "moves"
+VAULT_MOVES: Final = "vault-moves"
 _FORMAT: Final = 1
 
 
@@ -53,71 +56,6 @@ class MoveIntent:
     source: str = TOOL
 
 
-class _Intents:
-    """A folder of intents, one file a note: at most as many as moves are under way."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def remove(self, note_id: str) -> None:
-        """Remove an intent; none is fine. Raises `OSError`."""
-        with suppress(FileNotFoundError):
-            self._path(note_id).unlink()
-            sync_folder(self._folder)
-
-    def _make_folder(self) -> None:
-        if not self._folder.is_dir():
-            self._folder.mkdir(parents=True, exist_ok=True)
-            sync_folder(self._folder.parent)
-
-    def _replace(self, path: Path, intent: MoveIntent | VaultMoveIntent) -> None:
-        replace_file(path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
-        sync_folder(self._folder)
-
-    def _path(self, note_id: str) -> Path:
-        return self._folder / f"{digest_of(note_id.encode('utf-8', 'surrogatepass'))}.json"
-
-
-class Moves(_Intents):
-    """The journal of moves within the vault."""
-
-    def __init__(self, private: Path) -> None:
-        super().__init__(private / MOVES)
-
-    def write(self, intent: MoveIntent) -> None:
-        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
-        self._make_folder()
-        self._replace(self._path(intent.id), intent)
-
-    def find(self, note_id: str) -> MoveIntent | None:
-        """The intent of a note."""
-        path = self._path(note_id)
-        return _read(path) if path.exists() else None
-
-    def pending(self) -> list[MoveIntent]:
-        """All intents, the earliest first; what cannot be read is set aside and logged."""
-        if not self._folder.is_dir():
-            return []
-        paths = sorted(self._folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name))
-        return [intent for path in paths if (intent := _read(path)) is not None]
-
-
-def _read(path: Path) -> MoveIntent | None:
-    try:
-        known: Mapping[str, Any] = json.loads(path.read_bytes())
-        if known["format"] != _FORMAT:
-            raise ValueError(f"format {known['format']}")
-        known = {"source": TOOL, **known}  # older ones do not say it
-        fields = {each.name: known[each.name] for each in attrs.fields(MoveIntent)}
-        fields["sources"] = tuple(fields["sources"])
-        return MoveIntent(**fields | {"relinking": Relinking(**fields["relinking"])})
-    except (OSError, ValueError, KeyError, TypeError) as failure:
-        log.error("move not finished: its record cannot be read", file=path.name, reason=str(failure))
-        with suppress(OSError):
-            path.rename(path.with_suffix(".unreadable"))
-        return None
-
-
 @frozen(kw_only=True)
 class CopyIntent:
     """The merge of a conflict copy that has begun: the note, the copy with its hash, and by whom.
@@ -133,42 +71,6 @@ class CopyIntent:
     before: str
     version: int
     body: str
-
-
-class CopyMerges:
-    """The merge under way: one at a time."""
-
-    def __init__(self, private: Path) -> None:
-        self._path = private / "merging-copy.json"
-
-    def write(self, intent: CopyIntent) -> None:
-        """Make an intent durable. Raises `OSError`."""
-        replace_file(self._path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
-        sync_folder(self._path.parent)
-
-    def remove(self) -> None:
-        """It is done, or given up. Raises `OSError`."""
-        self._path.unlink(missing_ok=True)
-        sync_folder(self._path.parent)
-
-    def pending(self) -> CopyIntent | None:
-        """What an earlier process began; what cannot be read is set aside and logged."""
-        try:
-            known: Mapping[str, Any] = json.loads(self._path.read_bytes())
-            if known["format"] != _FORMAT:
-                raise ValueError(f"format {known['format']}")
-            return CopyIntent(**{each.name: known[each.name] for each in attrs.fields(CopyIntent)})
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as failure:
-            log.error("merge not finished: its record cannot be read", reason=str(failure))
-            with suppress(OSError):
-                self._path.rename(self._path.with_suffix(".unreadable"))
-            return None
-
-
-#: The name of the folder in `.lithos`.
-VAULT_MOVES: Final = "vault-moves"
 
 
 @frozen(kw_only=True)
@@ -190,8 +92,94 @@ class VaultMoveIntent:
     was_there: bool = False
 
 
-class VaultMoves(_Intents):
+def _store(path: Path, intent: Any) -> None:
+    replace_file(path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
+    sync_folder(path.parent)
+
+
+def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
+    """The intent in a file; one that cannot be read is set aside and logged as `trouble`."""
+    try:
+        known: Mapping[str, Any] = json.loads(path.read_bytes())
+        if known["format"] != _FORMAT:
+            raise ValueError(f"format {known['format']}")
+        known = {"source": TOOL, **known}  # older ones of moves do not say it
+        fields = {each.name: known[each.name] for each in attrs.fields(kind)}
+        if kind is MoveIntent:
+            relinking = Relinking(**fields["relinking"])
+            fields |= {"sources": tuple(fields["sources"]), "relinking": relinking}
+        return kind(**fields)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as failure:
+        log.error(f"{trouble}: its record cannot be read", file=path.name, reason=str(failure))
+        with suppress(OSError):
+            path.rename(path.with_suffix(".unreadable"))
+        return None
+
+
+class _Intents(Generic[Intent]):
+    """A folder of intents, one file a note: at most as many as moves are under way."""
+
+    _kind: ClassVar[type[Any]]
+    _trouble: ClassVar[str]
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def find(self, note_id: str) -> Intent | None:
+        """The intent of a note."""
+        return self._load(self._path(note_id))
+
+    def pending(self) -> list[Intent]:
+        """All intents; what cannot be read is set aside and logged."""
+        return [intent for path in self._files() if (intent := self._load(path)) is not None]
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("*.json"))
+
+    def remove(self, note_id: str) -> None:
+        """Remove an intent; none is fine. Raises `OSError`."""
+        with suppress(FileNotFoundError):
+            self._path(note_id).unlink()
+            sync_folder(self._folder)
+
+    def _load(self, path: Path) -> Intent | None:
+        return _load(path, self._kind, self._trouble)
+
+    def _make_folder(self) -> None:
+        if not self._folder.is_dir():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            sync_folder(self._folder.parent)
+
+    def _path(self, note_id: str) -> Path:
+        return self._folder / f"{digest_of(note_id.encode('utf-8', 'surrogatepass'))}.json"
+
+
+class Moves(_Intents[MoveIntent]):
+    """The journal of moves within the vault."""
+
+    _kind = MoveIntent
+    _trouble = "move not finished"
+
+    def __init__(self, private: Path) -> None:
+        super().__init__(private / MOVES)
+
+    def write(self, intent: MoveIntent) -> None:
+        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
+        self._make_folder()
+        _store(self._path(intent.id), intent)
+
+    def _files(self) -> list[Path]:
+        """The earliest first."""
+        return sorted(super()._files(), key=lambda path: path.stat().st_mtime_ns)
+
+
+class VaultMoves(_Intents[VaultMoveIntent]):
     """Moves from this vault to others that are under way: one of a note at a time."""
+
+    _kind = VaultMoveIntent
+    _trouble = "move to a vault lost"
 
     def __init__(self, private: Path) -> None:
         super().__init__(private / VAULT_MOVES)
@@ -204,32 +192,27 @@ class VaultMoves(_Intents):
             path = self._path(intent.id)
             if path.exists():
                 raise FileExistsError(errno.EEXIST, "The note is being moved already", str(path))
-            self._replace(path, intent)
-
-    def find(self, note_id: str) -> VaultMoveIntent | None:
-        """The intent of a note."""
-        path = self._path(note_id)
-        return _read_vault_move(path) if path.exists() else None
-
-    def pending(self) -> list[VaultMoveIntent]:
-        """All intents, by the order of their names; what cannot be read is set aside and logged."""
-        if not self._folder.is_dir():
-            return []
-        paths = sorted(self._folder.glob("*.json"))
-        return [intent for path in paths if (intent := _read_vault_move(path)) is not None]
+            _store(path, intent)
 
 
-def _read_vault_move(path: Path) -> VaultMoveIntent | None:
-    try:
-        known: Mapping[str, Any] = json.loads(path.read_bytes())
-        if known["format"] != _FORMAT:
-            raise ValueError(f"format {known['format']}")
-        return VaultMoveIntent(**{each.name: known[each.name] for each in attrs.fields(VaultMoveIntent)})
-    except (OSError, ValueError, KeyError, TypeError) as failure:
-        log.error("move to a vault lost: its record cannot be read", file=path.name, reason=str(failure))
-        with suppress(OSError):
-            path.rename(path.with_suffix(".unreadable"))
-        return None
+class CopyMerges:
+    """The merge under way: one at a time."""
+
+    def __init__(self, private: Path) -> None:
+        self._path = private / "merging-copy.json"
+
+    def write(self, intent: CopyIntent) -> None:
+        """Make an intent durable. Raises `OSError`."""
+        _store(self._path, intent)
+
+    def remove(self) -> None:
+        """It is done, or given up. Raises `OSError`."""
+        self._path.unlink(missing_ok=True)
+        sync_folder(self._path.parent)
+
+    def pending(self) -> CopyIntent | None:
+        """What an earlier process began; what cannot be read is set aside and logged."""
+        return _load(self._path, CopyIntent, "merge not finished")
 
 
 #: The name of the folder in `.lithos`.

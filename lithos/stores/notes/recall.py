@@ -13,13 +13,14 @@ one is made for a while: then notes are read in threads.
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
 from collections.abc import Callable
+from operator import attrgetter
 from time import perf_counter
 from typing import Final, Protocol
 
 from attrs import frozen
 
+from lithos.core.limits import Fitting
 from lithos.core.notes.links import WikiLink
 from lithos.core.notes.model import Note
 from lithos.stores.notes.values import Fingerprint
@@ -69,20 +70,19 @@ class Recalled:
         return sys.getsizeof(self.content) + _BESIDE + _LINK * len(self.links) + 4 * texts
 
 
-class Recall:
+class Recall(Fitting[int, Recalled]):
     """LRU cache of notes, bounded in bytes; each is valid for one state of its entry and of its file."""
 
     def __init__(self, look: Callable[[str], Fingerprint | None], timer: Callable[[], float] = perf_counter):
         """`look` gives the fingerprint of the file at a path, at once; None for what is no file."""
+        super().__init__(RECALLED_BYTES, attrgetter("size"))
         self._look = look
         self._timer = timer
-        self._left = RECALLED_BYTES
-        self._notes: OrderedDict[int, Recalled] = OrderedDict()
         self._rests_until = float("-inf")
 
     def get(self, entry: Entered) -> Recalled | None:
         """The note of an entry, if its file is now what it was when it was read."""
-        known = self._notes.get(entry.serial)
+        known = self._kept.get(entry.serial)
         if known is None:
             return None
         if known.note is not entry.note or known.stamp != entry.stamp:
@@ -98,25 +98,12 @@ class Recall:
         if not is_same:
             self.forget(entry.serial)
             return None
-        self._notes.move_to_end(entry.serial)
+        self._kept.move_to_end(entry.serial)
         return known
 
     def put(
         self, entry: Entered, fingerprint: Fingerprint, content: str, links: tuple[WikiLink, ...]
     ) -> None:
         """Remember what was read of an entry from a file that had this fingerprint before and after."""
-        if len(content) > LONGEST_RECALLED:
-            return
-        self.forget(entry.serial)
-        known = Recalled(entry.note, entry.stamp, fingerprint, content, links)
-        self._notes[entry.serial] = known
-        self._left -= known.size
-        while self._left < 0:
-            _, dropped = self._notes.popitem(last=False)
-            self._left += dropped.size
-
-    def forget(self, serial: int) -> None:
-        """Drop what is remembered of a note."""
-        known = self._notes.pop(serial, None)
-        if known is not None:
-            self._left += known.size
+        if len(content) <= LONGEST_RECALLED:
+            self._keep(entry.serial, Recalled(entry.note, entry.stamp, fingerprint, content, links))

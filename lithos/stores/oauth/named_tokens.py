@@ -1,4 +1,4 @@
-"""A named token as a value, and as a row of `tokens.json` (docs/spec/integration.md §3)."""
+"""A named token as a value, and as a row of `tokens.json`, with its grant (docs/spec/integration.md §3)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from lithos.core.oauth.grants import Grant
+from lithos.core.oauth.grants import Access, Code, Grant
 from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.core.scopes import Scope
 from lithos.core.times import format_optional, format_time, parse_time
-from lithos.stores.oauth.grant_rows import grant_of_row, row_of_grant
 from lithos.stores.oauth.scope_rows import row_of_scope, scope_of_row
 
 #: Characters of a token's name, and of an agent id.
@@ -86,7 +85,7 @@ def token_of_row(row: dict[str, Any]) -> Token:
         agent=None if row["agent"] is None else check_agent(row["agent"]),
         created_at=parse_time(row["created_at"]),
         expires_at=None if row["expires_at"] is None else parse_time(row["expires_at"]),
-        grant=grant_of_row(row["grant"]) if "grant" in row else None,
+        grant=_grant_of_row(row["grant"]) if "grant" in row else None,
         scope=scope_of_row(row),
         every_vault=row.get("every_vault", False) is True,
     )
@@ -128,7 +127,7 @@ def check_scope(rights: Rights, scope: Scope | None) -> None:
 
 def row_of_token(token: Token) -> dict[str, Any]:
     """What is written of a token."""
-    grant = {} if token.grant is None else {"grant": row_of_grant(token.grant)}
+    grant = {} if token.grant is None else {"grant": _row_of_grant(token.grant)}
     return {
         "name": token.name,
         "hash": token.digest,
@@ -140,3 +139,60 @@ def row_of_token(token: Token) -> dict[str, Any]:
         **({"every_vault": True} if token.every_vault else {}),
         **grant,
     }
+
+
+def _row_of_grant(grant: Grant) -> dict[str, Any]:
+    """What is written of a grant."""
+    code = grant.code
+    return {
+        "client_id": grant.client_id,
+        "client_name": grant.client_name,
+        "resource": grant.resource,
+        "used_at": format_time(grant.used_at),
+        "code": {
+            "hash": code.digest,
+            "expires_at": format_time(code.expires_at),
+            "redirect_uri": code.redirect_uri,
+            "challenge": code.challenge,
+            "used": code.is_used,
+        },
+        "access": [{"hash": one.digest, "expires_at": format_time(one.expires_at)} for one in grant.access],
+        "family": grant.family,
+        "refresh": grant.refresh,
+        "former": grant.former,
+        "replaced_at": format_optional(grant.replaced_at),
+    }
+
+
+def _grant_of_row(row: dict[str, Any]) -> Grant:
+    """The grant of a row. Raises `KeyError`, `TypeError` and `ValueError` for one that is damaged."""
+    code, replaced_at = row["code"], row["replaced_at"]
+    return Grant(
+        client_id=_text(row["client_id"]),
+        client_name=_text(row["client_name"]),
+        resource=_text(row["resource"]),
+        code=Code(
+            _text(code["hash"]),
+            parse_time(code["expires_at"]),
+            _text(code["redirect_uri"]),
+            _text(code["challenge"]),
+            code["used"] is not False,
+        ),
+        used_at=parse_time(row["used_at"]),
+        access=tuple(_access(one) for one in row["access"]),
+        family=_text(row["family"]),
+        refresh=_text(row["refresh"]),
+        former=_text(row["former"]),
+        replaced_at=None if replaced_at is None else parse_time(replaced_at),
+    )
+
+
+def _access(row: dict[str, Any]) -> Access:
+    bytes.fromhex(row["hash"])
+    return Access(row["hash"], parse_time(row["expires_at"]))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value

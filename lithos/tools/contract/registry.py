@@ -181,13 +181,9 @@ LONGEST_MESSAGE: Final = 1_000
 
 
 def envelope(refusal: LithosError, status: str = "error") -> Mapping[str, Any]:
-    """A refusal as callers get it."""
-    return {
-        "status": status,
-        "code": refusal.code,
-        "message": _shorten(refusal.message),
-        **refusal.extras,
-    }
+    """A refusal as callers get it; that of a write has `warnings`, which say nothing of their own."""
+    told = {"status": status, "code": refusal.code, "message": _shorten(refusal.message), **refusal.extras}
+    return {**told, "warnings": told.get("warnings", [])} if refusal.code in WRITE_OUTCOMES else told
 
 
 def _shorten(message: str) -> str:

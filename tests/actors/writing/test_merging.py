@@ -109,7 +109,6 @@ async def test_an_overlap_is_refused_with_all_three_texts_and_nothing_is_written
                 {"key": "k", "base": 1, "mine": None, "theirs": 2},
                 {"line": 3, "base": "second\n", "mine": "mine\n", "theirs": "theirs\n"},
             ],
-            "warnings": [],
         }
         assert "3 places" in refused.value.message
         assert (house.folder / made.path).read_bytes() == before
@@ -206,7 +205,7 @@ async def test_without_the_base_nothing_is_merged(house):
             with pytest.raises(VersionConflict) as refused:
                 await Agent(house, history).write(made.id, expected, content=TEXT)
             assert reason in refused.value.message
-            assert refused.value.extras == {"current_version": 2, "warnings": []}
+            assert refused.value.extras == {"current_version": 2}
 
 
 async def test_a_base_that_is_no_readable_note_is_refused(house):

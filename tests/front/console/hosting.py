@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 import trio
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from lithos.app.stores import utc_now
 from lithos.core.principals import Principal, Rights
@@ -40,32 +40,21 @@ class View:
     """A vault as the console before several sees it; tests change what it tells."""
 
     name: str
-    keyring: Keyring
+    ring: Keyring
     console: Console | None
     state: VaultState = "serving"
     reason: str = ""
     progress: float | None = None
 
-    @property
-    def is_open(self) -> bool:
-        return self.keyring.is_open
-
-    def principal_of(self, secret: bytes) -> Principal | None:
-        return self.keyring.find(secret)
-
-    def is_valid(self, principal: Principal) -> bool:
-        return self.keyring.is_valid(principal)
-
 
 @define
 class House:
-    """The vaults and their views by name, where all are served, and the reasons of refusals."""
+    """The vaults and their views by name, and where all are served."""
 
     url: str
     vaults: Mapping[str, Visitor]
     views: dict[str, View]
     client: httpx2.AsyncClient
-    refused: list[str] = field(factory=list)
 
 
 @asynccontextmanager
@@ -109,11 +98,8 @@ async def hosting(
                 super().__init__(app, *more)
 
         patch.setattr(serve, "Exchanges", Routed)
-        refused: list[str] = []
         server = vaults[names[0]].lithos.server
-        several = SeveralConsole(
-            lambda: tuple(views.values()), "9.8.7", server.clock, WrongTokens(), refused.append
-        )
+        several = SeveralConsole(lambda: tuple(views.values()), "9.8.7", server.clock, WrongTokens())
         nursery = await stack.enter_async_context(trio.open_nursery())
         serving = partial(
             serve_http,
@@ -126,7 +112,7 @@ async def hosting(
         )
         host, port = await nursery.start(serving)
         client = await stack.enter_async_context(browser(f"http://{host}:{port}"))
-        yield House(f"http://{host}:{port}", vaults, views, client, refused)
+        yield House(f"http://{host}:{port}", vaults, views, client)
         nursery.cancel_scope.cancel()
 
 
@@ -142,7 +128,7 @@ def _define(data: Path, secrets: list[str], rights: Rights) -> None:
 
 def _links(views: Mapping[str, View], current: str, principal: Principal) -> tuple[VaultLink, ...]:
     """What the switch of a vault shows to who has this token."""
-    allowed = (each for each in views.values() if each.is_open or principal.mark in _marks_of(each.keyring))
+    allowed = (each for each in views.values() if each.ring.is_open or principal.mark in _marks_of(each.ring))
     return tuple(VaultLink(each.name, f"/v/{each.name}/console/", each.name == current) for each in allowed)
 
 

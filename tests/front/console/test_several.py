@@ -76,7 +76,6 @@ async def test_a_wrong_token_opens_nothing(tmp_path: Path) -> None:
             answer = await house.client.post("/console/login", data={"token": "wrong"})
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) > 0
-        assert house.refused == ["unauthorized"] * 20 + ["too_many_wrong_tokens"]
         assert (await log_in(house, "two")).status_code == 303
         answer = await house.client.post("/console/login", data={"token": "two", "agent": "watcher"})
         assert answer.status_code == 400

@@ -12,8 +12,8 @@ from tests.front.console.hosting import View
 from tests.servers import Clock
 
 
-class Revoked(View):
-    """A vault that takes the tokens of before no more."""
+class Revoked(OneToken):
+    """The tokens of a vault that takes those of before no more."""
 
     def is_valid(self, principal: Principal) -> bool:
         return False
@@ -60,12 +60,12 @@ def test_a_visit_goes_with_the_last_of_its_vaults() -> None:
     visits, views = made(Clock(), home="a", work="a")
     visit = visits.begin(b"a", None)
     assert visit is not None
-    views["work"] = Revoked("work", OneToken("a"), None)
+    views["work"] = View("work", Revoked("a"), None)
     assert visits.find(visit.id) is visit
     assert list(visits.allowed(visit)) == ["home"]
     views["work"] = View("work", OneToken("a"), None)
     assert list(visits.allowed(visit)) == ["home"]  # it does not come back by itself
-    views["home"] = Revoked("home", OneToken("a"), None)
+    views["home"] = View("home", Revoked("a"), None)
     assert visits.find(visit.id) is None
     assert len(visits) == 0
 

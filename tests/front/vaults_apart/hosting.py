@@ -25,8 +25,9 @@ import lithos.app.vaults as composed
 from lithos.app import Server, running_server, running_vault
 from lithos.app.front import serve_front
 from lithos.app.stores import utc_now
-from lithos.app.vaults import NamedConfig, Vaults, serve_vaults
+from lithos.app.vaults import Vaults, serve_vaults
 from lithos.config.catalogue import Config
+from lithos.config.load import LoadedConfig
 from lithos.config.sections import ServerConfig, StorageConfig
 from lithos.core.principals import Rights
 from lithos.stores.tokens import Token, TokenStore, digest_of
@@ -163,19 +164,20 @@ def _with_small_models(clock: Callable[[], datetime]) -> Iterator[None]:
 
 @asynccontextmanager
 async def hosting(
-    configs: Mapping[str, Config | NamedConfig],
+    configs: Mapping[str, Config | LoadedConfig],
     *,
     settled: bool = True,
     clock: Callable[[], datetime] = utc_now,
     default: str | None = None,
 ) -> AsyncIterator[Hosted]:
     """Serve vaults on one port; unless `settled` is false all have their notes."""
-    vaults_of = [
-        each if isinstance(each, NamedConfig) else NamedConfig(name, each) for name, each in configs.items()
-    ]
+    named = {
+        name: each if isinstance(each, LoadedConfig) else LoadedConfig(config=each)
+        for name, each in configs.items()
+    }
     async with tokens_known_soon():
         with _with_small_models(clock):
-            vaults, shutdown = Vaults(vaults_of, default or vaults_of[0].name), trio.Event()
+            vaults, shutdown = Vaults(named, default or next(iter(named))), trio.Event()
             async with trio.open_nursery() as nursery:
                 serve = partial(
                     serve_vaults, vaults, evolve(SETTINGS, console=True), shutdown, "http://{}:{}".format

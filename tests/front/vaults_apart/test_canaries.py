@@ -14,8 +14,8 @@ import trio
 from attrs import define
 from trio_websocket import open_websocket_url
 
-from lithos.app.vaults import NamedConfig
 from lithos.config.catalogue import Config
+from lithos.config.load import LoadedConfig
 from lithos.front.server import admissions
 from lithos.stores.tokens import TokenStore
 from tests.front.vaults_apart.hosting import (
@@ -373,8 +373,10 @@ async def test_the_console_of_a_vault_shows_the_warnings_and_sources_of_its_own_
 ) -> None:
     """behaviour 294: those of other vaults name these, and files in their data directories"""
     told = {
-        name: NamedConfig(
-            name, config, {"search.max_results": f"file {name}.yaml"}, (f"{name}.odd is no setting",)
+        name: LoadedConfig(
+            config=config,
+            sources={"search.max_results": f"file {name}.yaml"},
+            warnings=(f"{name}.odd is no setting",),
         )
         for name, config in set_up(tmp_path).items()
         if name != "tango"

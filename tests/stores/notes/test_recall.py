@@ -74,7 +74,7 @@ def test_a_person_s_change_of_the_file_is_seen(files, change):
     time.sleep(0.02)  # the clock of the file system goes in steps of some milliseconds
     change(files.root / "a.md")
     assert known.get(entry) is None
-    assert known._notes == {}
+    assert known._kept == {}
     assert known._left == RECALLED_BYTES
 
 
@@ -102,7 +102,7 @@ def test_no_more_is_kept_than_fits(files, monkeypatch):
     for entry in entries:
         known.put(entry, Fingerprint(1, 1, 1, 1, 1), "x" * 1_000, ())
         assert known._left >= 0
-        assert sum(each.size for each in known._notes.values()) <= 10_000
+        assert sum(each.size for each in known._kept.values()) <= 10_000
     assert known.get(entries[0]) is None
     assert known.get(entries[-1]) is not None
     known.put(entries[0], Fingerprint(1, 1, 1, 1, 1), "x" * (LONGEST_RECALLED + 1), ())

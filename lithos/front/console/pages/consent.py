@@ -59,14 +59,17 @@ class ConsentPages:
         """Who asks, for what, and the form to say yes or no with."""
         self._console.demand("admin")
         query = _query()
-        given = _read(query)
+        asked = await self._examine(_read(query))
+        return await self._show(asked, query) if isinstance(asked, Asked) else asked
+
+    async def _examine(self, given: Mapping[str, str]) -> Any:
+        """What is asked, or the answer to who may not ask it. Raises `Refused`."""
         try:
-            asked = await self._server.examine(given)
+            return await self._server.examine(given)
         except OAuthRefused as refusal:
             return self._answer_with(self._server.refuse(given, refusal), refusal)
         except Unanswerable as trouble:
             raise self._unanswerable(trouble) from trouble
-        return await self._show(asked, query)
 
     async def _show(self, asked: Asked, query: str, message: str = "", form: Form | None = None) -> Response:
         names = ("agent", "rights", "days", *_PATTERNS)
@@ -100,12 +103,9 @@ class ConsentPages:
         given = _read(query)
         if not g.session.owns(form.get("csrf", "")) or not form.get("once"):
             raise _not_yours()
-        try:
-            asked = await self._server.examine(given)
-        except OAuthRefused as refusal:
-            return self._answer_with(self._server.refuse(given, refusal), refusal)
-        except Unanswerable as trouble:
-            raise self._unanswerable(trouble) from trouble
+        asked = await self._examine(given)
+        if not isinstance(asked, Asked):
+            return asked
         if not hmac.compare_digest(form.get("seal", "").encode(), _seal(asked, query).encode()):
             raise _not_yours()
         if form.get("answer") != "allow":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import ceil
 from typing import Any, Final
 
@@ -75,7 +74,8 @@ class LoginPages:
     async def _refuse(self, target: str) -> Response:
         """The form again: 401, or 429 for an address that sent too many wrong tokens."""
         console = self._console
-        wrong = note_wrong_token(console.wrong_tokens, console.rejected)
+        wrong = note_wrong_token(console.wrong_tokens)
+        console.rejected("too_many_wrong_tokens" if wrong.seconds else "unauthorized")
         page = await console.show("login.html", wrong.status, next=target, message=wrong.message)
         return wrong.slowing(page)
 
@@ -130,11 +130,10 @@ class WrongToken:
         return page
 
 
-def note_wrong_token(wrong_tokens: WrongTokens, rejected: Callable[[str], None]) -> WrongToken:
+def note_wrong_token(wrong_tokens: WrongTokens) -> WrongToken:
     """Count the wrong token of this request: 401, or 429 for an address that sent too many."""
     address, *_ = request.scope.get("client") or ("",)
     seconds = wrong_tokens.note(str(address), trio.current_time())
-    rejected("too_many_wrong_tokens" if seconds else "unauthorized")
     return WrongToken(429, TOO_MANY, seconds) if seconds else WrongToken(401, INVALID, 0.0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from quart import Blueprint, Response, redirect, request
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
+from lithos.core.limits import Newest
 from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with, sparkline, whole
@@ -136,7 +136,7 @@ class Happenings:
     def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
         self._sentence = environment.get_template("happenings.html").module.sentence  # type: ignore[attr-defined]
         self._catalogue = catalogue
-        self._kept: OrderedDict[int, Markup] = OrderedDict()
+        self._kept: Newest[int, Markup] = Newest(MOST_KEPT)
 
     def unknown(self, events: Sequence[Event]) -> list[Event]:
         """Those whose sentence has still to be made."""
@@ -157,8 +157,6 @@ class Happenings:
             sentence = self._kept.get(event.seq)
             if sentence is None:
                 sentence = self._kept[event.seq] = self._make(event, task_titles, lines)
-                while len(self._kept) > MOST_KEPT:
-                    self._kept.popitem(last=False)
             room -= len(sentence) + ROW_CHARACTERS
             if room < 0:
                 return

@@ -7,9 +7,7 @@ refuses where the outcome would be another one by now. So does what else has cha
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from secrets import token_urlsafe
 from typing import Any, Final, Literal
 
 import trio
@@ -17,17 +15,17 @@ from attrs import define, field, frozen
 from quart import Blueprint, Response, request
 
 from lithos.core.errors import ProposalNotFound
+from lithos.core.limits import Newest
 from lithos.core.proposals import LONGEST_REASON, Proposal
 from lithos.core.text.signs import find_signs
-from lithos.front.console.console import Console, Form, Refused, given, given_offset
+from lithos.front.console.console import Console, Form, Refused, given, given_offset, keep
 from lithos.front.console.difference import name_all
 from lithos.front.console.formats import plural, query_with, readable, whole
 from lithos.front.console.proposals import Candidate, grouped, in_order, read_signs, write_signs
 from lithos.tools.contract.arguments import ArgumentFault
 
-#: Proposals of a page of the queue, and asked for at once.
+#: Proposals of a page of the queue.
 SHOWN: Final = 20
-PAGE: Final = 200
 #: Lines of a difference in the queue and alone: fewer where the page would be too large.
 LINES: Final = (30, 12, 4)
 LINES_ALONE: Final = (2_000, 1_000, 400, 100, 20)
@@ -84,13 +82,13 @@ class ReviewPages:
     """The pages about proposals."""
 
     _console: Console
-    _reports: OrderedDict[str, Sequence[Outcome]] = field(factory=OrderedDict)
-    _drafts: OrderedDict[str, Draft] = field(factory=OrderedDict)
+    _reports: Newest[str, Sequence[Outcome]] = field(factory=lambda: Newest(MOST_REPORTS))
+    _drafts: Newest[str, Draft] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def queue(self) -> Response:
         """What waits, by agent or by note, those that expire first before others."""
         by = _grouping()
-        rows = in_order(await self._pending(), by)
+        rows = in_order(self._console.parts.coordinator.proposals.all(), by)
         offset = given_offset(len(rows))
         shown = await self._look(rows[offset : offset + SHOWN])
         return await self._console.show_within(
@@ -115,7 +113,7 @@ class ReviewPages:
         if draft is not None and draft.proposal_id != proposal_id:
             draft = None
         by = _grouping()
-        ids = [row.id for row in in_order(await self._pending(), by)]
+        ids = [row.id for row in in_order(self._console.parts.coordinator.proposals.all(), by)]
         place = ids.index(proposal_id) if proposal_id in ids else None
         return await self._console.show_within(
             "review_one.html",
@@ -139,18 +137,6 @@ class ReviewPages:
             "reasons": parts.proposals.last_reasons(),
             "head_seq": parts.activity.head,
         }
-
-    async def _pending(self) -> list[Proposal]:
-        """All that waits."""
-        rows: dict[str, Proposal] = {}
-        total = 1
-        while len(rows) < total:
-            some, total = await self._console.parts.proposals.listed("pending", None, PAGE, len(rows))
-            before = len(rows)
-            rows |= {row.id: row for row in some}
-            if len(rows) == before:
-                break
-        return list(rows.values())
 
     async def _look(self, rows: Iterable[Proposal]) -> list[Candidate]:
         """What these would do, as far as there is time; without those that were decided meanwhile."""
@@ -257,7 +243,7 @@ class ReviewPages:
 
     def _tell(self, outcomes: Sequence[Outcome], form: Form) -> str:
         """Keep outcomes; the address of the queue that tells them, at the proposal that comes next."""
-        key = _kept(self._reports, outcomes, MOST_REPORTS)
+        key = keep(self._reports, outcomes)
         by = form.get("by", "")
         query = query_with({}, by=by if by in GROUPINGS else None, offset=whole(form.get("offset")), done=key)
         after = form.get("next", "")
@@ -265,16 +251,7 @@ class ReviewPages:
 
     def _keep(self, proposal_id: str, text: str, message: str, ending: Ending) -> str:
         draft = Draft(proposal_id=proposal_id, text=text, message=message, ending=ending)
-        return f"/console/review/{proposal_id}?draft={_kept(self._drafts, draft, MOST_DRAFTS)}#change"
-
-
-def _kept(kept: OrderedDict[str, Any], value: Any, most: int) -> str:
-    """The key of a value that is kept; the oldest goes where there are too many."""
-    key = token_urlsafe(12)
-    kept[key] = value
-    while len(kept) > most:
-        kept.popitem(last=False)
-    return key
+        return f"/console/review/{proposal_id}?draft={keep(self._drafts, draft)}#change"
 
 
 def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:

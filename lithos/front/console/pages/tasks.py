@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import blake2b
-from secrets import token_urlsafe
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -19,10 +17,11 @@ from markupsafe import Markup
 from quart import Blueprint, request
 
 from lithos.core.errors import ClaimNotFound, StaleFence
+from lithos.core.limits import Newest
 from lithos.core.tasks.commands import ReleaseClaim
 from lithos.core.tasks.graph import GATE_TYPES
 from lithos.core.tasks.model import TASK_TYPES, aspect_key
-from lithos.front.console.console import Console, Form, Refused, given, given_offset
+from lithos.front.console.console import Console, Form, Refused, given, given_offset, keep
 from lithos.front.console.formats import as_json, readable, told, told_ids, whole
 from lithos.front.console.markdown import render_markdown
 from lithos.services.tasks.board import COLUMNS, BoardFilter, Effects
@@ -42,7 +41,7 @@ class BoardPages:
 
     _console: Console
     #: Forms that the server refused, so that nobody types them again.
-    _drafts: OrderedDict[str, dict[str, str]] = field(factory=OrderedDict)
+    _drafts: Newest[str, dict[str, str]] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def board(self) -> Any:
         """All columns, or one of them in pages."""
@@ -97,12 +96,8 @@ class BoardPages:
         return f"/console/tasks/{answer['task_id']}"
 
     def _keep(self, form: Form, message: str) -> str:
-        key = token_urlsafe(12)
         kept = {name: value[:LONGEST_DRAFT] for name, value in form.items() if name not in ("csrf", "once")}
-        self._drafts[key] = {**kept, "message": message}
-        while len(self._drafts) > MOST_DRAFTS:
-            self._drafts.popitem(last=False)
-        return f"/console/tasks/new?draft={key}"
+        return f"/console/tasks/new?draft={keep(self._drafts, {**kept, 'message': message})}"
 
 
 #: Characters of a description, of one finding in the list, and of a finding alone.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from secrets import token_urlsafe
 from typing import Any, Final
 
 import trio
@@ -15,8 +13,9 @@ from quart import Blueprint, request
 
 from lithos.core.history.undo import Step
 from lithos.core.history.versions import VersionRow
+from lithos.core.limits import Newest
 from lithos.core.times import format_time, parse_time
-from lithos.front.console.console import Console, Form, Refused, given
+from lithos.front.console.console import Console, Form, Refused, given, keep
 from lithos.front.console.formats import plural, whole
 from lithos.services.notes.history import Span
 from lithos.services.notes.undo import (
@@ -118,7 +117,7 @@ class UndoPages:
     """The pages around undoing."""
 
     _console: Console
-    _reports: OrderedDict[str, Report] = field(factory=OrderedDict)
+    _reports: Newest[str, Report] = field(factory=lambda: Newest(MOST_REPORTS))
 
     async def ask(self) -> Any:
         """The changes of an agent by session, each with a box and what would become of its note.
@@ -188,13 +187,8 @@ class UndoPages:
                 f"The undo ended early, after {done}: {failure} Look again what is left.", 409
             ) from failure
         left = [_box_of(step) for step in steps[count:]]
-        key = token_urlsafe(12)
-        self._reports[key] = Report(
-            agent=agent, by=run.by, window=_window_of(*window), results=results, left=left
-        )
-        while len(self._reports) > MOST_REPORTS:
-            self._reports.popitem(last=False)
-        return f"/console/undo/{key}"
+        report = Report(agent=agent, by=run.by, window=_window_of(*window), results=results, left=left)
+        return f"/console/undo/{keep(self._reports, report)}"
 
     async def report(self, report: str) -> Any:
         """What an undo did."""
