@@ -48,6 +48,15 @@ def _glibc() -> Any | None:
     return library if all(hasattr(library, name) for name in wanted) else None
 
 
+@functools.cache
+def _holding() -> Any:
+    """The same, called without giving up the GIL: for what takes a microsecond.
+
+    Getting it back from a busy event loop would take longer.
+    """
+    return ctypes.PyDLL(None)
+
+
 def limit_arenas() -> bool:
     """Have all threads share a few arenas; True where that is possible."""
     library = _glibc()
@@ -105,7 +114,5 @@ def large_blocks_apart() -> Iterator[None]:
 
 
 def _set_thresholds(map_from: int, trim_from: int) -> None:
-    # It takes a microsecond; without the GIL, getting that back from a busy event loop would take longer.
-    library = ctypes.PyDLL(None)
-    library.mallopt(_MAP_FROM, map_from)
-    library.mallopt(_TRIM_FROM, trim_from)
+    _holding().mallopt(_MAP_FROM, map_from)
+    _holding().mallopt(_TRIM_FROM, trim_from)
