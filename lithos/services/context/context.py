@@ -337,6 +337,9 @@ class Context:
         nearness, is_degraded = await self._nearness(request.query, entries)
         read = list(zip(trusted, contents, strict=True))
         sources = await self._working.run(lambda: self._split(read, nearness))
+        for entry in entries:  # one that was removed meanwhile would be kept until others drive it out
+            if self._catalogue.at_serial(entry.serial) is None:
+                self._splits.forget(entry.serial)
         ids = {source.id for source in sources} | {each.id for each in withheld}
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
