@@ -158,7 +158,7 @@ actors.writing.outside_changes.Taken: again changes copies displaced present ver
 actors.writing.publisher.Publisher: _unjournalled _unrecorded _withheld | a note
 actors.writing.recording.Recorder: _confirmed _refused | changes within `.TIDY_AFTER` | a number each
 actors.writing.writer._Job: followers | `.BATCH` | the batch's own requests
-app.allocator: _glibc | fixed
+actors.allocator: _glibc _holding | fixed
 app.evaluation.asking._Asking: _known | `core.evaluation.questions.MOST_QUESTIONS` times twice
     `core.evaluation.questions.MOST_NAMES` | the file, `core.evaluation.questions.LARGEST_FILE`
 app.evaluation.asking._Asking: degraded | fixed

@@ -20,10 +20,10 @@ from datetime import datetime
 import trio
 
 from lithos.actors.actors import Actors
+from lithos.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.models import Models
 from lithos.actors.opening import StartStopped
-from lithos.app.allocator import keep_returning, limit_arenas, return_memory
 from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
 from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config

@@ -17,11 +17,11 @@ import trio
 from attrs import define, evolve, frozen
 
 from lithos import __version__
+from lithos.actors.allocator import keep_returning
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.models import Models
 from lithos.actors.kit import ActorGaveUp
 from lithos.app import Server, running_vault, tuned_process
-from lithos.app.allocator import keep_returning
 from lithos.app.front import FrontParts, front_parts
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config

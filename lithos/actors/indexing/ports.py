@@ -24,6 +24,7 @@ import trio
 from attrs import define, field, frozen
 from outcome import Error, Outcome, Value, capture
 
+from lithos.actors.allocator import large_blocks_apart
 from lithos.actors.blocking import start_call
 from lithos.actors.indexing.coverage import NoteText
 from lithos.actors.indexing.messages import Upsert
@@ -91,7 +92,8 @@ class FulltextPort:
 
     def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
         entries = [_index_entry(upsert, self._sizes, self._entities) for upsert in upserts]
-        self.index.apply(entries, removals)
+        with large_blocks_apart():
+            self.index.apply(entries, removals)
 
 
 def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> FulltextEntry:

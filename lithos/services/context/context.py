@@ -337,6 +337,11 @@ class Context:
         nearness, is_degraded = await self._nearness(request.query, entries)
         read = list(zip(trusted, contents, strict=True))
         sources = await self._working.run(lambda: self._split(read, nearness))
+        serials = [entry.serial for entry in entries]
+        if len(still := self._catalogue.at_serials(serials)) < len(serials):
+            # Nobody else forgets what was removed meanwhile: it would stay until others drive it out.
+            for serial in set(serials).difference(entry.serial for entry in still):
+                self._splits.forget(serial)
         ids = {source.id for source in sources} | {each.id for each in withheld}
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
+from lithos.services.context.splits import Splits
 from lithos.stores.notes.values import Fingerprint
 from tests.servers import Lithos, serving
 
@@ -44,3 +46,26 @@ async def test_no_cache_keeps_a_note_that_was_removed(
         assert all(0 < size < 2_000 for size in one), one
         await lithos.call("lithos_delete", id=kept, agent="ann")
         assert [cache._left for cache in caches] == room
+
+
+async def test_a_note_that_is_removed_while_a_briefing_splits_it_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split = Splits.split
+
+    def remove_first(splits: Splits, *given: Any) -> Any:
+        trio.from_thread.run(remove)
+        return split(splits, *given)
+
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Zebra", TEXT)
+
+        async def remove() -> None:
+            await lithos.call("lithos_delete", id=note_id, agent="ann")
+
+        monkeypatch.setattr(Splits, "split", remove_first)
+        await lithos.call("lithos_context", query="striped zebra")
+        catalogue = lithos.server.actors.catalogue
+        owners = [forget.__self__ for forget in catalogue.when_removed]  # type: ignore[attr-defined]
+        (splits,) = [owner for owner in owners if isinstance(owner, Splits)]
+        assert not splits._kept

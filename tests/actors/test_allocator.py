@@ -1,0 +1,180 @@
+"""Memory that was freed goes back to the system, where the C library is glibc; large blocks leave no gaps."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from lithos.actors import allocator
+from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
+
+MIB = 1024 * 1024
+ON_GLIBC = pytest.mark.skipif(
+    allocator._glibc() is None or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="another C library"
+)
+
+RETURNED = """
+import threading
+from pathlib import Path
+from lithos.actors.allocator import limit_arenas, return_memory
+
+def resident():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1])
+
+assert limit_arenas()
+kept = []
+def fill():
+    kept.append([bytes([n % 256]) * 40_000 for n in range(2_000)])
+threads = [threading.Thread(target=fill) for _ in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+full = resident()
+kept.clear()
+return_memory()
+print(full, resident())
+"""
+
+#: Notes come and go one by one, beside small blocks of the event loop that live for a while.
+COMMITTED = """
+import random, sys
+from pathlib import Path
+from lithos.actors.allocator import limit_arenas
+from lithos.actors.indexing.ports import FulltextPort
+from lithos.stores.indexes.fulltext import FulltextIndex
+from tests.actors.test_allocator import allocated
+from tests.stores.fulltext_entries import entry
+
+class Port(FulltextPort):
+    def __init__(self, index):
+        self.index, self._sizes, self._entities = index, None, None
+
+class Index:
+    def __init__(self, index):
+        self.index, self.next = index, 0
+    def apply(self, upserts, removals):
+        self.next += 1
+        text = " ".join(chance.choice(words) for _ in range(600))
+        self.index.apply([entry(self.next, text)], [self.next - 40])
+
+assert limit_arenas()
+chance, kept = random.Random(1), {}
+words = [f"word{number}" for number in range(3_000)]
+index = FulltextIndex.open(Path(sys.argv[1]))
+port = Port(Index(index))
+for _ in range(150):
+    for _ in range(300):
+        kept[chance.randrange(10_000)] = bytes(chance.choice((600, 1_000, 3_000, 8_000)))
+    port.apply([], [])
+print(allocated().fordblks)
+index.close()
+"""
+
+
+class Mallinfo(ctypes.Structure):
+    """`struct mallinfo2` of malloc.h: `hblks` blocks are mapped, `fordblks` bytes are free in the arenas."""
+
+    _fields_: ClassVar = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks",
+            "keepcost",
+        )
+    ]  # fmt: skip
+
+
+def allocated() -> Any:
+    """What malloc says of itself."""
+    library = ctypes.CDLL(None)
+    library.mallinfo2.restype = Mallinfo
+    return library.mallinfo2()
+
+
+class Blocks:
+    """Blocks of 2 MiB, more than there are gaps for; freed together."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(None)
+        self._library.malloc.restype = ctypes.c_void_p
+        self._library.malloc.argtypes = [ctypes.c_size_t]
+        self._library.free.argtypes = [ctypes.c_void_p]
+        self._taken: list[int] = []
+
+    def mapped(self, number: int = 32) -> int:
+        """How many of so many new blocks are mapped one by one."""
+        before = allocated().hblks
+        self._taken += [self._library.malloc(2 * MIB) for _ in range(number)]
+        return int(allocated().hblks - before)
+
+    def free(self) -> None:
+        for block in self._taken:
+            self._library.free(block)
+
+
+@pytest.fixture
+def blocks() -> Iterator[Blocks]:
+    taken = Blocks()
+    yield taken
+    taken.free()
+
+
+def run(script: str, *arguments: str) -> list[int]:
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, timeout=120
+    )
+    return [int(number) for number in done.stdout.split()]
+
+
+@pytest.mark.slow
+@ON_GLIBC
+def test_freed_memory_of_many_threads_goes_back_to_the_system() -> None:
+    full, after = run(RETURNED)
+    assert full > 300_000
+    assert after < full - 250_000, "KiB"
+
+
+@pytest.mark.slow
+@ON_GLIBC
+def test_commits_of_the_fulltext_index_leave_no_gaps_in_the_arenas(tmp_path: Any) -> None:
+    """Without `large_blocks_apart` some 20 MiB of the arenas are free and never used for anything else."""
+    (free,) = run(COMMITTED, str(tmp_path / "index"))
+    assert free < 10 * MIB
+
+
+@ON_GLIBC
+def test_large_blocks_are_mapped_one_by_one_until_nobody_wants_it_any_more(blocks: Blocks) -> None:
+    with allocator.large_blocks_apart():
+        with allocator.large_blocks_apart():
+            pass
+        assert blocks.mapped() > 16
+    assert blocks.mapped() == 0
+
+
+@ON_GLIBC
+def test_the_fulltext_index_takes_its_blocks_apart_also_when_it_fails(blocks: Blocks) -> None:
+    def apply(*_: object) -> None:
+        seen.append(blocks.mapped())
+        raise OSError("full")
+
+    seen: list[int] = []
+    index: Any = SimpleNamespace(apply=apply)
+    unused: Any = None
+    with pytest.raises(OSError, match="full"):
+        FulltextPort(index, ChunkSizes(500, 1_000), unused).apply([], [])
+    assert seen[0] > 16
+    assert blocks.mapped() == 0
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocator._glibc.cache_clear()
+    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _: SimpleNamespace(malloc=None))  # as musl and macOS
+    assert not allocator.limit_arenas()
+    assert not allocator.return_memory()
+    with allocator.large_blocks_apart():
+        pass
+    allocator._glibc.cache_clear()
