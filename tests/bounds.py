@@ -128,7 +128,7 @@ actors.coordinating.broadcaster.Broadcaster: _subscriptions | `events.max_sse_cl
 actors.coordinating.broadcaster.Broadcaster: _watchers | fixed
 actors.coordinating.proposals.ProposalBoard: _changed | those of one commit | as rows
 actors.coordinating.proposals.ProposalBoard: _notes | the notes that had a proposal since the start | ids
-actors.coordinating.broadcaster.Broadcaster: recent | `events.event_buffer_size` | `.RING_BYTES`
+actors.coordinating.broadcaster.Broadcaster: _sizes recent | `events.event_buffer_size` | `.RING_BYTES`
 actors.coordinating.broadcaster.Subscription: _send events | `events.subscriber_queue_size` | shared events
 actors.coordinating.coordinator.Coordinator: _audit | `.AUDIT_BACKLOG` | ids
 actors.coordinating.coordinator.Coordinator: _reads | one per note, and `services.tasks.retention.GONE_NOTES`

@@ -256,6 +256,43 @@ async def test_what_timed_out_in_the_queue_is_never_applied():
     assert flush.applied == ["held", "ok"]
 
 
+@pytest.mark.parametrize("capacity", [0, 8])
+async def test_a_process_that_was_stopped_does_not_give_up_what_it_asked_before(capacity):
+    """Its clock goes on; the actor, which was stopped with it, is not too slow."""
+    box = make_box(capacity)
+
+    async def flush(messages: Sequence[Any]) -> Sequence[Any]:
+        await trio.sleep(1)
+        if messages == ["stopped"]:
+            trio.lowlevel.current_clock().jump(1_000)
+        await trio.sleep(1)
+        return messages
+
+    async with acting(box, simple(flush, size=1, limit=5_000)), trio.open_nursery() as callers:
+        answers = []
+
+        async def ask(message: str) -> None:
+            answers.append(await box.ask(message, within=30))
+
+        callers.start_soon(ask, "stopped")
+        await wait_all_tasks_blocked()
+        callers.start_soon(ask, "queued")
+    assert answers == ["stopped", "queued"]
+
+
+async def test_what_takes_too_long_is_given_up_at_its_time():
+    box, flush = make_box(), Kept()
+    flush.shut()
+    async with acting(box, simple(flush, size=1, limit=5_000)) as nursery:
+        nursery.start_soon(partial(box.ask, "held", within=90))
+        await wait_all_tasks_blocked()
+        began = trio.current_time()
+        with pytest.raises(trio.TooSlowError):
+            await box.ask("late", within=30)
+        assert trio.current_time() - began == pytest.approx(30)
+        flush.gate.set()
+
+
 async def test_a_cancelled_asker_leaves_nothing_to_apply():
     box, flush = make_box(), Kept()
     flush.shut()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import trio
 from attrs import define, field
@@ -16,6 +16,8 @@ from tests.linearizability.checker import NEVER, UNKNOWN, Operation
 Call = Callable[..., Awaitable[dict[str, Any]]]
 #: What a tool's answer means to the model.
 Reading = Callable[[dict[str, Any]], Any]
+#: What a server answers that does not know either; of an actor that crashed it says something else.
+TOO_LONG: Final = "The outcome of this change is unknown: it took too long."
 
 
 @define(eq=False)
@@ -33,11 +35,16 @@ class History:
         self, key: str, client: str, name: str, argument: Any, call: Callable[[], Awaitable[dict[str, Any]]],
         read: Reading, patience: float = 60.0,
     ) -> Any:  # fmt: skip
-        """One call. Raises `Gone` when its answer is lost, or does not come within `patience` seconds."""
+        """One call. Raises `Gone` when its answer is lost, or does not come within `patience` seconds.
+
+        So it does when the server says itself that it waited too long to know: on a disk that hangs.
+        """
         called = next(self._clock)
         try:
             with trio.fail_after(patience):
                 answer = await call()
+            if TOO_LONG in answer.get("message", ""):
+                raise Gone
         except (Gone, trio.TooSlowError) as failure:
             self.lost += 1
             self.operations.append(Operation(key, client, name, argument, UNKNOWN, called, NEVER))

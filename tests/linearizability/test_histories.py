@@ -8,8 +8,13 @@ from random import Random
 import pytest
 import trio
 
+from lithos.actors.kit import ActorDown, honest_outcome
+from lithos.core.errors import StorageFailed
+from tests.e2e.clients import Gone
 from tests.linearizability.campaign import Checked, run_campaigns
-from tests.linearizability.workload import Workload
+from tests.linearizability.checker import UNKNOWN
+from tests.linearizability.recording import History
+from tests.linearizability.workload import Workload, read_change
 from tests.repeats import repeats
 from tests.servers import Clock, serving
 
@@ -35,6 +40,26 @@ async def test_what_clients_in_a_race_see_can_be_explained(tmp_path: Path) -> No
     assert not checked.problems, checked.problems[0]
     assert checked.histories == 6
     assert checked.operations > ROUNDS * CLIENTS * CALLS
+
+
+async def test_an_answer_that_the_server_waited_too_long_for_is_lost_and_a_crash_is_not() -> None:
+    history, failure = History(), Exception()
+
+    async def call() -> dict[str, object]:
+        try:
+            with honest_outcome("Look again."):
+                raise failure
+        except StorageFailed as refusal:
+            return {"status": "error", "code": refusal.code, "message": refusal.message}
+
+    failure = trio.TooSlowError()
+    with pytest.raises(Gone):
+        await history.add("task t", "c", "claim", None, call, read_change)
+    assert [operation.result for operation in history.operations] == [UNKNOWN]
+    assert history.lost == 1
+    failure = ActorDown("KeyError()")
+    with pytest.raises(AssertionError):
+        await history.add("task t", "c", "claim", None, call, read_change)
 
 
 @pytest.mark.slow

@@ -67,6 +67,8 @@ class Broadcaster:
 
     def __init__(self, ring: int, queue: int) -> None:
         self.recent: deque[Event] = deque(maxlen=ring)
+        #: Of the events in the ring, so that each is sized once: not again when it leaves.
+        self._sizes: deque[int] = deque(maxlen=ring)
         self._recent_size = 0
         self._queue = queue
         self._subscriptions: list[Subscription] = []
@@ -77,10 +79,11 @@ class Broadcaster:
         #: Listeners cut off so far.
         self.drops = 0
 
-    def publish(self, events: Sequence[Event]) -> None:
-        """Deliver a committed batch, in order."""
+    def publish(self, events: Sequence[Event]) -> int:
+        """Deliver a committed batch, in order; returns its size in bytes."""
+        size = 0
         for event in events:
-            self._remember(event)
+            size += self._remember(event)
         if events:
             self.head = events[-1].seq
         for subscription in list(self._subscriptions):
@@ -90,15 +93,20 @@ class Broadcaster:
         for watcher in self._watchers:
             for event in events:
                 watcher.see(event)
+        return size
 
-    def _remember(self, event: Event) -> None:
-        """Add to the ring, which holds so many events and so many bytes of them."""
-        if len(self.recent) == self.recent.maxlen:
-            self._recent_size -= event_size(self.recent[0])
+    def _remember(self, event: Event) -> int:
+        """Add to the ring, which holds so many events and so many bytes of them; returns the event's size."""
+        size = event_size(event)
+        if len(self._sizes) == self._sizes.maxlen:
+            self._recent_size -= self._sizes[0]
         self.recent.append(event)
-        self._recent_size += event_size(event)
+        self._sizes.append(size)
+        self._recent_size += size
         while self._recent_size > RING_BYTES and len(self.recent) > 1:
-            self._recent_size -= event_size(self.recent.popleft())
+            self.recent.popleft()
+            self._recent_size -= self._sizes.popleft()
+        return size
 
     def watch(self, watcher: Watcher) -> None:
         """Show every event from now on to a watcher, for as long as the broadcaster lives."""

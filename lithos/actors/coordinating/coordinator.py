@@ -34,7 +34,7 @@ from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.actors.kit import Inbox, Mailbox, run_batches
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
-from lithos.core.events import AGENT_REGISTERED, Event, EventDraft, event_size
+from lithos.core.events import AGENT_REGISTERED, Event, EventDraft
 from lithos.core.importing import Carried
 from lithos.core.proposals import MOST_REASONS, PendingProposals
 from lithos.core.tasks.commands import DropAgents, ForgetReads
@@ -232,9 +232,10 @@ class Coordinator:
             self._nudge_when_due()  # much at once comes in many small batches
         for agent in new_agents.values():
             self._enter(agent)
+        grown = sum(map(size_of, new_agents.values()))
         if committed.events:
             self._next_seq = committed.events[-1].seq + 1
-            self._broadcaster.publish(committed.events)
+            grown += self._broadcaster.publish(committed.events)
             if self._on_commit is not None:
                 self._on_commit(committed.events, perf_counter() - began)
         self.on_unjournalled(committed.unjournalled)
@@ -244,7 +245,7 @@ class Coordinator:
         for reply in committed.replies:
             if isinstance(reply, Carried):
                 self._take_over(reply)
-        self._note_growth(sum(map(size_of, new_agents.values())) + sum(map(event_size, committed.events)))
+        self._note_growth(grown)
         return committed.replies
 
     def _forget_dropped(self, steps: Sequence[Step]) -> None:

@@ -6,8 +6,9 @@ those times: inode, size, time of change and time of status. Whoever edits a fil
 times back changes at least the last. A file that was changed within the last seconds before it was read
 is not remembered, since another change may have the same times on a file system with coarse ones.
 
-The look is one system call on the event loop. Where one took long (a network, a sleeping disk), no further
-one is made for a while: then notes are read in threads.
+The look is one system call on the event loop. Where looks take long (a network, a sleeping disk), no further
+one is made for a while: then notes are read in threads. One that took somewhat long tells nothing: on a busy
+machine the thread had to wait for a processor, and reads would get dearer just there.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ from lithos.stores.notes.values import Fingerprint
 RECALLED_BYTES: Final = 12 * 1024 * 1024
 #: A longer content is read anew each time.
 LONGEST_RECALLED: Final = 64 * 1024
-#: Seconds of one look from which on looks are taken to be slow here, and for how long.
+#: Seconds of a look from which on it is slow; after so many in a row, or one that takes as long as `ENDLESS`,
+#: looks are taken to be slow here for the time of `REST`.
 SLOW_LOOK: Final = 0.02
+SLOW_LOOKS: Final = 3
+ENDLESS: Final = 0.5
 REST: Final = 60.0
 #: Bytes of what is remembered beside the content, and of a link beside its texts.
 _BESIDE: Final = 600
@@ -78,6 +82,7 @@ class Recall(Fitting[int, Recalled]):
         super().__init__(RECALLED_BYTES, attrgetter("size"))
         self._look = look
         self._timer = timer
+        self._slow_looks = 0
         self._rests_until = float("-inf")
 
     def get(self, entry: Entered) -> Recalled | None:
@@ -93,8 +98,9 @@ class Recall(Fitting[int, Recalled]):
             return None
         is_same = self._look(entry.path) == known.fingerprint
         ended = self._timer()
-        if ended - began > SLOW_LOOK:
-            self._rests_until = ended + REST
+        self._slow_looks = self._slow_looks + 1 if ended - began > SLOW_LOOK else 0
+        if self._slow_looks == SLOW_LOOKS or ended - began > ENDLESS:
+            self._rests_until, self._slow_looks = ended + REST, 0
         if not is_same:
             self.forget(entry.serial)
             return None

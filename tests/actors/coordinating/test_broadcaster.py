@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
+from lithos.actors.coordinating import broadcaster as module
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.core.events import Event, EventDraft
+from lithos.core.events import Event, EventDraft, event_size
 from tests.fakes import START, subscribed
 
 
@@ -37,6 +38,30 @@ def test_the_ring_holds_the_last_n():
     broadcaster.publish(make_events(1, 2))
     broadcaster.publish(make_events(3, 5))
     assert [event.seq for event in broadcaster.recent] == [3, 4, 5]
+
+
+def test_an_event_costs_the_same_with_a_full_ring_and_one_that_is_not(monkeypatch):
+    """Else what a call costs depends on how much was written before it: each event is sized once."""
+    sized = []
+    monkeypatch.setattr(module, "event_size", lambda event: sized.append(event.seq) or event_size(event))
+    broadcaster = Broadcaster(ring=3, queue=1)
+    for seq in range(1, 9):
+        assert broadcaster.publish(make_events(seq, seq)) == event_size(make_events(seq, seq)[0])
+    assert sized == [*range(1, 9)]
+
+
+def test_the_ring_holds_so_many_bytes_of_events_of_any_size(monkeypatch):
+    """behaviour 129"""
+    monkeypatch.setattr(module, "RING_BYTES", 1_000)
+    broadcaster = Broadcaster(ring=4, queue=1)
+    assert broadcaster.publish(make_events(1, 2)) == 600
+    broadcaster.publish(make_events(3, 5))
+    assert [event.seq for event in broadcaster.recent] == [3, 4, 5]
+    large = EventDraft(type="note.created", agent="a", payload={"title": "x" * 600}, timestamp=START)
+    broadcaster.publish([Event(seq=6, draft=large)])
+    assert [event.seq for event in broadcaster.recent] == [6]
+    broadcaster.publish(make_events(7, 12))
+    assert [event.seq for event in broadcaster.recent] == [10, 11, 12]
 
 
 async def test_a_slow_listener_is_cut_off_and_counted_and_others_are_not():

@@ -131,13 +131,13 @@ async def test_subscribers_hear_of_changes_that_are_committed(tmp_path: Path) ->
         store, seen = lithos.server.coordinator._store, list[bool]()
         publish = lithos.server.broadcaster.publish
 
-        def check(events: Any) -> None:
+        def check(events: Any) -> int:
             for event in events:
                 found = store._reader.execute(
                     "SELECT 1 FROM tasks WHERE id=?", (event.draft.payload["task_id"],)
                 ).fetchall()
                 seen.append(bool(found) and store.events_after(event.seq - 1) != [])
-            publish(events)
+            return publish(events)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lithos.server.broadcaster, "publish", check)
