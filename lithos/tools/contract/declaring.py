@@ -82,7 +82,8 @@ class Tool:
 
     def __call__(self, cls: C) -> C:
         """Declare the tool."""
-        self.arguments = made = attrs.frozen(cls)
+        # Nobody compares or prints calls; methods for it take half of what tools cost a start.
+        self.arguments = made = attrs.frozen(cls, eq=False, repr=False)
         self.reader = ArgumentReader(made, is_paged=bool(self.paged.rows))
         _DECLARED[self.name] = self
         return made
