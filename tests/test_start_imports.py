@@ -23,7 +23,13 @@ HEAVY = (
 )  # fmt: skip
 STARTS = {
     BRIDGE: ("numpy", "tantivy", "usearch", "rustworkx", "hypercorn", "prometheus_client"),
-    "lithos.cli.commands.hosting": ("asyncio", "httpx2", "markdown_it"),
+    "lithos.cli.commands.hosting": (
+        "asyncio",
+        "httpx2",
+        "markdown_it",
+        "lithos.app.vaults",
+        "lithos.stores.attachments.worker",
+    ),
     "lithos.app.vaults": ("asyncio", "httpx2", "markdown_it", "jinja2"),
     EMBEDDER: ("huggingface_hub", "httpx2", "click"),
     HOOK: ("numpy", "trio", "asyncio", "apsw", "yaml", "cattrs", "anyascii", "lithos.core.findings"),

@@ -35,6 +35,7 @@ from lithos.core.attachments.kinds import (
 )
 from lithos.core.attachments.parts import Part
 from lithos.stores.attachments.frames import (
+    OUT_OF_MEMORY,
     Answer,
     Answers,
     Digest,
@@ -47,7 +48,6 @@ from lithos.stores.attachments.frames import (
     Request,
     pack_request,
 )
-from lithos.stores.attachments.worker import OUT_OF_MEMORY
 
 #: Seconds after its last file when a process ends, which gives its memory back.
 IDLE_SECONDS: Final = 30.0

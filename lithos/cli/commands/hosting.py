@@ -21,7 +21,6 @@ from lithos import __version__
 from lithos.actors.blocking import Threads
 from lithos.app import Server, running_server
 from lithos.app.front import serve_front
-from lithos.app.vaults import Vaults, serve_vaults
 from lithos.cli.output import announce
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
@@ -32,6 +31,7 @@ from lithos.stores.lock import OwnerLock
 from lithos.telemetry import get_logger
 
 if TYPE_CHECKING:
+    from lithos.app.vaults import Vaults
     from lithos.otlp import Export
 
 metrics_log = get_logger("lithos.otlp")
@@ -160,6 +160,8 @@ async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Even
 
 async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
     """Serve the named vaults until `shutdown` is set. Raises `CommandFailed`."""
+    from lithos.app.vaults import Vaults, serve_vaults  # which a server of one has no use for
+
     config = session.config
     if config.server.public_url is not None:
         raise CommandFailed(

@@ -26,6 +26,8 @@ MOST_REQUEST: Final = 2_048
 #: Bytes of a reason.
 MOST_REASON: Final = 500
 _DIGEST: Final = 64
+#: Exit status of a process that has no memory left.
+OUT_OF_MEMORY: Final = 86
 
 State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing"]
 _STATES: Final[tuple[State, ...]] = ("whole", "cut", "failed", "unchanged", "missing")

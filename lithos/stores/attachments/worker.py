@@ -18,10 +18,15 @@ from contextlib import suppress
 from typing import Final
 
 from lithos.stores.attachments.answering import Answering, limit, limit_memory
-from lithos.stores.attachments.frames import HEAD, MOST_REQUEST, pack_answer, request_length, unpack_request
+from lithos.stores.attachments.frames import (
+    HEAD,
+    MOST_REQUEST,
+    OUT_OF_MEMORY,
+    pack_answer,
+    request_length,
+    unpack_request,
+)
 
-#: Exit status of a process that has no memory left.
-OUT_OF_MEMORY: Final = 86
 #: Priority at first, which a file that somebody has just saved may need on a busy machine, and the lowest,
 #: from so many processor seconds on: by then it is a new vault that is read.
 _NICENESS, _LOWEST, _QUICK = 10, 19, 1.0

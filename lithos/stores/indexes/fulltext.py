@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -374,16 +373,17 @@ def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, f
     note give in any order.
     """
     found = np.array(scores)
-    if not (found[1:] >= found[:-1] * _LEAST_STEP).any():
-        return list(zip(serials, scores, strict=True))
-    heads: list[float] = []
-    head, least = float("inf"), float("inf")
-    for score in scores:
-        if score < least:
-            head, least = score, score * _LEAST_STEP
-        heads.append(head)
-    hits = list(zip(map(int, serials), heads, strict=True))
-    if len(set(heads)) < len(heads):
-        hits.sort(key=itemgetter(0))
-        hits.sort(key=itemgetter(1), reverse=True)
+    near = (found[1:] >= found[:-1] * _LEAST_STEP).nonzero()[0].tolist()
+    hits = list(zip(serials, scores, strict=True))
+    begin = end = 0  # of the last hits that are one
+    for at in near:
+        head = hits[at][1]
+        if scores[at + 1] < head * _LEAST_STEP:
+            continue
+        hits[at + 1] = serials[at + 1], head
+        if at >= end:
+            hits[begin:end] = sorted(hits[begin:end])
+            begin = at
+        end = at + 2
+    hits[begin:end] = sorted(hits[begin:end])
     return hits

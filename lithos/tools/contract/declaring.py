@@ -82,7 +82,8 @@ class Tool:
 
     def __call__(self, cls: C) -> C:
         """Declare the tool."""
-        self.arguments = made = attrs.frozen(cls)
+        # Nobody compares or prints calls; methods for it take half of what tools cost a start.
+        self.arguments = made = attrs.frozen(cls, eq=False, repr=False)
         self.reader = ArgumentReader(made, is_paged=bool(self.paged.rows))
         _DECLARED[self.name] = self
         return made
@@ -128,11 +129,16 @@ def own_tools() -> tuple[Tool, ...]:
     return _declared()[1]
 
 
+#: What only a server of several vaults loads: it asks tools of all, and declares none.
+_OF_SEVERAL: Final = ("lithos.tools.several", "lithos.tools.contract.vaults")
+
+
 @functools.cache
 def _declared() -> tuple[tuple[Tool, ...], tuple[Tool, ...]]:
     """The tools of the modules below `lithos.tools`: clients' and Lithos's own."""
     for module in walk_packages(lithos.tools.__path__, f"{lithos.tools.__name__}."):
-        import_module(module.name)
+        if module.name not in _OF_SEVERAL:
+            import_module(module.name)
     found = sorted(_DECLARED.values(), key=lambda each: each.place)
     return tuple(each for each in found if each.profile != OWN), tuple(
         each for each in found if each.profile == OWN
