@@ -11,6 +11,7 @@ all else. Mark those that kill processes at random times `disk`: there they are 
 from __future__ import annotations
 
 import gc
+import importlib
 import inspect
 import logging
 import os
@@ -18,7 +19,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -69,6 +70,27 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "deadline(seconds): allow this async test more time than usual")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Of a clone whose tests are not compiled, each worker compiles a part, and finds the others' parts done.
+
+    It begins to import at another place of their ring, where the first to come to a file keeps its bytecode.
+    """
+    gc.disable()  # nothing of what is imported and collected is garbage
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    of = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if of > 1 and session.config.args == session.config.getini("testpaths"):
+        root = session.config.rootpath
+        names = [
+            ".".join(path.relative_to(root).with_suffix("").parts) for path in root.glob("tests/**/test_*.py")
+        ]
+        names.sort()
+        begin = len(names) * worker // of
+        for name in names[begin:] + names[:begin]:
+            with suppress(Exception, pytest.skip.Exception):  # collecting it says what is wrong with it
+                importlib.import_module(name)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest first, so that no worker is left with one of them at the end.
@@ -81,8 +103,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             marked = item.get_closest_marker("takes")
             seconds[item.path] += marked.args[0] if marked else USUAL
     items.sort(key=lambda item: -seconds[item.path])
-    gc.collect()
     gc.freeze()  # what was imported and collected stays: each later collection would look at all of it
+    gc.enable()
 
 
 @pytest.fixture
