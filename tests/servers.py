@@ -15,6 +15,7 @@ from attrs import define, field
 
 import lithos.actors.actors
 import lithos.actors.indexing.accurate
+import lithos.app
 from lithos.actors.coordinating.messages import Flush
 from lithos.actors.writing.outside_changes import OutsideFiles
 from lithos.app import Server, running_server
@@ -140,6 +141,7 @@ async def serving(
     config = Config(storage=storage, server=server, **sections)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lithos.actors.actors, "load_embedder", load)
+        patch.setattr(lithos.app, "return_memory", lambda: False)  # the next server of this process uses it
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: transformer is not None)
         if transformer is not None:
             patch.setattr(lithos.actors.actors, "load_transformer", transformer)

@@ -72,7 +72,8 @@ def commands() -> list[type]:
     while waiting:
         waiting += (below := waiting.pop().__subclasses__())
         found += below
-    return [cls for cls in dict.fromkeys(found) if _is_current(cls) and not cls.__subclasses__()]
+    leaves = {cls for cls in found if _is_current(cls) and not cls.__subclasses__()}
+    return sorted(leaves, key=lambda cls: (cls.__module__, cls.__name__))  # not as imported
 
 
 def _is_current(cls: type) -> bool:

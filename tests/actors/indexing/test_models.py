@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from typing import Any
 
@@ -54,7 +53,6 @@ async def test_three_at_once_load_one_model() -> None:
 def test_a_model_that_nobody_holds_is_let_go() -> None:
     models, loader = Models(), Loader()
     models.static(loader, "former")
-    gc.collect()
     models.static(loader, "former")
     assert loader.loads == ["former", "former"]
 

@@ -93,9 +93,9 @@ def test_no_page_takes_longer_than_its_length() -> None:
 
         def seconds(count: int, piece: bytes = piece) -> float:
             page = piece * count + b"/console"
-            begun = time.perf_counter()
+            begun = time.thread_time()
             moved(page, b"/v/work")
-            return time.perf_counter() - begun
+            return time.thread_time() - begun
 
         assert min(seconds(20_000) for _ in range(3)) < 60 * max(min(seconds(2_000) for _ in range(3)), 1e-4)
 

@@ -71,14 +71,16 @@ async def test_each_name_of_the_table_is_a_copy_of_its_kin(tmp_path: Path, vault
         assert (lithos.knowledge / name).read_text() == note(vault, CHANGED)
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_name_alone_is_a_note(tmp_path: Path, name: str) -> None:
+async def test_a_name_alone_is_a_note(tmp_path: Path) -> None:
     """behaviour 284"""
-    put_note(tmp_path, "plan.md", BODY)
-    put_note(tmp_path, name, "Nothing of that.\n\nNor of this.\n\nQuite another text.\n")
+    files = [f"{folder}/{name}" for folder, each in enumerate(NAMES) for name in ("plan.md", each)]
+    other = "Nothing of that.\n\nNor of this.\n\nQuite another text.\n"
+    for file in files:
+        put_note(tmp_path, file, BODY if file.endswith("/plan.md") else other)
     async with serving(tmp_path) as lithos:
-        assert sorted(await paths(lithos)) == sorted(["plan.md", name])
-        assert "conflict_copies" not in await lithos.call("lithos_read", path="plan.md")
+        assert sorted(await paths(lithos)) == sorted(files)
+        for file in files:
+            assert "conflict_copies" not in await lithos.call("lithos_read", path=file)
 
 
 STRONG = (NAMES[0], NAMES[1], NAMES[7])

@@ -7,6 +7,7 @@ one that is protected. Which doors there are is told by the registry of tools an
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
@@ -259,9 +260,9 @@ def code_of(answer: Mapping[str, Any]) -> str:
 
 def look(lithos: Lithos) -> dict[str, tuple[int, int]]:
     """Every file, its size and its time."""
-    found = (path.relative_to(lithos.knowledge) for path in lithos.knowledge.rglob("*.md"))
-    stats = {path.as_posix(): (lithos.knowledge / path).stat() for path in found}
-    return {path: (each.st_size, each.st_mtime_ns) for path, each in stats.items()}
+    walked = os.walk(lithos.knowledge)
+    paths = (f"{folder}/{name}" for folder, _, names in walked for name in names if name.endswith(".md"))
+    return {path: ((stat := os.stat(path)).st_size, stat.st_mtime_ns) for path in paths}
 
 
 async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> str:
