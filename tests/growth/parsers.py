@@ -15,7 +15,16 @@ from typing import Final
 from attrs import evolve
 
 from lithos.core import care, events, findings, limits, offers, plan, principals, scopes, times
-from lithos.core.attachments import canvas, captions, drawing, foreign_json, kinds, lz_string, plain, web_page
+from lithos.core.attachments import (
+    captions,
+    drawing,
+    foreign_json,
+    kinds,
+    lz_string,
+    plain,
+    reading,
+    web_page,
+)
 from lithos.core.attachments import parts as attachment_parts
 from lithos.core.attachments.parts import NotExtractable
 from lithos.core.context import briefing, parts, passages, tokens
@@ -641,7 +650,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     ),
     "links.linking_sentence": lambda t: links.linking_sentence(t, "a.md", frozenset()),
     "links.linking_sentence of one": lambda t: links.linking_sentence(f"{t} [[a]] {t}", "b.md", _OF_A),
-    "canvas.read_canvas": lambda t: list(canvas.read_canvas(json.dumps({"nodes": _cards(t)}).encode())),
+    "reading.read_canvas": lambda t: list(reading.read_canvas(json.dumps({"nodes": _cards(t)}).encode())),
     "captions.around": lambda t: captions.around(t, t[:20]),
     "drawing.read_drawing": lambda t: _all_parts(drawing.read_drawing("a.excalidraw.md", _bytes(t))),
     "foreign_json.read_object": lambda t: foreign_json.read_object(json.dumps({"a": t}), "a file"),
