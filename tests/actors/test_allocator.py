@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -38,6 +37,28 @@ full = resident()
 kept.clear()
 return_memory()
 print(full, resident())
+"""
+
+#: Blocks of 2 MiB that nobody writes to: how many of 32 are mapped by themselves, and of one afterwards.
+MAPPED = """
+import ctypes
+from lithos.actors.allocator import large_blocks_apart
+from tests.actors.test_allocator import allocated
+
+take = ctypes.CDLL(None).malloc
+take.restype, take.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+
+def mapped(number):
+    before = allocated().hblks
+    for _ in range(number):
+        assert take(2 << 20)
+    return allocated().hblks - before
+
+with large_blocks_apart():
+    with large_blocks_apart():
+        pass
+    apart = mapped(32)
+print(apart, mapped(1))
 """
 
 #: Notes come and go one by one, beside small blocks of the event loop that live for a while.
@@ -95,34 +116,6 @@ def allocated() -> Any:
     return library.mallinfo2()
 
 
-class Blocks:
-    """Blocks of 2 MiB that nobody writes to, more than an arena has gaps for."""
-
-    def __init__(self) -> None:
-        self._library = ctypes.CDLL(None)
-        self._library.malloc.restype = ctypes.c_void_p
-        self._library.malloc.argtypes = [ctypes.c_size_t]
-        self._library.free.argtypes = [ctypes.c_void_p]
-        self._taken: list[int] = []
-
-    def mapped(self, number: int = 256) -> int:
-        """How many of so many new blocks are mapped one by one."""
-        before = allocated().hblks
-        self._taken += [self._library.malloc(2 * MIB) for _ in range(number)]
-        return int(allocated().hblks - before)
-
-    def free(self) -> None:
-        for block in self._taken:
-            self._library.free(block)
-
-
-@pytest.fixture
-def blocks() -> Iterator[Blocks]:
-    taken = Blocks()
-    yield taken
-    taken.free()
-
-
 def run(script: str, *arguments: str) -> list[int]:
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, timeout=120
@@ -146,28 +139,45 @@ def test_commits_of_the_fulltext_index_leave_no_gaps_in_the_arenas(tmp_path: Any
     assert free < 10 * MIB
 
 
+@pytest.mark.slow
 @ON_GLIBC
-def test_large_blocks_are_mapped_one_by_one_until_nobody_wants_it_any_more(blocks: Blocks) -> None:
+def test_large_blocks_are_mapped_one_by_one_until_nobody_wants_it_any_more() -> None:
+    """In a program of its own: elsewhere an arena may have gaps for all of them."""
+    apart, together = run(MAPPED)
+    assert apart > 16
+    assert together == 0
+
+
+@pytest.fixture
+def thresholds(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What malloc was told in turn."""
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(allocator, "_set_thresholds", lambda *given: told.append(given))
+    return told
+
+
+@ON_GLIBC
+def test_of_several_who_want_blocks_apart_the_last_ends_it(thresholds: list[tuple[int, int]]) -> None:
     with allocator.large_blocks_apart():
         with allocator.large_blocks_apart():
             pass
-        assert blocks.mapped() > 0
-    assert blocks.mapped(1) == 0
+        assert thresholds == [allocator._APART]
+    assert thresholds == [allocator._APART, allocator._TOGETHER]
 
 
 @ON_GLIBC
-def test_the_fulltext_index_takes_its_blocks_apart_also_when_it_fails(blocks: Blocks) -> None:
+def test_the_fulltext_index_takes_its_blocks_apart_also_when_it_fails(
+    thresholds: list[tuple[int, int]],
+) -> None:
     def apply(*_: object) -> None:
-        seen.append(blocks.mapped())
+        assert thresholds == [allocator._APART]
         raise OSError("full")
 
-    seen: list[int] = []
     index: Any = SimpleNamespace(apply=apply)
     unused: Any = None
     with pytest.raises(OSError, match="full"):
         FulltextPort(index, ChunkSizes(500, 1_000), unused).apply([], [])
-    assert seen[0] > 0
-    assert blocks.mapped(1) == 0
+    assert thresholds == [allocator._APART, allocator._TOGETHER]
 
 
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
