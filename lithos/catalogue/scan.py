@@ -294,7 +294,7 @@ def _find_copies(
     for path, entry in named.items():
         row = rows.get(path)
         is_note = row is not None and row.digest == entry.digest
-        if not entry.may_name_id and may_be_copy(path, named.get, is_note=is_note):
+        if not entry.identified and may_be_copy(path, named.get, is_note=is_note):
             doubtful[path] = entry
     # Without a row of the manifest the history knows whether a file under such a name is a note already.
     unknown = [entry.note.id for path, entry in doubtful.items() if path not in rows]

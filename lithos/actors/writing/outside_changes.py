@@ -220,7 +220,7 @@ class Outside:
         """A note has come: files that are named as its conflict copies may have come before it."""
         if self._catalogue.style.knows_copies:
             for each in self._catalogue.named_copies(path):
-                if not each.may_name_id and self._catalogue.at_path(each.path) is each:
+                if not each.identified and self._catalogue.at_path(each.path) is each:
                     taken.again.append(each.path)
 
     def _skip_copy(self, path: str, copy: Skipped, original: Entry, taken: Taken) -> None:

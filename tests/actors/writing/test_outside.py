@@ -413,6 +413,7 @@ SETTLE = ("settle", None, None)
 @example([("write", 3, "a 2"), ("restart", None, None), ("write", 3, "a")], False)
 @example([("nameless", 1, "a"), ("clone", "a", "a 2")], False)
 @example([("write", 1, "a"), SETTLE, ("break", "a", None), ("restart", None, None)], False)
+@example([("write", 1, "a"), ("break", "a", None), SETTLE, ("copy", "a", "a 2")], True)
 @given(steps, st.booleans())
 def test_whatever_happens_every_file_is_a_note_or_a_reported_one_and_a_restart_changes_nothing(
     tmp_path_factory, steps, serves_broken
