@@ -96,6 +96,26 @@ print(allocated().fordblks)
 index.close()
 """
 
+#: After the first 100 commits caches are full; what 500 more add is told.
+REMEMBERED = """
+import sys
+from pathlib import Path
+from lithos.actors.allocator import limit_arenas
+from lithos.stores.indexes import fulltext
+from tests.actors.test_allocator import allocated
+from tests.stores.fulltext_entries import entry
+
+assert limit_arenas()
+fulltext.RENEWED_AFTER = 50
+index = fulltext.FulltextIndex.open(Path(sys.argv[1]))
+for number in range(601):
+    index.apply([entry(number, "granite harbour")], [number - 40])
+    if number == 100:
+        before = allocated().uordblks
+print(allocated().uordblks - before)
+index.close()
+"""
+
 
 class Mallinfo(ctypes.Structure):
     """`struct mallinfo2` of malloc.h: `hblks` blocks are mapped, `fordblks` bytes are free in the arenas."""
@@ -137,6 +157,14 @@ def test_commits_of_the_fulltext_index_leave_no_gaps_in_the_arenas(tmp_path: Any
     """Without `large_blocks_apart` some 20 MiB of the arenas are free and never used for anything else."""
     (free,) = run(COMMITTED, str(tmp_path / "index"))
     assert free < 10 * MIB
+
+
+@pytest.mark.slow
+@ON_GLIBC
+def test_commits_of_the_fulltext_index_leave_nothing_in_memory(tmp_path: Any) -> None:
+    """One that is never opened anew keeps 2 KB for each of these commits, 1,000,000 bytes."""
+    (kept,) = run(REMEMBERED, str(tmp_path / "index"))
+    assert kept < 300_000
 
 
 @pytest.mark.slow

@@ -50,8 +50,8 @@ AGENTS, AGENT_BYTES = 20_000, 64 * 1024 * 1024
 CURSORS: Final = 10_000
 #: Claims whose time was over so long ago.
 CLAIMS_ENDED: Final = timedelta(days=30)
-#: Notes that are gone, and still count as read.
-GONE_NOTES: Final = 10_000
+#: Notes that are gone, and still count as read should they come back: 200 bytes of memory each.
+GONE_NOTES: Final = 1_000
 #: Bytes of the journal, for each event it may keep and at least; usual events take some 400.
 EVENT_BYTES, LEAST_JOURNAL_BYTES = 2_560, 16 * 1024 * 1024
 

@@ -37,6 +37,9 @@ log = get_logger("lithos.fulltext")
 
 #: The least tantivy takes, in bytes; more buys nothing at batches of a few notes.
 _WRITER_HEAP: Final = 15_000_000
+#: Commits after which tantivy's index is opened anew: it remembers the path of every file that it ever opened
+#: (`MmapCache`, whose weak entries nothing removes), some 20 and 4 KB for each commit.
+RENEWED_AFTER: Final = 500
 #: Asked beyond the limit, to find out at once in most cases who shares the last place.
 _LIKELY_TIES: Final = 32
 _CLOSED: Final = "The full-text index is closed."
@@ -97,6 +100,7 @@ class FulltextIndex:
         self._comparing = threading.Lock()
         self._function_words = frozenset(self._translator.tokens(" ".join(FUNCTION_WORDS)))
         self._searcher = index.searcher()
+        self._commits = 0  # since it was opened
         #: When the last batch was committed, `None` while nothing was.
         self.last_updated: datetime | None = None
         if self.document_count():
@@ -180,8 +184,10 @@ class FulltextIndex:
 
     def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
         documents = {entry.serial: make_document(entry) for entry in upserts}
+        is_first = self._writer is None
+        if self._commits >= RENEWED_AFTER:
+            self._renew()
         writer = self._writer
-        is_first = writer is None
         if writer is None:
             writer = self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
         for serial in {*removals, *documents}:
@@ -194,6 +200,17 @@ class FulltextIndex:
         writer.commit()
         self._index.reload()
         self._searcher = self._index.searcher()
+        self._commits += 1
+
+    def _renew(self) -> None:
+        """Open the index anew, after the merges that run; searches under way keep what they have."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.wait_merging_threads()
+            del writer
+        self._index = _open_tantivy(self._directory)
+        self._searcher = self._index.searcher()
+        self._commits = 0
 
     def stamps(self) -> dict[int, int]:
         """Return the stamp of every indexed note by serial, without those whose stems are missing or old.

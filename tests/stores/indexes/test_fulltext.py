@@ -16,7 +16,7 @@ import apsw
 import pytest
 import tantivy
 
-from lithos.stores.indexes import IndexFailed, fulltext_schema
+from lithos.stores.indexes import IndexFailed, fulltext, fulltext_schema
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry, remove_index
 from tests.stores.fulltext_entries import entry, found
@@ -211,6 +211,39 @@ def test_what_was_committed_before_a_failure_is_replaced_and_not_doubled(
     monkeypatch.setattr(index, "_index", real)
     index.apply([entry(2, "harbour")], [])
     assert index.document_count() == 2
+
+
+def test_the_index_is_opened_anew_after_so_many_commits_and_has_all_notes(
+    index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tantivy remembers every file that it opened, 4 KB for each commit: after hours that is a gigabyte."""
+    opened = [index._index]
+    monkeypatch.setattr(fulltext, "RENEWED_AFTER", 3)
+    for number in range(12):
+        index.apply([entry(number, "granite")], [number - 5])
+        assert found(index, "granite") == list(range(max(0, number - 4), number + 1))
+        if index._index is not opened[-1]:
+            opened.append(index._index)
+    assert len(opened) == 4
+
+
+def _refuse(directory: Path) -> tantivy.Index:
+    raise ValueError(f"too many open files: {directory}")
+
+
+def test_an_index_that_cannot_be_opened_anew_serves_on_and_takes_the_next_batch(
+    index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fulltext, "RENEWED_AFTER", 1)
+    index.apply([entry(1, "granite")], [])
+    with monkeypatch.context() as broken:
+        broken.setattr(fulltext, "_open_tantivy", _refuse)
+        for _ in range(2):
+            with pytest.raises(IndexFailed, match="too many open files"):
+                index.apply([entry(2, "granite")], [])
+            assert found(index, "granite") == [1]
+    index.apply([entry(1, "granite"), entry(3, "granite")], [])
+    assert found(index, "granite") == [1, 3]
 
 
 def test_a_second_writer_is_refused_without_harm(index: FulltextIndex, directory: Path) -> None:
