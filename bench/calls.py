@@ -55,6 +55,7 @@ def main() -> None:
 
 def run(options: argparse.Namespace, data: Path) -> None:
     with serving(data) as server:
+        server.settle()
         trio.run(_measure, server, options)
 
 

@@ -39,6 +39,7 @@ def main() -> None:
 
 def _run(options: argparse.Namespace, data: Path) -> None:
     with serving(data) as server:
+        server.settle()
         trio.run(_measure, server, options)
 
 

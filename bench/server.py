@@ -25,6 +25,9 @@ from bench.corpus import generate
 MIB = 1024 * 1024
 PATIENCE = 900.0
 STOP_PATIENCE = 30.0
+#: Seconds after which a start's work in the background has begun for certain, and may take at most; the share
+#: of a processor below which it is over.
+SETTLING, SETTLED_WITHIN, SETTLED = 3.0, 60.0, 0.1
 
 
 @frozen
@@ -56,6 +59,17 @@ class Serving:
         """Processor time used so far; unlike a latency it does not grow with what else the machine does."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def settle(self) -> None:
+        """Wait until a start is over: a second after it listens a server looks at all files once more."""
+        deadline = time.monotonic() + SETTLED_WITHIN
+        time.sleep(SETTLING)
+        used = self.processor_seconds()
+        while time.monotonic() < deadline:
+            time.sleep(1)
+            before, used = used, self.processor_seconds()
+            if used - before < SETTLED:
+                return
 
     def _status(self, field: str) -> float:
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():

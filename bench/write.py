@@ -50,6 +50,7 @@ def main() -> None:
 
 def _run(options: argparse.Namespace, data: Path) -> None:
     with serving(data) as server:
+        server.settle()
         trio.run(_tell_beside_searches if options.beside_searches else _measure, server, data, options)
 
 
