@@ -207,10 +207,13 @@ class FulltextIndex:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.wait_merging_threads()
-            del writer
-        self._index = _open_tantivy(self._directory)
-        self._searcher = self._index.searcher()
-        self._commits = 0
+        index = _open_tantivy(self._directory)
+        searcher = index.searcher()
+        if self._searcher.num_docs and not searcher.num_docs:  # tantivy makes an index where it finds none
+            raise ValueError(
+                "its files were removed while it was open; restart Lithos to index all notes again"
+            )
+        self._index, self._searcher, self._commits = index, searcher, 0
 
     def stamps(self) -> dict[int, int]:
         """Return the stamp of every indexed note by serial, without those whose stems are missing or old.

@@ -246,6 +246,18 @@ def test_an_index_that_cannot_be_opened_anew_serves_on_and_takes_the_next_batch(
     assert found(index, "granite") == [1, 3]
 
 
+def test_an_index_whose_files_were_removed_is_not_replaced_by_an_empty_one(
+    index: FulltextIndex, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fulltext, "RENEWED_AFTER", 1)
+    index.apply([entry(1, "granite")], [])
+    (directory / "meta.json").unlink()
+    for _ in range(2):
+        with pytest.raises(IndexFailed, match="files were removed"):
+            index.apply([entry(2, "granite")], [])
+        assert found(index, "granite") == [1]
+
+
 def test_a_second_writer_is_refused_without_harm(index: FulltextIndex, directory: Path) -> None:
     index.apply([entry(1, "granite")], [])
     other = FulltextIndex.open(directory)
