@@ -58,6 +58,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in KEPT_MEMORY:
         os.environ.pop(f"MALLOC_{_name}", None)
 
+#: What servers do to the collector of a process, which in tests is not theirs alone (`frozen_by_servers`).
+FREEZING = {"freeze": gc.freeze, "unfreeze": gc.unfreeze}
+
 #: Commands that tests run in this process do not load the accurate tier; its own tests ask for it.
 os.environ.setdefault("LITHOS_SEARCH__TIER", "static")
 
@@ -116,11 +119,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -seconds[item.path])
     gc.freeze()  # what was imported and collected stays: each later collection would look at all of it
     gc.enable()
+    for name in FREEZING:  # a server that stops would thaw it
+        setattr(gc, name, lambda: None)
 
 
-def pytest_sessionfinish() -> None:
-    gc.collect()
-    gc.freeze()  # pytest collects five times more, and would look at all that was imported each time
+@pytest.fixture
+def frozen_by_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Servers freeze and thaw what the collector looks at, as they do outside of tests."""
+    for name, function in FREEZING.items():
+        monkeypatch.setattr(gc, name, function)
+    yield
+    FREEZING["freeze"]()
 
 
 @pytest.fixture

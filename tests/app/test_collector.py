@@ -17,6 +17,7 @@ from lithos.stores.lock import AlreadyOwned, OwnerLock
 from tests.servers import serving
 
 
+@pytest.mark.usefixtures("frozen_by_servers")
 async def test_a_running_server_collects_and_sees_what_it_is_to_see(tmp_path: Path) -> None:
     async with serving(tmp_path):
         await trio.testing.wait_all_tasks_blocked()

@@ -37,6 +37,7 @@ class Frames:
         self._catalogue = catalogue
         self._read = read
         self._limiter = limiter
+        self._counting = trio.Lock()
         #: By folder how many notes counted, in powers of two.
         self._known: OrderedDict[str, int] = OrderedDict()
         #: What the notes of those folders share that share anything.
@@ -49,22 +50,32 @@ class Frames:
 
     async def learn(self, entries: Iterable[Entry]) -> None:
         """Look at the folders of these notes that are not known, or have grown or shrunk since."""
-        facets = self._catalogue.facets
-        samples: dict[str, tuple[int, list[Entry]]] = {}
-        for folder in {folder_of(entry.path) for entry in entries}:
-            notes, known = facets.size_of(folder), self._known.get(folder)
-            size = (notes if notes >= LEAST_NOTES else -len(facets)).bit_length()
-            if known != size:
-                samples[folder] = size, self._catalogue.at_serials(self._sample(folder))
-        if not samples:
+        folders = {folder_of(entry.path) for entry in entries}
+        if not self._grown(folders):
             return
-        found = await trio.to_thread.run_sync(self._count, samples, limiter=self._limiter)
-        for folder, (size, _) in samples.items():
-            self._known[folder] = size
-            self._known.move_to_end(folder)
-        self._shared = {folder: shared for folder, shared in (self._shared | found).items() if shared}
-        while len(self._known) > KEPT:
-            self._shared.pop(self._known.popitem(last=False)[0], None)
+        async with self._counting:  # searches that begin together count a folder once
+            grown = self._grown(folders)
+            if not grown:
+                return
+            samples = {folder: self._catalogue.at_serials(self._sample(folder)) for folder in grown}
+            found = await trio.to_thread.run_sync(self._count, samples, limiter=self._limiter)
+            for folder, size in grown.items():
+                self._known[folder] = size
+                self._known.move_to_end(folder)
+            self._shared = {folder: shared for folder, shared in (self._shared | found).items() if shared}
+            while len(self._known) > KEPT:
+                self._shared.pop(self._known.popitem(last=False)[0], None)
+
+    def _grown(self, folders: Iterable[str]) -> dict[str, int]:
+        """The size of each folder that is not known, or has grown or shrunk since."""
+        facets = self._catalogue.facets
+        grown: dict[str, int] = {}
+        for folder in folders:
+            notes = facets.size_of(folder)
+            size = (notes if notes >= LEAST_NOTES else -len(facets)).bit_length()
+            if self._known.get(folder) != size:
+                grown[folder] = size
+        return grown
 
     def _sample(self, folder: str) -> list[int]:
         """Serial numbers of notes of the folder, or of the next above that has enough below it."""
@@ -76,9 +87,9 @@ class Frames:
         taken = min(SAMPLE, len(serials))
         return [serials[number * len(serials) // taken] for number in range(taken)]
 
-    def _count(self, samples: Mapping[str, tuple[int, list[Entry]]]) -> dict[str, frozenset[int]]:
+    def _count(self, samples: Mapping[str, Sequence[Entry]]) -> dict[str, frozenset[int]]:
         found: dict[str, frozenset[int]] = {}
-        for folder, (_, entries) in samples.items():
+        for folder, entries in samples.items():
             read = zip(entries, self._read(entries), strict=True)
             found[folder] = shared_blocks(
                 [(folder_of(at.path), text[:LONGEST_READ]) for at, text in read if text is not None]

@@ -143,6 +143,7 @@ async def test_a_line_that_holds_too_much_is_answered_and_the_next_is_served() -
         assert answers["9"]["result"]["isError"] is False
 
 
+@pytest.mark.slow
 async def test_only_protocol_is_written_while_serving() -> None:
     """behaviour 204"""
     async with running_server("--farewell") as process:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+import trio
+
+from lithos.catalogue.catalogue import Entry
+from lithos.services.notes.frames import Frames
 from tests.servers import put_note, serving
 
 FOOTER = "---\n\n[Edit in GitHub](https://example.org/{0}) | Copy this note | page {0}\n"
@@ -75,6 +81,32 @@ async def test_a_folder_is_looked_at_again_when_it_has_grown(tmp_path: Path) -> 
             await lithos.create(f"About {stone}", content, path="quarry")
             row, *_ = (await lithos.call("lithos_search", query=f"{stone} copy this note"))["results"]
             assert ("Copy this" in row["snippet"]) == (number < 7)
+
+
+async def test_searches_that_begin_together_count_a_folder_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_quarry(tmp_path)
+    counted: list[str] = []
+    count = Frames._count
+
+    def counting(self: Frames, samples: Mapping[str, Sequence[Entry]]) -> dict[str, frozenset[int]]:
+        counted.extend(samples)
+        return count(self, samples)
+
+    monkeypatch.setattr(Frames, "_count", counting)
+    async with serving(tmp_path) as lithos:
+        rows: list[dict[str, str]] = []
+
+        async def search(stone: str) -> None:
+            rows.extend((await lithos.call("lithos_search", query=f"{stone} copy this note"))["results"])
+
+        async with trio.open_nursery() as nursery:
+            for stone in TOPICS:
+                nursery.start_soon(search, stone)
+        assert counted == ["quarry"]
+        assert rows
+        assert not any("Copy this" in row["snippet"] for row in rows)
 
 
 async def test_of_a_folder_with_few_notes_each_is_counted_once(tmp_path: Path) -> None:

@@ -284,6 +284,8 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
     return f"{found}, not {wanted}; files changed: {changed}; kept: {kept}; {answer}"
 
 
+@pytest.mark.slow
+@pytest.mark.takes(8)
 async def test_each_door_does_what_each_place_allows(tmp_path: Path) -> None:
     """behaviours 278 and 279"""
     wrong: dict[str, str] = {}
