@@ -37,12 +37,15 @@ class Package:
 class Installation:
     """Seconds and MiB; `demo_s` counts from the first command on.
 
-    `packages` are all but pip, the largest first; `direct` is how many of them Lithos asks for itself.
+    `mib` is what pip added, `empty_mib` what the environment was before: pip itself and, up to Python 3.11,
+    setuptools. `packages` are all but pip, the largest first; `direct` is how many of them Lithos asks for
+    itself.
     """
 
     install_s: float
     demo_s: float
     mib: float
+    empty_mib: float
     packages: tuple[Package, ...]
     direct: int
 
@@ -53,6 +56,7 @@ def measure_installation() -> Installation:
         venv = Path(folder) / "venv"
         begun = time.perf_counter()
         _run(sys.executable, "-m", "venv", str(venv))
+        empty = _size(venv)
         _run(str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", str(ROOT))
         installed = time.perf_counter()
         _run(str(venv / "bin" / "lithos"), "demo")
@@ -62,7 +66,8 @@ def measure_installation() -> Installation:
         return Installation(
             install_s=round(installed - begun, 1),
             demo_s=round(shown - begun, 1),
-            mib=round(_size(venv) / MIB),
+            mib=round((_size(venv) - empty) / MIB),
+            empty_mib=round(empty / MIB),
             packages=packages,
             direct=sum("extra ==" not in requirement for requirement in own.requires or ()),
         )

@@ -289,8 +289,9 @@ def render_installation(installed: Installation) -> str:
     packages = installed.packages
     told = (
         f"`pip install .` into an empty environment took {installed.install_s:g} s and "
-        f"{installed.mib:g} MiB, pip included; `lithos demo` was over {installed.demo_s:g} s after the "
-        f"first command. {len(packages)} packages, {installed.direct} of them asked for by Lithos itself:"
+        f"{installed.mib:g} MiB beside the {installed.empty_mib:g} of pip; `lithos demo` was over "
+        f"{installed.demo_s:g} s after the first command."
+        f" {len(packages)} packages, {installed.direct} of them asked for by Lithos itself:"
     )
     rows = [(one.name, one.version, f"{one.mib:g}") for one in packages]
     return f"{told}\n\n{render_table(('Package', 'Version', 'MiB'), rows)}"

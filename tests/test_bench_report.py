@@ -102,6 +102,7 @@ INSTALLED = Installation(
     install_s=20.0,
     demo_s=60.0,
     mib=350e6 / 1024**2,
+    empty_mib=27.0,
     packages=(Package("a", "1.0", 9.0), Package("b", "2.0", 0.5)),
     direct=1,
 )
