@@ -25,7 +25,7 @@ from bench.vault_text import BROKEN_LINES, LINKS, LONG_CHARACTERS, Place, Writer
 from bench.words import TOPICS
 
 FIRST_DAY = date(2023, 1, 1)
-#: Titles that people use in every folder: the same name many times.
+#: Titles that people use in every folder: the same name many times ("TODO" is such a note, nothing of ours).
 REPEATED = ("Overview", "Log", "Ideas", "Meeting", "TODO")
 #: A share of the notes stands in each of these; daily notes have a share of their own.
 AREAS = (("Projects", 40), ("Areas", 65), ("Sources", 85), ("Zettel", 100))

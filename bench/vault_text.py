@@ -24,7 +24,7 @@ BROKEN_LINES = (
     "status: done: really",
     "aliases: - one",
     "related: [[One]], [[Two]]",
-    "description: %TODO",
+    "description: %TODO",  # no YAML: a value may not begin with %
     "\tindented: by a tab",
     "url: `https://example.org`",
     "rating: *****",

@@ -142,7 +142,7 @@ async def test_what_was_found_before_the_scan_says_so_though_it_is_told_after(
 async def test_nobody_waits_for_what_was_known_where_the_folder_cannot_be_read() -> None:
     start = Opening()
     start.failure = "the notes cannot be read"
-    with trio.fail_after(1):
+    with trio.fail_after(60):
         await start.wait_recalled()
 
 
