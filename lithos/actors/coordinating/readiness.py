@@ -17,7 +17,7 @@ from lithos.actors.coordinating.task_choice import Marks, arm_timers
 from lithos.actors.coordinating.task_events import expired_event, ready_event
 from lithos.core.events import EventDraft
 from lithos.core.principals import TIMER_AGENT
-from lithos.core.tasks.model import BLOCKING_TYPES, ClaimTimes, Task
+from lithos.core.tasks.model import ClaimTimes, Task
 from lithos.stores.coordination.tasks import TaskRows
 
 #: Events of one sweep, as far as one timer gate does not open more tasks: half of a subscriber's queue.
@@ -67,8 +67,12 @@ class Readiness:
         return Looked(ready, [ready_event(graph.tasks[one], by, now) for one in new])
 
     def refresh_after(self, task_id: str, by: str, now: datetime) -> Looked:
-        """Look at the tasks that wait for this one."""
-        return self.refresh(self._rows.successors(task_id, BLOCKING_TYPES), by, now)
+        """Look at the tasks that this one holds back."""
+        return self.refresh(self._rows.dependents(task_id), by, now)
+
+    def refresh_below(self, task_id: str, by: str, now: datetime) -> Looked:
+        """Look at a task that waits for more or for less than before, and at all tasks below it."""
+        return self.refresh([task_id, *self._rows.below([task_id])], by, now)
 
     def end_claims(self, task: Task, now: datetime) -> list[EventDraft]:
         """The claims of a task go: events of those that have expired and are not told yet."""

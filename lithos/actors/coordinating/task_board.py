@@ -80,6 +80,8 @@ def link_tasks(rows: TaskRows, edge: TaskEdge) -> None:
     _check_parent(rows, edge)
     _check_cycle(rows, edge)
     rows.put_edge(edge)
+    if edge.type != DISCOVERED_FROM:
+        _check_inherited_cycle(rows, edge)
 
 
 def _check_gate(rows: TaskRows, edge: TaskEdge) -> None:
@@ -109,6 +111,24 @@ def _check_cycle(rows: TaskRows, edge: TaskEdge) -> None:
     path = find_path(edge.target, edge.source, lambda task_id: rows.successors(task_id, types))
     if path is not None:
         raise Cycle(f"The edge would close a cycle: {' -> '.join([*path, edge.target])}.")
+
+
+def _check_inherited_cycle(rows: TaskRows, edge: TaskEdge) -> None:
+    """Refuse an edge that makes a task wait for itself through a parent; the edge is in the rows already."""
+    waiting = {edge.target, *rows.below([edge.target])}
+    sources = [edge.source] if edge.type in BLOCKING_TYPES else rows.predecessors_above(edge.target)
+    for source in sources:
+        begin = [one for one in rows.dependents(source) if one in waiting]
+
+        def after(task_id: str, begin: Sequence[str] = begin) -> Sequence[str]:
+            return rows.dependents(task_id) if task_id else begin
+
+        path = find_path("", source, after)
+        if path is not None:
+            raise Cycle(
+                f"The edge would make tasks wait for each other: {' -> '.join([source, *path[1:]])}. "
+                "A task also waits for what its parent waits for."
+            )
 
 
 #: Characters of a finding that its event carries.
@@ -238,7 +258,7 @@ class TaskBoard:
         prior = {"prior_status": task.status, "prior_outcome": task.outcome}
         event = task_event("task.reopened", task, command.agent, now, **prior)
         # The event of the reopening tells by itself that the task is there again.
-        self.readiness.refresh([task.id], command.agent, now)
+        self.readiness.refresh_below(task.id, command.agent, now)
         ready = self.readiness.refresh_after(task.id, command.agent, now).events
         return Done(reblocked, (event, *ready))
 
@@ -252,7 +272,7 @@ class TaskBoard:
             created_at=now,
         )
         link_tasks(self._rows, edge)
-        return Done(None, tuple(self.readiness.refresh([edge.target], command.agent, now).events))
+        return Done(None, tuple(self.readiness.refresh_below(edge.target, command.agent, now).events))
 
     def _spawn(self, command: SpawnTask, now: datetime) -> Done[str]:
         if command.relation_type not in (DISCOVERED_FROM, BLOCKS):
@@ -314,7 +334,10 @@ class TaskBoard:
         )
         ended = self.readiness.end_claims(task, now)
         self._rows.drop_claims(task.id)
-        return ended, self.readiness.refresh_after(task.id, by, now)
+        after = self.readiness.refresh_after(task.id, by, now)
+        # A closed parent passes on no blocker of its own.
+        below = self.readiness.refresh(self._rows.below([task.id]), by, now)
+        return ended, Looked(after.ready, (*after.events, *below.events))
 
     def _created(self, task: Task) -> Done[str]:
         ready = self.readiness.refresh([task.id], task.created_by, task.created_at).events
@@ -343,7 +366,7 @@ class TaskBoard:
 
     def _held_by_alone(self, task_id: str, now: datetime) -> list[str]:
         """Open dependents that nothing but this task holds back."""
-        dependents = list(dict.fromkeys(self._rows.successors(task_id, BLOCKING_TYPES)))
+        dependents = self._rows.dependents(task_id)
         graph = self._rows.graph_before(dependents)
         return [
             one for one in dependents if graph.tasks[one].is_open and graph.holders(one, now) == {task_id}

@@ -13,7 +13,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.core.errors import InvalidInput, InvalidMetadataKey
 from lithos.core.limits import check_merged
@@ -101,10 +101,14 @@ class Blocker:
 
 @frozen
 class TaskGraph:
-    """Tasks by id and, per waiting task, its blocking edges as (predecessor id, edge type)."""
+    """Tasks by id and, per waiting task, its blocking edges as (predecessor id, edge type).
+
+    `through`: the parent that has the edge, by (waiting task, predecessor), where the task itself has none.
+    """
 
     tasks: Mapping[str, Task]
     waits_for: Mapping[str, Sequence[tuple[str, str]]]
+    through: Mapping[tuple[str, str], str] = field(factory=dict)
 
     def blockers(self, task_id: str, now: datetime) -> list[Blocker]:
         """The unsatisfied blockers of a task, in the order of their edges."""
@@ -130,6 +134,9 @@ class TaskGraph:
         if is_satisfied(before, edge_type, now):
             return None
         kind, message = self._explain(task_id, before, edge_type)
+        parent = self.tasks.get(self.through.get((task_id, before.id), ""))
+        if parent is not None:
+            message = f"It is part of {parent.title!r} ({parent.id}), which is blocked. {message}"
         return Blocker(kind, before.id, edge_type, before.status, message)
 
     def _explain(self, task_id: str, before: Task, edge_type: str) -> tuple[str, str]:

@@ -180,9 +180,10 @@ class Board:
         self, wanted: BoardFilter, claims: dict[str, list[HeldClaim]], now: datetime
     ) -> dict[str, list[str]]:
         """The ids of the open tasks of each column, newest first."""
-        held_back = self._held_back(now)
+        open_ones = list(self._open(wanted, claims))
+        held_back = self._held_back(open_ones, now)
         found: dict[str, list[str]] = {name: [] for name in COLUMNS}
-        for task_id, kind in self._open(wanted, claims):
+        for task_id, kind in open_ones:
             if kind in ("gate", "epic"):
                 found[GATES if kind == "gate" else EPICS].append(task_id)
             if task_id in claims:
@@ -198,15 +199,15 @@ class Board:
         found = self._rows.tasks_like(wanted.project, wanted.tag, wanted.agent, is_open=True)
         return [(one.id, one.task_type) for one in found if wanted.passes(one, claims.get(one.id, ()))]
 
-    def _held_back(self, now: datetime) -> set[str]:
-        """The open tasks before which something is not satisfied; only gates are read whole."""
-        edges = self._rows.waiting()
-        gates = self._tasks.tasks_by_id(list({first for _, kind, first, _ in edges if kind == WAITS_ON_GATE}))
+    def _held_back(self, tasks: Iterable[tuple[str, str]], now: datetime) -> set[str]:
+        """Those of these tasks before which something is not satisfied; only gates are read whole."""
+        edges = list(self._tasks.blocking_edges([task_id for task_id, kind in tasks if kind == "task"]))
+        gates = self._tasks.tasks_by_id(list({each.source for each in edges if each.type == WAITS_ON_GATE}))
         passed = {one for one, gate in gates.items() if is_satisfied(gate, WAITS_ON_GATE, now)}
         return {
-            task
-            for task, kind, first, status in edges
-            if not (first in passed if kind == WAITS_ON_GATE else status == "completed")
+            each.target
+            for each in edges
+            if not (each.source in passed if each.type == WAITS_ON_GATE else each.status == "completed")
         }
 
     def _done(self, wanted: BoardFilter, limit: int, offset: int) -> Column:
@@ -312,9 +313,7 @@ class Board:
         )
 
     def _open_successors(self, task_ids: Sequence[str]) -> list[Task]:
-        ids = dict.fromkeys(
-            other for one in task_ids for other in self._tasks.successors(one, BLOCKING_TYPES)
-        )
+        ids = dict.fromkeys(other for one in task_ids for other in self._tasks.dependents(one))
         found = self._tasks.tasks_by_id(list(ids)[:MOST_RELATED])
         return [found[one] for one in ids if one in found and found[one].is_open]
 

@@ -256,15 +256,6 @@ class BoardRows(Rows):
         total = self._first("SELECT COUNT(*) FROM tasks WHERE status<>'open'")[0]
         return self._texts(sql, limit, offset), int(total)
 
-    def waiting(self) -> list[tuple[str, str, str, str]]:
-        """The blocking edges before open tasks: waiting task, type, the other end, and its status."""
-        return self._all(
-            "SELECT after.id,edge.type,first.id,first.status FROM task_edges AS edge"  # noqa: S608 - constants
-            " CROSS JOIN tasks AS after ON after.id=edge.to_task_id"
-            " CROSS JOIN tasks AS first ON first.id=edge.from_task_id"
-            f" WHERE edge.type IN {_BLOCKING} AND after.status='open'"
-        )
-
     def claims(self, now: datetime, task_id: str | None = None) -> dict[str, list[HeldClaim]]:
         """The running claims (of one task) by task, the oldest first."""
         found: dict[str, list[HeldClaim]] = {}

@@ -7,10 +7,12 @@ completion; a lesson is deleted when `edges.db` and `stats.db` have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Final
+
+from attrs import frozen
 
 from lithos.core.tasks.commands import Lesson
 from lithos.core.tasks.graph import TaskGraph
@@ -26,7 +28,7 @@ from lithos.core.tasks.model import (
 from lithos.core.times import format_time
 from lithos.stores.coordination.board_rows import ImpactRows
 from lithos.stores.coordination.ready_rows import CLAIMS, ReadyRows
-from lithos.stores.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table
+from lithos.stores.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table, listed
 
 #: Bound of the lesson queue, which grows only while a database refuses writes.
 KEPT: Final = 10_000
@@ -48,8 +50,38 @@ _REGRANT: Final = (
     "UPDATE claims SET aspect=?3, agent=?4, claimed_at=?5, expires_at=?6, fence=?7"  # noqa: S608
     f" WHERE task_id=?1 AND aspect={_SPELLING}"
 )
+_TYPES: Final = "('" + "','".join(BLOCKING_TYPES) + "')"
+#: All tasks below some, and all parents above some; neither has a cycle.
+_BELOW: Final = (
+    "WITH RECURSIVE down(id) AS (SELECT value FROM json_each(?1) UNION SELECT to_task_id FROM down"  # noqa: S608
+    f" JOIN task_edges ON from_task_id=down.id AND type='{PARENT_CHILD}') SELECT id FROM down"
+)
+_ABOVE: Final = (
+    "WITH RECURSIVE up(id) AS (SELECT value FROM json_each(?1) UNION SELECT from_task_id FROM up"  # noqa: S608
+    f" JOIN task_edges ON to_task_id=up.id AND type='{PARENT_CHILD}')"
+    " SELECT id FROM up WHERE id NOT IN (SELECT value FROM json_each(?1))"
+)
+#: The blocking edges that arrive at some tasks, and those that arrive at their open parents; own ones first.
+_BLOCKING: Final = (
+    "WITH RECURSIVE up(task,id,depth) AS (SELECT value,value,0 FROM json_each(?1) UNION"  # noqa: S608
+    " SELECT task,from_task_id,depth+1 FROM up JOIN task_edges ON to_task_id=up.id"
+    f" AND type='{PARENT_CHILD}' JOIN tasks ON tasks.id=from_task_id AND tasks.status='open')"
+    " SELECT from_task_id,tasks.status,up.task,up.id,type FROM up CROSS JOIN task_edges ON to_task_id=up.id"
+    f" AND type IN {_TYPES} JOIN tasks ON tasks.id=from_task_id ORDER BY depth,task_edges.rowid"
+)
 #: SQLite's limit on bound values is far above; this keeps statements short.
 _AT_ONCE: Final = 500
+
+
+@frozen
+class BlockingEdge:
+    """A task `source`, with its status, that `target` waits for; `holder` has the edge: it, or a parent."""
+
+    source: str
+    status: str
+    target: str
+    holder: str
+    type: str
 
 
 class TaskRows(Rows):
@@ -216,34 +248,64 @@ class TaskRows(Rows):
         )
         return list(map(_TASKS.read, rows))
 
+    def below(self, task_ids: Sequence[str]) -> list[str]:
+        """Ids of all tasks below these parents, at any depth, without the parents."""
+        return [task_id for task_id in self._texts(_BELOW, listed(task_ids)) if task_id not in set(task_ids)]
+
+    def dependents(self, task_id: str) -> list[str]:
+        """Ids of the tasks that a task holds back while it is open: its successors, and all below them.
+
+        A parent may wait for a task of its own: that holds back the parent, and nothing else below it.
+        """
+        direct = self.successors(task_id, BLOCKING_TYPES)
+        if not direct:
+            return []
+        parents = set(self._texts(_ABOVE, listed([task_id])))
+        inherited = self.below([one for one in direct if one not in parents])
+        return list(dict.fromkeys((*direct, *inherited)))
+
+    def predecessors_above(self, task_id: str) -> list[str]:
+        """Ids of the tasks before this one and before each of its parents, whatever their status."""
+        chain = [task_id, *self._texts(_ABOVE, listed([task_id]))]
+        return list(
+            dict.fromkeys(edge.source for one in chain for edge in self.edges_to(one, BLOCKING_TYPES))
+        )
+
     def graph_before(self, task_ids: Iterable[str], *, transitively: bool = False) -> TaskGraph:
-        """The tasks, what they wait for (`transitively`: all that waits for in turn), and the edges."""
+        """The tasks, what they wait for (`transitively`: all that waits for in turn), and the edges.
+
+        A task also waits for what its open parents wait for; `dependents` is the same from the other end.
+        """
         waits: dict[str, list[tuple[str, str]]] = {}
+        through: dict[tuple[str, str], str] = {}
         found = list(dict.fromkeys(task_ids))
         frontier = found
         while frontier:
             waits.update({task_id: [] for task_id in frontier})
             reached: dict[str, None] = {}
-            for source, target, kind in self._blocking_edges_to(frontier):
-                waits[target].append((source, kind))
-                if source not in waits:
-                    reached[source] = None
+            for each in self.blocking_edges(frontier):
+                waits[each.target].append((each.source, each.type))
+                if each.holder != each.target:
+                    through[each.target, each.source] = each.holder
+                if each.source not in waits:
+                    reached[each.source] = None
             found += reached
             frontier = list(reached) if transitively else []
-        return TaskGraph(self.tasks_by_id(found), waits)
+        return TaskGraph(self.tasks_by_id([*found, *through.values()]), waits, through)
 
-    def _blocking_edges_to(self, task_ids: Sequence[str]) -> list[tuple[str, str, str]]:
-        found: list[tuple[str, str, str]] = []
-        for part in _slices(task_ids):
-            found += self._all(
-                "SELECT from_task_id,to_task_id,type FROM task_edges"  # noqa: S608 - placeholders only
-                " JOIN tasks ON tasks.id=from_task_id"
-                f" WHERE to_task_id IN ({_marks(part)}) AND type IN ({_marks(BLOCKING_TYPES)})"
-                " ORDER BY task_edges.rowid",
-                *part,
-                *BLOCKING_TYPES,
-            )
-        return found
+    def blocking_edges(self, task_ids: Sequence[str]) -> Iterator[BlockingEdge]:
+        """What these tasks wait for, each once for a task that has the edge and its parent, too."""
+        known = set[tuple[str, str]]()
+        above: dict[str, set[str]] = {}
+        for row in self._all(_BLOCKING, listed(task_ids)):
+            edge = BlockingEdge(*row)
+            if edge.holder != edge.target:
+                if edge.source not in above:
+                    above[edge.source] = {edge.source, *self._texts(_ABOVE, listed([edge.source]))}
+                if edge.holder in above[edge.source] or (edge.source, edge.target) in known:
+                    continue
+            known.add((edge.source, edge.target))
+            yield edge
 
     def tasks_by_id(self, task_ids: Sequence[str]) -> dict[str, Task]:
         """Those of these tasks that there are."""

@@ -8,6 +8,7 @@ from lithos.core.tasks.commands import (
     ClaimAspect,
     CompleteTask,
     CreateTask,
+    NextTask,
     ReleaseClaim,
     RenewClaim,
     ReopenTask,
@@ -95,3 +96,55 @@ def test_a_gate_waited_for_twice_is_one_blocker_for_reopening() -> None:
     assert board.run(ReopenTask(task_id=gate, agent="a")) == [task]
     kinds = [blocker.type for blocker in board.rows.graph_before([task]).blockers(task, board.now)]
     assert kinds == [BLOCKS, WAITS_ON_GATE]
+
+
+def test_a_child_of_a_blocked_epic_waits_until_the_blocker_closes() -> None:
+    """Behaviour 403."""
+    board = Board()
+    before = board.create("Design")
+    epic = board.create("Build", task_type="epic", depends_on=(before,))
+    inner = board.create("Server", task_type="epic", parent_task_id=epic)
+    child = board.create("Write it", parent_task_id=inner)
+    free = board.create("Free")
+    given = [board.run(NextTask(agent=agent)) for agent in ("a", "b", "c")]
+    assert [None if one is None else one.task.id for one in given] == [before, free, None]
+    (blocker,) = board.rows.graph_before([child]).blockers(child, board.now)
+    assert (blocker.kind, blocker.task_id) == ("task", before)
+    assert "part of 'Build'" in blocker.message
+
+    board.events.clear()
+    assert board.run(CompleteTask(task_id=before, agent="a")) == [child]
+    assert [event.payload["task_id"] for event in board.events if event.type == "task.ready"] == [child]
+    assert board.run(NextTask(agent="c")).task.id == child
+
+
+def test_an_epic_that_waits_for_its_own_child_holds_no_other_child_back() -> None:
+    """Behaviour 403."""
+    board = Board()
+    epic = board.create("Epic", task_type="epic")
+    last, other = (board.create(title, parent_task_id=epic) for title in ("Last", "Other"))
+    board.run(UpsertTaskEdge(source=last, target=epic, type=BLOCKS, agent="a"))
+    assert board.rows.ready.are_ready([last, other]) == {last, other}
+
+
+def test_closing_an_epic_frees_its_children_and_reopening_it_holds_them_back() -> None:
+    """Behaviour 403."""
+    board = Board()
+    before = board.create("Before")
+    epic = board.create("Epic", task_type="epic", depends_on=(before,))
+    child = board.create("Child", parent_task_id=epic)
+    board.run(CompleteTask(task_id=epic, agent="a"))
+    assert board.rows.ready.are_ready([child]) == {child}
+    board.run(ReopenTask(task_id=epic, agent="a"))
+    assert board.rows.ready.are_ready([child]) == set()
+
+
+def test_tasks_that_would_wait_for_each_other_through_a_parent_are_refused() -> None:
+    """Behaviour 403."""
+    board = Board()
+    epic, before = board.create("Epic", task_type="epic"), board.create("Before")
+    child = board.create("Child", parent_task_id=epic)
+    board.run(UpsertTaskEdge(source=before, target=epic, type=BLOCKS, agent="a"))
+    refused = board.refusal(UpsertTaskEdge(source=child, target=before, type=BLOCKS, agent="a"))
+    assert refused.code == "cycle"
+    assert "parent" in refused.message

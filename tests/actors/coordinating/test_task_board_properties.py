@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import ClassVar
 
 import pytest
@@ -133,15 +135,43 @@ class GraphMachine(RuleBasedStateMachine):
         self.edges: set[tuple[int, int, str]] = set()
 
     def reaches(self, start: int, goal: int, kinds: set[str]) -> bool:
-        seen, stack = set[int](), [start]
+        def after(node: int) -> set[int]:
+            return {target for source, target, kind in self.edges if source == node and kind in kinds}
+
+        return self.walks(after, {start}, goal)
+
+    def walks(self, after: Callable[[int], set[int]], starts: set[int], goal: int) -> bool:
+        seen, stack = set[int](), list(starts)
         while stack:
             node = stack.pop()
             if node == goal:
                 return True
             if node not in seen:
                 seen.add(node)
-                stack += [target for source, target, kind in self.edges if source == node and kind in kinds]
+                stack += after(node)
         return False
+
+    def above(self, slot: int) -> list[int]:
+        found: list[int] = []
+        while parents := [s for s, t, kind in self.edges if kind == PARENT_CHILD and t == slot]:
+            slot = parents[0]
+            found.append(slot)
+        return found
+
+    def open_above(self, slot: int) -> list[int]:
+        return list(takewhile(lambda one: self.status[one] == "open", self.above(slot)))
+
+    def before(self, slot: int) -> set[int]:
+        return {source for source, waiter, kind in self.edges if waiter == slot and kind != PARENT_CHILD}
+
+    def dependents(self, source: int) -> set[int]:
+        """All that waits for a task, also through a parent that the task is not part of."""
+        return {
+            slot
+            for slot in range(5)
+            if source in self.before(slot)
+            or any(source in self.before(one) and one not in self.above(source) for one in self.above(slot))
+        }
 
     def verdict(self, source: int, target: int, kind: str) -> str | None:
         if source == target:
@@ -152,15 +182,30 @@ class GraphMachine(RuleBasedStateMachine):
             parents = {one for one, child, edge in self.edges if child == target and edge == PARENT_CHILD}
             if parents - {source}:
                 return "parent_exists"
-            return "cycle" if self.reaches(target, source, {PARENT_CHILD}) else None
-        return "cycle" if self.reaches(target, source, {BLOCKS, WAITS_ON_GATE}) else None
+        kinds = {PARENT_CHILD} if kind == PARENT_CHILD else {BLOCKS, WAITS_ON_GATE}
+        if self.reaches(target, source, kinds):
+            return "cycle"
+        return "cycle" if self.ties(source, target, kind) else None
+
+    def ties(self, source: int, target: int, kind: str) -> bool:
+        """Whether tasks would wait for each other through a parent once there is this edge."""
+        known, self.edges = self.edges, self.edges | {(source, target, kind)}
+        try:
+            waiting = {target, *(slot for slot in range(5) if target in self.above(slot))}
+            chain = (target, *self.above(target))
+            sources = {source} if kind != PARENT_CHILD else {s for one in chain for s in self.before(one)}
+            return any(self.walks(self.dependents, self.dependents(s) & waiting, s) for s in sources)
+        finally:
+            self.edges = known
 
     def held_by(self, target: int) -> set[int]:
-        return {
+        inherited = {
             source
-            for source, waiter, kind in self.edges
-            if waiter == target and kind != PARENT_CHILD and self.status[source] != "completed"
+            for parent in self.open_above(target)
+            for source in self.before(parent)
+            if parent != source and parent not in self.above(source)
         }
+        return {one for one in self.before(target) | inherited if self.status[one] != "completed"}
 
     def ready(self) -> set[int]:
         return {one for one in range(4) if self.status[one] == "open" and not self.held_by(one)}
@@ -182,8 +227,7 @@ class GraphMachine(RuleBasedStateMachine):
             assert self.board.refusal(command).code == "task_not_found"
             return
         self.status[slot] = "completed"
-        dependents = {t for s, t, kind in self.edges if s == slot and kind != PARENT_CHILD}
-        expected = {self.ids[one] for one in dependents & self.ready()}
+        expected = {self.ids[one] for one in self.dependents(slot) & self.ready()}
         assert set(self.board.run(command)) == expected
 
     @rule(slot=SLOTS)

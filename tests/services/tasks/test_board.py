@@ -53,6 +53,7 @@ async def test_columns_are_those_of_the_tools(tmp_path: Path, seed: int) -> None
                 metadata=metadata,
                 tags=random.sample(["a", "b", "ç"], 2),
                 depends_on=random.sample(ids, min(len(ids), random.choice([0, 0, 1, 2]))),
+                parent_task_id=random.choice([None, None, *ids[-9:]]),
             )
             ids.append(answer["task_id"])
             if kind in ("gate", "timer"):
