@@ -165,6 +165,10 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
         ("task_id", "agent", "outcome", "cited_nodes", "misleading_nodes", "receipt_id"),
     ),
     "task.cancelled": ("A task was given up.", ("task_id", "agent", "reason")),
+    "task.failed": (
+        "The last of `coordination.max_attempts` attempts failed; `outcome` is its last output.",
+        ("task_id", "agent", "attempts", "outcome"),
+    ),
     "task.reopened": ("A closed task is open again.", ("task_id", "agent", "prior_status", "prior_outcome")),
     "finding.posted": (
         "An agent reported something; its first 300 characters, `knowledge_id` only with a note.",
@@ -175,6 +179,10 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
         ("edge_id", "from_id", "to_id", "type", "namespace", "conflict_state"),
     ),
     "agent.registered": ("An agent introduced itself.", ("agent_id", "name")),
+    "reindex_complete": (
+        "All notes are searchable, after `lithos reindex` or a start that rebuilt the full-text index.",
+        ("documents", "chunks"),
+    ),
 }
 
 #: Refusals of the HTTP port: status, code, what to do.

@@ -63,6 +63,8 @@ DEFAULTS: dict[str, Any] = {
     "coordination.claim_default_ttl_minutes": 60,
     "coordination.claim_max_ttl_minutes": 480,
     "coordination.strict": False,
+    "coordination.max_attempts": 3,
+    "coordination.retry_minutes": 1,
     "proposals.days": 30,
     "care.days": 180,
     "attachments.enabled": None,

@@ -73,7 +73,7 @@ def texts_like(shape: str, folder: str) -> set[str]:
 
 def test_every_event_type_of_the_code_is_documented() -> None:
     in_answers = {path for tool in all_tools() for path in (*tool.paged.rows, *tool.paged.beside)}
-    found = texts_like(r'"((?:note|task|finding|edge|agent|proposal)\.[a-z_]+)"', "")
+    found = texts_like(r'"((?:note|task|finding|edge|agent|proposal)\.[a-z_]+|reindex_complete)"', "")
     assert found - in_answers == set(EVENTS)
 
 
@@ -100,6 +100,12 @@ async def emit_all(lithos: Lithos, clock: Clock) -> None:
         await lithos.call("lithos_finding_post", task_id=task, summary="s", knowledge_id=moved, **by)
         await lithos.call(end, task_id=task, **by)
         await lithos.call("lithos_task_reopen", task_id=task, **by)
+    for _ in range(3):  # the last attempt makes it fail
+        await lithos.call("lithos_task_next", task_id=task, **by)
+        await lithos.call("lithos_task_release", task_id=task, aspect="work", failed="boom", **by)
+        clock.advance(minutes=5)
+        await lithos.server.coordinator.mailbox.ask(Flush())
+    await lithos.call("lithos_task_reopen", task_id=task, **by)
     await lithos.call("lithos_task_next", **by)
     await emit_proposals(lithos, moved, clock)
     clock.advance(hours=1)
@@ -132,6 +138,7 @@ async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> No
     (tmp_path / "knowledge" / "moves.md").rename(tmp_path / "knowledge" / "moved.md")
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         lithos.first_seq = last
+        await lithos.server.complete_reindex()
         told += lithos.events()
         last = lithos.server.coordinator.head
     async with serving(tmp_path, settled=False, server={"watch_files": True}) as lithos:

@@ -330,7 +330,10 @@ class Actors:
             events_enabled=config.events.enabled,
             journal_size=config.events.journal_size,
             claim_times=ClaimTimes(
-                config.coordination.claim_default_ttl_minutes, config.coordination.claim_max_ttl_minutes
+                config.coordination.claim_default_ttl_minutes,
+                config.coordination.claim_max_ttl_minutes,
+                config.coordination.max_attempts,
+                config.coordination.retry_minutes,
             ),
             strict=config.coordination.strict,
             proposal_days=config.proposals.days,

@@ -22,12 +22,14 @@ import trio
 from lithos.actors.actors import Actors
 from lithos.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.messages import AppendEvents
 from lithos.actors.indexing.models import Models
 from lithos.actors.opening import StartStopped
 from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
 from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
-from lithos.core.events import Event
+from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
+from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import format_time
 from lithos.services.keyring import TokenRing
 from lithos.services.services import Services
@@ -43,6 +45,8 @@ class Server(Services):
     def __init__(self, actors: Actors, keyring: TokenRing | None = None) -> None:
         super().__init__(actors, keyring)
         self.tools = Tools(self)
+        self._reindexing = trio.Lock()
+        self._is_reindex_journalled = False
 
     def publish_address(self, url: str, *, private: bool = False) -> None:
         """Write this server's address to the lock file, with the token for commands of the same user.
@@ -58,6 +62,20 @@ class Server(Services):
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""
         await self.actors.notes_searchable()
+
+    async def complete_reindex(self) -> None:
+        """Wait until every note is searchable, then journal `reindex_complete`, once in a server's life."""
+        await self.searchable()
+        async with self._reindexing:
+            if self._is_reindex_journalled:
+                return
+            stats = await self.state.stats()
+            payload = {"documents": stats["tantivy_doc_count"], "chunks": stats["chunks"]}
+            event = EventDraft(
+                type=REINDEX_COMPLETE, agent=SCAN_AGENT, payload=payload, timestamp=self.actors.clock()
+            )
+            await self.actors.coordinator.mailbox.ask(AppendEvents((event,)))
+            self._is_reindex_journalled = True
 
 
 __all__ = ["Server", "running_server"]
@@ -188,6 +206,8 @@ async def _open(
     background.start_soon(actors.attaching.run)
     background.start_soon(server.upkeep.run)
     background.start_soon(_catch_up, actors)
+    if actors.stores.fulltext.was_rebuilt and len(actors.catalogue):
+        background.start_soon(server.complete_reindex)
     if server.history_upkeep is not None:
         background.start_soon(server.history_upkeep.run)
     background.start_soon(server.questions.take_orders)

@@ -213,14 +213,17 @@ async def _reconcile_scope(
 
 
 async def reindex(config: Config, *, clear: bool, progress: Progress | None = None) -> ReindexResult:
-    """Bring every index in line with the notes, from nothing with `clear`. Raises `AlreadyOwned`."""
+    """Bring every index in line with the notes, from nothing with `clear`; the journal says so.
+
+    Raises `AlreadyOwned`.
+    """
     if clear:
         config = attrs.evolve(config, index=attrs.evolve(config.index, rebuild_on_start=True))
     async with running_server(config) as server:
         async with trio.open_nursery() as nursery:
             if progress is not None:
                 nursery.start_soon(_report, server, progress)
-            await server.searchable()
+            await server.complete_reindex()
             nursery.cancel_scope.cancel()
         return await _count(server)
 

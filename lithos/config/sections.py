@@ -423,6 +423,12 @@ class CoordinationConfig:
         False,
         "Refuse to claim a blocked task, and to complete one that only others have claims on.",
     )
+    max_attempts: int = setting(
+        3, "Failed attempts (`lithos_task_release` with `failed`) after which a task fails.", whole(1, 1_000)
+    )
+    retry_minutes: float = setting(
+        1, "Minutes until a failed task is tried again; doubled with each attempt.", number(0.1, 1_440)
+    )
 
 
 @frozen(kw_only=True)

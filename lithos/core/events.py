@@ -15,6 +15,7 @@ NOTE_RENAMED: Final = "note.renamed"
 NOTE_CONFLICT_COPY: Final = "note.conflict_copy"
 AGENT_REGISTERED: Final = "agent.registered"
 EDGE_UPSERTED: Final = "edge.upserted"
+REINDEX_COMPLETE: Final = "reindex_complete"
 
 #: Sources of hidden origins: a tool call, one that takes a change back, and the enrich worker, which skips
 #: events of its own making.

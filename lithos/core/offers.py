@@ -168,7 +168,15 @@ TASK_PREFIX: Final = "lithos://task/"
 _CHANGES_NOTE: Final = frozenset({NOTE_UPDATED, NOTE_RENAMED, NOTE_DELETED})
 _CHANGES_TAGS: Final = frozenset({NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED})
 _CHANGES_LIST: Final = frozenset(
-    {NOTE_CREATED, NOTE_DELETED, "task.created", "task.completed", "task.cancelled", "task.reopened"}
+    {
+        NOTE_CREATED,
+        NOTE_DELETED,
+        "task.created",
+        "task.completed",
+        "task.cancelled",
+        "task.failed",
+        "task.reopened",
+    }
 )
 
 

@@ -10,6 +10,7 @@ from lithos.core.tasks.commands import (
     ClaimAspect,
     CompleteTask,
     CreateTask,
+    FailAttempt,
     NextTask,
     PostFinding,
     ReleaseClaim,
@@ -261,14 +262,22 @@ class TaskRenewTool(TaskClaimTool):
 
 @tool("lithos_task_release", "standard", "I", place=20, of="tasks")
 class TaskReleaseTool:
-    """Give a claim up."""
+    """Release your claim so that another agent can take the work; with failed, count a failed attempt."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     aspect: str = argument("The part you give up.", bound=NAME)
     agent: str = argument(HELP_AGENT, bound=NAME)
     fence: int | None = argument(HELP_FENCE, None)
+    failed: str | None = argument(
+        "The work failed: its last output. The task is tried again after a pause, or fails for good.",
+        None,
+        bound=OUTCOME,
+    )
 
     async def answer(self, using: Services) -> Answer:
+        if self.failed is not None:
+            failed = await using.coordination.run(as_command(FailAttempt, self, output=self.failed))
+            return {"success": True, **row_of(failed)}
         await using.coordination.run(as_command(ReleaseClaim, self))
         return {"success": True}
 

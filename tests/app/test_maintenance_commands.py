@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,6 +69,15 @@ def test_reindex_counts_what_it_indexed_and_names_what_it_could_not(program: Pro
         assert done.code == 0
     answer = program.run("reindex", "--json").answer
     assert (answer["found"], answer["indexed"], answer["errors"], answer["chunks"]) == (3, 2, 1, 2)
+
+
+def test_each_reindex_is_journalled_once(program: Program) -> None:
+    """Behaviour 405."""
+    for arguments in ([], ["--clear"], []):
+        assert program.run("reindex", *arguments).code == 0
+    with closing(sqlite3.connect(program.data / ".lithos" / "coordination.db")) as connection:
+        rows = connection.execute("SELECT payload FROM events WHERE type='reindex_complete'").fetchall()
+    assert [json.loads(row[0]) for row in rows] == [{"documents": 2, "chunks": 2}] * 3
 
 
 def test_clear_begins_with_empty_indexes(program: Program) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import attrs
 
 from lithos.actors.coordinating.carrying import Carrying
+from lithos.actors.coordinating.failing import Failing
 from lithos.actors.coordinating.readiness import Looked, Readiness
 from lithos.actors.coordinating.reverifying import Reverifying
 from lithos.actors.coordinating.task_choice import TaskChoice
@@ -37,6 +38,7 @@ from lithos.core.tasks.commands import (
     CompleteTask,
     CreateTask,
     DropLesson,
+    FailAttempt,
     NextTask,
     OpenReverification,
     PostFinding,
@@ -50,6 +52,7 @@ from lithos.core.tasks.commands import (
 )
 from lithos.core.tasks.graph import check_keys, find_path, merge_metadata
 from lithos.core.tasks.model import (
+    ATTEMPTS,
     BLOCKING_TYPES,
     BLOCKS,
     DISCOVERED_FROM,
@@ -159,6 +162,7 @@ class TaskBoard:
             NextTask: claims.next,
             RenewClaim: claims.renew,
             ReleaseClaim: claims.release,
+            FailAttempt: Failing(rows, times, self._close, self._add_finding).fail,
             CompleteTask: self._complete,
             CancelTask: self._cancel,
             ReopenTask: self._reopen,
@@ -249,7 +253,10 @@ class TaskBoard:
         task = self._task(command.task_id)
         if task.is_open:
             raise TaskNotResolved(f"The task {task.title!r} is open already.")
-        self._rows.put_task(attrs.evolve(task, status="open", resolved_at=None, outcome=None))
+        metadata = {key: value for key, value in task.metadata.items() if key != ATTEMPTS}
+        self._rows.put_task(
+            attrs.evolve(task, status="open", resolved_at=None, outcome=None, metadata=metadata)
+        )
         reblocked = self._held_by_alone(task.id, now) if task.status == "completed" else []
         summary = f"[Reopened] task reopened (was {task.status})"
         if task.outcome:

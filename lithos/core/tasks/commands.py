@@ -79,6 +79,25 @@ class ReleaseClaim(TaskCommand[None]):
 
 
 @frozen
+class Failed:
+    """What became of a task after a failed attempt: `retry_at` is None when it was the last one."""
+
+    attempts: int
+    status: str
+    retry_at: datetime | None
+
+
+@frozen(kw_only=True)
+class FailAttempt(TaskCommand[Failed]):
+    """Give an aspect up because the work failed; `output` is what it said last. The reply is `Failed`."""
+
+    task_id: str
+    aspect: str
+    output: str
+    fence: int | None = None
+
+
+@frozen
 class Given:
     """A task that was chosen and claimed, with all its active claims."""
 

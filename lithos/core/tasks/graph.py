@@ -141,9 +141,10 @@ class TaskGraph:
 
     def _explain(self, task_id: str, before: Task, edge_type: str) -> tuple[str, str]:
         name = f"{before.title!r} ({before.id})"
-        if before.status == "cancelled":
+        if before.status in ("cancelled", "failed"):
+            how = "was cancelled" if before.status == "cancelled" else "has failed"
             return "blocker_unsatisfiable", (
-                f"{name} was cancelled and can never be completed: intervention is needed. "
+                f"{name} {how} and can never be completed: intervention is needed. "
                 "Reopen it, or cancel this task."
             )
         if edge_type != BLOCKS:

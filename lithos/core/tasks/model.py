@@ -48,7 +48,7 @@ class AuditRow:
 
 
 TASK_TYPES: Final = ("task", "epic", "gate")
-TASK_STATUSES: Final = ("open", "completed", "cancelled")
+TASK_STATUSES: Final = ("open", "completed", "cancelled", "failed")
 
 BLOCKS: Final = "blocks"
 WAITS_ON_GATE: Final = "waits_on_gate"
@@ -136,10 +136,13 @@ WORK: Final = "work"
 
 @frozen
 class ClaimTimes:
-    """`coordination.claim_default_ttl_minutes` and `coordination.claim_max_ttl_minutes`."""
+    """The settings of `coordination` about claims, and about attempts that fail."""
 
     default_minutes: float = 60
     longest_minutes: float = 480
+    #: `coordination.max_attempts` and `coordination.retry_minutes`.
+    most_attempts: int = 3
+    retry_minutes: float = 1
 
     def granted(self, ttl_minutes: float | None) -> float:
         """The minutes that are granted: as wanted from 0.1 to the longest, 1 for less; never refused."""
@@ -152,9 +155,24 @@ class ClaimTimes:
         """The expiry of a claim made now."""
         return now + timedelta(minutes=self.granted(ttl_minutes))
 
+    def retry_at(self, attempts: int, now: datetime) -> datetime:
+        """When a task may be tried again after this many failed attempts: the pause doubles each time."""
+        minutes = self.retry_minutes * 2 ** min(attempts - 1, 30)
+        return now + timedelta(minutes=min(minutes, self.longest_minutes))
+
     def latest(self, now: datetime) -> datetime:
         """When a claim that runs now can end at the latest; one that ends later was made by another clock."""
         return now + timedelta(minutes=self.longest_minutes)
+
+
+#: The key of a task's metadata that counts its failed attempts.
+ATTEMPTS: Final = "failed_attempts"
+
+
+def count_attempts(task: Task) -> int:
+    """How many attempts at a task have failed; a value that is not a count is none."""
+    found = task.metadata.get(ATTEMPTS)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
 def aspect_key(aspect: str) -> str:

@@ -95,7 +95,7 @@ def _tell(
         return
     key = f"{draft.type}:{about}"
     if about == task_id:
-        if draft.type in ("task.completed", "task.cancelled", "task.reopened"):
+        if draft.type in ("task.completed", "task.cancelled", "task.failed", "task.reopened"):
             yield key, f"this task {draft.type.partition('.')[2]} by {agent}"
     elif draft.type == "task.created" and _concerns(payload.get("title"), terms):
         yield key, f"task created by {agent}: {one_line(str(payload['title']), _TITLE)} (`task_id={about}`)"

@@ -32,6 +32,7 @@ TASKS: Final = "task"
 KINDS: Final = (READS, SEARCHES, WRITES, TASKS)
 TASK_EVENTS: Final = (
     "task.created", "task.updated", "task.claimed", "task.released", "task.completed", "task.cancelled",
+    "task.failed",
     "task.reopened", "task.claim_expired", "finding.posted", "edge.upserted",
 )  # fmt: skip
 #: Accesses and rows of other sources that are read for one page.

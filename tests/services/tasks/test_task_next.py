@@ -412,3 +412,59 @@ async def test_events_of_tasks_and_findings_carry_tags_and_the_beginning_of_the_
         assert [draft.tags for draft in drafts] == [("x", "y")] * 5 + [("z",)] * 4
         (finding,) = [draft.payload for draft in drafts if draft.type == "finding.posted"]
         assert finding["summary"] == "ä" * 300
+
+
+# -- failed attempts --------------------------------------------------------------------------------
+
+
+async def fail(lithos: Lithos, given: Any, output: str) -> Any:
+    return await lithos.call(
+        "lithos_task_release", task_id=given["task"]["id"], aspect="work", agent="ann",
+        fence=given["fence"], failed=output,
+    )  # fmt: skip
+
+
+async def test_a_failing_task_is_tried_again_after_growing_pauses_and_then_failed(tmp_path: Path) -> None:
+    """Behaviour 404."""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock, settled=False) as lithos:
+        task = await create(lithos, "flaky")
+        after = await create(lithos, "after", depends_on=[task])
+        for attempt, minutes in ((1, 1), (2, 2)):
+            given = await next_task(lithos)
+            failed = await fail(lithos, given, f"boom {attempt}")
+            assert (failed["attempts"], failed["status"]) == (attempt, "open")
+            clock.advance(minutes=minutes, seconds=-1)
+            await settle(lithos)
+            assert await next_task(lithos, "bob") == {"task": None, "waiting": 1, "blocked": 1}
+            refusal(await fail(lithos, given, "late"), "stale_fence")
+            clock.advance(seconds=1)
+            await settle(lithos)
+            assert told(lithos, "task.claim_expired")[-1] == ("task.claim_expired", task)
+        last = await fail(lithos, await next_task(lithos), "boom 3")
+        assert (last["attempts"], last["status"], last["retry_at"]) == (3, "failed", None)
+        record = (await call(lithos, "task_get", task_id=task))["task"]
+        assert (record["status"], record["outcome"]) == ("failed", "boom 3")
+        assert told(lithos, "task.failed") == [("task.failed", task)]
+        (blocked,) = (await call(lithos, "task_blocked"))["tasks"]
+        assert (blocked["id"], blocked["blockers"][0]["kind"]) == (after, "blocker_unsatisfiable")
+        findings = (await call(lithos, "finding_list", task_id=task))["findings"]
+        assert [one["summary"] for one in findings] == [
+            f"[Failed] attempt {n} of 3: boom {n}" for n in (1, 2, 3)
+        ]
+
+        await call(lithos, "task_reopen", task_id=task, agent="ann")
+        assert (await fail(lithos, await next_task(lithos), "boom"))["attempts"] == 1
+
+
+async def test_the_pause_of_a_failed_task_holds_after_a_restart(tmp_path: Path) -> None:
+    """Behaviour 404."""
+    clock = Clock()
+    async with serving(tmp_path, clock=clock, settled=False) as lithos:
+        await create(lithos, "flaky")
+        await fail(lithos, await next_task(lithos), "boom")
+    async with serving(tmp_path, clock=clock, settled=False) as lithos:
+        assert (await next_task(lithos, "bob"))["task"] is None
+        clock.advance(minutes=1)
+        await settle(lithos)
+        assert (await next_task(lithos, "bob"))["task"]["metadata"] == {"failed_attempts": 1}

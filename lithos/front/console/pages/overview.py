@@ -31,6 +31,7 @@ TYPES: Final[Mapping[str, str]] = {
     "task.created": "task created", "task.updated": "task updated",
     "task.claimed": "task claimed", "task.released": "claim released", "task.claim_expired": "claim expired",
     "task.ready": "task ready", "task.completed": "task completed", "task.cancelled": "task cancelled",
+    "task.failed": "task failed", "reindex_complete": "notes indexed",
     "task.reopened": "task reopened", "finding.posted": "finding posted", "edge.upserted": "notes related",
     "agent.registered": "agent registered", "proposal.created": "change proposed",
     "proposal.approved": "proposal approved", "proposal.rejected": "proposal rejected",
@@ -42,7 +43,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "agent": "agents", "proposal": "all of proposals",
 }  # fmt: skip
 #: What happens by itself: nobody looks for it in the feed who did not ask.
-MACHINERY: Final = frozenset(("agent.registered", "task.ready"))
+MACHINERY: Final = frozenset(("agent.registered", "task.ready", "reindex_complete"))
 MACHINES: Final = frozenset((ENRICH_AGENT,))
 #: Events of one kind by one agent are folded that follow each other within so long; and how many at most.
 FOLD: Final = timedelta(minutes=5)
