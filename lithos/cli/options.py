@@ -254,7 +254,7 @@ _COMMANDS: Final = (
     Command("undo", "take the changes of one agent back; what others changed stays",
         "commands.history:run_undo", (
         _take("--agent NAME", "whose changes", required=True),
-        _take("--since TIME", "made at or after this time (ISO 8601)", _time, required=True),
+        _take("--since TIME", "made at or after this time (ISO 8601; default: all that are kept)", _time),
         _take("--until TIME", "made before this time (default: now)", _time),
         _DRY_RUN,
     )),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lithos.cli.connecting.clients import CLIENTS, Surroundings
+from lithos.cli.connecting.command import _describe
 from lithos.cli.connecting.formats import OpencodeFormat
 from lithos.cli.connecting.target import Link, Target
 
@@ -86,3 +87,20 @@ def test_the_second_version_of_opencode_has_no_switch_to_turn_on() -> None:
     text = OpencodeFormat("jsonc", ("mcp",))
     assert text.written('{"mcp": {"servers": {}}}', entry).keys() == {"type", "command"}
     assert text.written('{"mcp": {"servers": {"type": "local", "command": []}}}', entry) == entry
+
+
+def test_list_names_a_connected_client_as_connected_only_when_its_program_is_missing() -> None:
+    rows = [
+        {
+            "client": client, "installed": False, "scope": "project", "path": f"/w/{client}", "state": state,
+            "name": name, "transport": transport, "leads_to": None, "trouble": None,
+        }
+        for client, state, name, transport in (
+            ("cursor", "connected", "lithos", "stdio"), ("zed", "no file", None, None),
+        )
+    ]  # fmt: skip
+    assert list(_describe(rows)) == [
+        "cursor          project  connected over stdio; its program was not found",
+        "                         /w/cursor",
+        "Not found here: zed.",
+    ]

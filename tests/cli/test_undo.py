@@ -435,6 +435,17 @@ async def test_what_undo_prints(desk: Desk) -> None:
 
 
 @at_desk
+async def test_undo_without_a_time_takes_back_all_changes_of_the_agent(desk: Desk) -> None:
+    """behaviour 224"""
+    note = await desk.write("ann", "Page", "text")
+    await desk.write("bad", "Page", "bad", id=note)
+    assert await desk.type("undo", "--agent", "bad") == (
+        "reverted: page.md (version 2, updated) - version 3\n1 changes of 1 notes by bad: 1 reverted\n"
+    )
+    assert await desk.text(note) == "text"
+
+
+@at_desk
 async def test_history_and_restore_note(desk: Desk) -> None:
     """behaviours 222, 223"""
     note = await desk.write("ann", "Page", "text")
@@ -499,7 +510,7 @@ async def test_times_of_the_window_are_read(desk: Desk) -> None:
     with pytest.raises(SystemExit):
         parse_arguments(["undo", "--agent", "bad", "--since", "then"])
     with pytest.raises(SystemExit):
-        parse_arguments(["undo", "--agent", "bad"])
+        parse_arguments(["undo", "--since", START])
 
 
 class Slots:

@@ -19,7 +19,7 @@ from lithos.services.notes.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed
 async def undo(session: Session, asker: Asker) -> int:
     """Take changes back and print what was done; 1 when something could not be. Raises `CommandFailed`."""
     typed = session.typed
-    agent, since = str(typed["agent"]).strip(), typed["since"]
+    agent, since = str(typed["agent"]).strip(), typed.get("since")
     until, dry_run = typed.get("until") or datetime.now(UTC), typed.get("dry_run", False)
     results: list[Result] = []
     with refusing(UndoFailed):
@@ -32,7 +32,7 @@ async def undo(session: Session, asker: Asker) -> int:
                     _print_result(result, dry_run)
     left = sum(each.result == LEFT for each in results)
     counts = {name: sum(each.result == name for each in results) for name in RESULTS}
-    window = {"agent": agent, "since": format_time(since), "until": format_time(until)}
+    window = {"agent": agent, "since": since and format_time(since), "until": format_time(until)}
     rows = [each.to_row() for each in results]
     counted = {name.replace(" ", "_"): number for name, number in counts.items()}
     document = {**window, "dry_run": dry_run, "notes": rows, "counts": counted}

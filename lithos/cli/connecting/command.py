@@ -245,18 +245,18 @@ def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[s
 
 
 def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        if not row["installed"] and row["state"] == "no file":
-            continue
+    shown = [row for row in rows if row["installed"] or row["state"] != "no file"]
+    for row in shown:
         named = "" if row["name"] in (None, _DEFAULT_NAME) else f" as {row['name']}"
         leads = "" if row["transport"] is None else f" over {row['transport']}{named}"
         where = f" ({row['leads_to']})" if row["transport"] and row["state"] == "another server" else ""
-        yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}"
+        missing = "" if row["installed"] else "; its program was not found"
+        yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}{missing}"
         if row["path"] is not None and row["state"] != "no file":
             yield f"{'':<24} {_short(Path(row['path']))}"
         if row["trouble"] is not None:
             yield f"{'':<24} {row['trouble']}"
-    absent = sorted({row["client"] for row in rows if not row["installed"]})
+    absent = sorted({row["client"] for row in rows} - {row["client"] for row in shown})
     if absent:
         yield f"Not found here: {', '.join(absent)}."
 

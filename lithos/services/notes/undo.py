@@ -81,8 +81,10 @@ class Result:
         }
 
 
-async def plan_undo(tools: ToolCalls, agent: str, since: datetime, until: datetime) -> list[Step]:
+async def plan_undo(tools: ToolCalls, agent: str, since: datetime | None, until: datetime) -> list[Step]:
     """All steps that take the changes of an agent from `since` to before `until` back, newest first.
+
+    Without `since` all changes that the history has.
 
     Raises `UndoFailed`.
     """
