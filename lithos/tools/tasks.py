@@ -262,14 +262,14 @@ class TaskRenewTool(TaskClaimTool):
 
 @tool("lithos_task_release", "standard", "I", place=20, of="tasks")
 class TaskReleaseTool:
-    """Release your claim so that another agent can take the work; with failed, count a failed attempt."""
+    """Give a claim up."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     aspect: str = argument("The part you give up.", bound=NAME)
     agent: str = argument(HELP_AGENT, bound=NAME)
     fence: int | None = argument(HELP_FENCE, None)
     failed: str | None = argument(
-        "The work failed: its last output. The task is tried again after a pause, or fails for good.",
+        "Last output, if the work failed.",
         None,
         bound=OUTCOME,
     )

@@ -61,6 +61,11 @@ _ABOVE: Final = (
     f" JOIN task_edges ON to_task_id=up.id AND type='{PARENT_CHILD}')"
     " SELECT id FROM up WHERE id NOT IN (SELECT value FROM json_each(?1))"
 )
+#: All that a task waits for by blocking edges, at any distance.
+_BEFORE: Final = (
+    "WITH RECURSIVE before(id) AS (SELECT ?1 UNION SELECT from_task_id FROM before"  # noqa: S608
+    f" JOIN task_edges ON to_task_id=before.id AND type IN {_TYPES}) SELECT id FROM before"
+)
 #: The blocking edges that arrive at some tasks, and those that arrive at their open parents; own ones first.
 _BLOCKING: Final = (
     "WITH RECURSIVE up(task,id,depth) AS (SELECT value,value,0 FROM json_each(?1) UNION"  # noqa: S608
@@ -256,13 +261,15 @@ class TaskRows(Rows):
         """Ids of the tasks that a task holds back while it is open: its successors, and all below them.
 
         A parent may wait for a task of its own: that holds back the parent, and nothing else below it.
+        Nor does a task inherit a blocker that waits for the task itself.
         """
         direct = self.successors(task_id, BLOCKING_TYPES)
         if not direct:
             return []
         parents = set(self._texts(_ABOVE, listed([task_id])))
         inherited = self.below([one for one in direct if one not in parents])
-        return list(dict.fromkeys((*direct, *inherited)))
+        before = set(self._texts(_BEFORE, task_id)) if inherited else set()
+        return list(dict.fromkeys((*direct, *(one for one in inherited if one not in before))))
 
     def predecessors_above(self, task_id: str) -> list[str]:
         """Ids of the tasks before this one and before each of its parents, whatever their status."""
@@ -297,12 +304,15 @@ class TaskRows(Rows):
         """What these tasks wait for, each once for a task that has the edge and its parent, too."""
         known = set[tuple[str, str]]()
         above: dict[str, set[str]] = {}
+        before: dict[str, set[str]] = {}
         for row in self._all(_BLOCKING, listed(task_ids)):
             edge = BlockingEdge(*row)
             if edge.holder != edge.target:
                 if edge.source not in above:
                     above[edge.source] = {edge.source, *self._texts(_ABOVE, listed([edge.source]))}
-                if edge.holder in above[edge.source] or (edge.source, edge.target) in known:
+                    before[edge.source] = set(self._texts(_BEFORE, edge.source))
+                is_void = edge.holder in above[edge.source] or edge.target in before[edge.source]
+                if is_void or (edge.source, edge.target) in known:
                     continue
             known.add((edge.source, edge.target))
             yield edge

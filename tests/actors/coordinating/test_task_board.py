@@ -139,12 +139,22 @@ def test_closing_an_epic_frees_its_children_and_reopening_it_holds_them_back() -
     assert board.rows.ready.are_ready([child]) == set()
 
 
-def test_tasks_that_would_wait_for_each_other_through_a_parent_are_refused() -> None:
+def test_a_task_does_not_inherit_a_blocker_that_waits_for_it() -> None:
     """Behaviour 403."""
     board = Board()
-    epic, before = board.create("Epic", task_type="epic"), board.create("Before")
+    epic = board.create("Epic", task_type="epic")
     child = board.create("Child", parent_task_id=epic)
-    board.run(UpsertTaskEdge(source=before, target=epic, type=BLOCKS, agent="a"))
-    refused = board.refusal(UpsertTaskEdge(source=child, target=before, type=BLOCKS, agent="a"))
+    review = board.create("Review", depends_on=(child,))
+    board.run(UpsertTaskEdge(source=review, target=epic, type=BLOCKS, agent="a"))
+    assert board.rows.ready.are_ready([child]) == {child}
+
+
+def test_epics_whose_tasks_would_wait_for_each_other_are_refused() -> None:
+    """Behaviour 403."""
+    board = Board()
+    one, two = (board.create(title, task_type="epic") for title in ("One", "Two"))
+    first, second = board.create("First", parent_task_id=one), board.create("Second", parent_task_id=two)
+    board.run(UpsertTaskEdge(source=first, target=two, type=BLOCKS, agent="a"))
+    refused = board.refusal(UpsertTaskEdge(source=second, target=one, type=BLOCKS, agent="a"))
     assert refused.code == "cycle"
     assert "parent" in refused.message

@@ -164,13 +164,21 @@ class GraphMachine(RuleBasedStateMachine):
     def before(self, slot: int) -> set[int]:
         return {source for source, waiter, kind in self.edges if waiter == slot and kind != PARENT_CHILD}
 
+    def inherits(self, slot: int, parent: int) -> set[int]:
+        """What a task waits for since a parent does: nothing below it, nothing that waits for the task."""
+        return {
+            source
+            for source in self.before(parent)
+            if parent not in (source, *self.above(source)) and not self.walks(self.before, {source}, slot)
+        }
+
     def dependents(self, source: int) -> set[int]:
-        """All that waits for a task, also through a parent that the task is not part of."""
+        """All that waits for a task, also through a parent."""
         return {
             slot
             for slot in range(5)
             if source in self.before(slot)
-            or any(source in self.before(one) and one not in self.above(source) for one in self.above(slot))
+            or any(source in self.inherits(slot, one) for one in self.above(slot))
         }
 
     def verdict(self, source: int, target: int, kind: str) -> str | None:
@@ -199,12 +207,7 @@ class GraphMachine(RuleBasedStateMachine):
             self.edges = known
 
     def held_by(self, target: int) -> set[int]:
-        inherited = {
-            source
-            for parent in self.open_above(target)
-            for source in self.before(parent)
-            if parent != source and parent not in self.above(source)
-        }
+        inherited = {source for parent in self.open_above(target) for source in self.inherits(target, parent)}
         return {one for one in self.before(target) | inherited if self.status[one] != "completed"}
 
     def ready(self) -> set[int]:

@@ -15,7 +15,7 @@ TOOLS = {
     "task_update": ("task_id agent", "title description tags metadata"),
     "task_claim": ("task_id aspect agent", "ttl_minutes"),
     "task_renew": ("task_id aspect agent", "ttl_minutes fence"),
-    "task_release": ("task_id aspect agent", "fence"),
+    "task_release": ("task_id aspect agent", "fence failed"),
     "task_complete": ("task_id agent", "outcome cited_nodes misleading_nodes receipt_id fence"),
     "task_cancel": ("task_id agent", "reason"),
     "task_list": ("", "agent status tags since resolved_since with_claims metadata_match task_type offset",
