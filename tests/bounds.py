@@ -282,7 +282,7 @@ stores.notes.tree._Walk: linked seen | a call
 stores.owner_record: _held | data directories of this process | a path each
 tools.contract.admission.Admission: _changing _reading _waiting | a connection
 tools.contract.arguments: _common_fields | fixed
-tools.contract.arguments.ArgumentReader: _paths _readers | fixed
+tools.contract.arguments.ArgumentReader: _also _paths _readers | fixed
 tools.contract.declaring: _DECLARED _declared | fixed
 tools.contract.fitting._Shortener: paths | 20 of one answer | 200 characters each
 tools.contract.registry.Tools: _by_name | fixed

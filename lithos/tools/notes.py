@@ -93,7 +93,7 @@ class NoteMoveTool:
     """Move or rename a note's file; links to it are rewritten, its id stays."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
-    path: str = argument("New folder, or new file ending in .md.", bound=PATH)
+    path: str = argument("New folder, or new file ending in .md.", bound=PATH, also="to")
     agent: str = argument("Your id.", bound=NAME)
     update_links: bool = argument("Rewrite the links that would break.", True)
     expected_version: int | None = argument("Refuse the move if the note has another version.", None)

@@ -94,6 +94,7 @@ def argument(
     is_listed: bool = True,
     is_own: bool = False,
     note: Which | None = None,
+    also: str | None = None,
 ) -> Any:
     """A tool parameter; without a default it is required.
 
@@ -102,7 +103,8 @@ def argument(
     such as clearing a value. `is_caller`: names the calling agent, so `agent` stands for it too. What is not
     `is_listed` is accepted, but not shown to clients; what `is_own` is accepted only of Lithos's own commands
     and pages. `note`: the id of a note, for which its path may be given (`note_paths`); the tool always gets
-    the id.
+    the id. `also`: another name of the parameter, which clients are not shown; what its own name says next to
+    that is the note's path.
     """
     return attrs.field(
         default=default,
@@ -116,6 +118,7 @@ def argument(
             "is_listed": is_listed and not is_own,
             "is_own": is_own,
             "note": note,
+            "also": also,
         },
     )
 
@@ -185,6 +188,8 @@ class ArgumentReader:
         self._common = ({_CALLER, _OFFSET} if is_paged else {_CALLER}) - self._readers.keys()
         #: By the name of a path: the parameter that it stands for.
         self._paths = {path: name for name, path in note_paths(cls).items()}
+        #: By the other name of a parameter: its own.
+        self._also = {also: each.name for each in attrs.fields(cls) if (also := each.metadata["also"])}
 
     @property
     def skips(self) -> bool:
@@ -249,11 +254,34 @@ class ArgumentReader:
             values[_CALLER] = values[_CALLER].strip()
         return self._cls(**values)
 
+    def renamed(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments with the own names of parameters that were given under their other names.
+
+        An agent that gives both means the note by the own name. Raises `ArgumentFault` where that is named
+        by another path too.
+        """
+        for also, name in self._also.items():
+            value = given.get(also)
+            if value is None or _is_blank(value):
+                given = {key: each for key, each in given.items() if key != also}
+                continue
+            rest = {key: each for key, each in given.items() if key not in (also, name)}
+            subject = given.get(name)
+            if subject is not None and not _is_blank(subject):
+                if rest.get(_FROM_PATH) not in (None, "", subject):
+                    raise ArgumentFault(
+                        f"{name} and {_FROM_PATH} both name the note next to {also}. Leave out one of them."
+                    )
+                rest[_FROM_PATH] = subject
+            given = {**rest, name: value}
+        return given
+
     async def with_ids(self, given: Mapping[str, Any], locate: Locate) -> Mapping[str, Any]:
         """The arguments with the ids of notes that are named by their paths.
 
         Raises `ArgumentFault`, `InvalidInput` also for the path of another note than the id, and as `locate`.
         """
+        given = self.renamed(given) if self._also else given
         paths = [path for path in self._paths if given.get(path) is not None and not _is_blank(given[path])]
         for path in paths:
             PATH.check(path, _read_text(path, given[path]))
@@ -270,7 +298,8 @@ class ArgumentReader:
         return given
 
     def _missing(self, name: str) -> ArgumentFault:
-        instead = "".join(f" (or '{path}')" for path, each in self._paths.items() if each == name)
+        others = {**self._paths, **self._also}
+        instead = "".join(f" (or '{other}')" for other, each in others.items() if each == name)
         told = self._readers[name][2].metadata["description"]
         return ArgumentFault(f"Missing argument '{name}'{instead}: {told}")
 

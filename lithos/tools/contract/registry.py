@@ -293,6 +293,10 @@ class Tools:
         given: Answering = tool.reader.read(admit(principal, tool, arguments))
         return given
 
+    async def with_ids(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments of a call with the ids of notes that are named by paths. Raises as the reader."""
+        return await self._by_name[name].reader.with_ids(arguments, self._locate)
+
     def fitted(self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any]) -> Answer:
         """An answer made of several within the limit, as those of the tool itself."""
         tool = self._by_name[name]

@@ -141,6 +141,7 @@ class JointActing:
         here, there = tools_of(vault), tools_of(target)
         assert here is not None
         assert there is not None
+        arguments = await here.with_ids(MOVE, arguments)
         checked = {**arguments, "path": arguments.get("path") or "same.md"}
         given: Any = here.read(MOVE, checked, who)
         there.read(MOVE, checked, who_there)

@@ -303,3 +303,20 @@ async def test_two_notes_that_change_places_through_a_third_keep_all_links(tmp_p
             assert (await move(lithos, note, path))["status"] == "updated"
         assert (lithos.knowledge / "b.md").read_text() == "[[a]] [to b](a.md)"
         assert (lithos.knowledge / "a.md").read_text() == "[[b]] [to a](b.md)"
+
+
+async def test_move_takes_to_for_its_path(tmp_path: Path) -> None:
+    """behaviour 353"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("One")
+
+        async def move(**given: Any) -> Any:
+            return await lithos.call("lithos_note_move", agent="ann", **given)
+
+        assert (await move(id=note, to="a"))["path"] == "a/one.md"
+        assert (await move(path="a/one.md", to="b/two.md"))["path"] == "b/two.md"
+        assert (await move(id=note, path="b/two.md", to="c"))["path"] == "c/two.md"
+        assert (await move(from_path="c/two.md", to="d"))["path"] == "d/two.md"
+        other = await lithos.create("Other")
+        assert "name two notes" in refusal(await move(id=other, path="d/two.md", to="e"), "invalid_input")
+        assert (await move(id=note, path="f", to=""))["path"] == "f/two.md"
