@@ -104,7 +104,7 @@ def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[s
         checked = {name: typed_under(f"agents.{agent}.{name}", globs) for name, globs in lists.items()}
         scope = make_scope(checked.get("write"), checked.get("propose"))
         if scope is not None:
-            scopes[agent] = scope
+            scopes[normalize("NFC", agent)] = scope
     return scopes
 
 

@@ -156,7 +156,7 @@ def make_token(
     try:
         check_name(name)
         if agent is not None:
-            principals.check_agent(check_agent(agent))
+            agent = principals.check_agent(check_agent(agent))
         check_scope(rights, scope)
     except (ValueError, InvalidInput) as problem:
         raise TokenRefused(str(problem)) from problem

@@ -13,6 +13,7 @@ from attrs import field, frozen
 
 from lithos.core.errors import ClaimFailed, ClaimNotFound, StaleFence
 from lithos.core.limits import json_bytes
+from lithos.core.text.analysis import name_key
 from lithos.core.times import format_time
 
 READ: Final = "read"
@@ -176,8 +177,8 @@ def count_attempts(task: Task) -> int:
 
 
 def aspect_key(aspect: str) -> str:
-    """What aspects are compared by: trimmed, case folded."""
-    return aspect.strip().casefold()
+    """What aspects are compared by: trimmed, without case, and in one Unicode form."""
+    return name_key(aspect.strip())
 
 
 def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], aspect: str | None) -> None:

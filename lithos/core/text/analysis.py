@@ -42,6 +42,13 @@ def normalise(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     return text if text.isascii() else unicodedata.normalize(form, separate_marks(text))
 
 
+def name_key(text: str) -> str:
+    """What two spellings of one name have in common: neither case nor Unicode form (NFC, NFD) counts."""
+    if text.isascii():
+        return text.lower()
+    return normalise("NFC", normalise("NFC", text).casefold())
+
+
 def separate_marks(text: str) -> str:
     """`text` with a joiner in every run of more than 30 marks: the Stream-Safe Text Process."""
     return _SUSPECT.sub(lambda run: "".join(_separated(run, _JOINER)), text)

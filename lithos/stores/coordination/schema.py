@@ -232,6 +232,7 @@ def _follow_claims(connection: apsw.Connection, told_until: str) -> None:
         "DELETE FROM claim_ends WHERE NOT EXISTS (SELECT 1 FROM claims WHERE task_id=claim_ends.task_id"
         " AND aspect=claim_ends.aspect AND expires_at=claim_ends.expires_at)"
     )
+    _spell_keys(connection)
     rows = connection.execute(
         "SELECT task_id,aspect,expires_at FROM claims WHERE NOT EXISTS (SELECT 1 FROM claim_ends"
         " WHERE task_id=claims.task_id AND aspect=claims.aspect) ORDER BY expires_at DESC, rowid"
@@ -241,6 +242,20 @@ def _follow_claims(connection: apsw.Connection, told_until: str) -> None:
             "INSERT OR IGNORE INTO claim_ends VALUES(?,?,?,?,?)",
             (task_id, aspect_key(str(aspect)), aspect, expires_at, int(str(expires_at) <= told_until)),
         )
+
+
+def _spell_keys(connection: apsw.Connection) -> None:
+    """Rewrite the keys of aspects that a version made which took two Unicode forms of one for two."""
+    rows = connection.execute(
+        "SELECT task_id,aspect_key,aspect FROM claim_ends WHERE aspect_key GLOB '*[^ -~]*'"
+        " ORDER BY expires_at"
+    ).fetchall()
+    for task_id, key, aspect in rows:
+        if aspect_key(str(aspect)) != key:  # of two that meet, the one that ends later holds the aspect
+            connection.execute(
+                "UPDATE OR REPLACE claim_ends SET aspect_key=? WHERE task_id=? AND aspect_key=?",
+                (aspect_key(str(aspect)), task_id, key),
+            )
 
 
 def _count_as_told(connection: apsw.Connection, now: datetime) -> None:

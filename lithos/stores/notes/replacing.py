@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from lithos.core.text.analysis import normalise
+from lithos.core.text.analysis import name_key
 from lithos.stores.notes.protection import Protection
 from lithos.stores.notes.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.stores.notes.values import (
@@ -425,7 +425,7 @@ class Replacing:
 
 def is_same_spelling(one: str, other: str) -> bool:
     """True for two spellings of one name, in case or Unicode form, that a disk takes for the same."""
-    return normalise("NFC", one).casefold() == normalise("NFC", other).casefold()
+    return name_key(one) == name_key(other)
 
 
 def _unprotected(target: str) -> OSError:

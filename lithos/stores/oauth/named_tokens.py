@@ -6,6 +6,7 @@ import hashlib
 import re
 from datetime import datetime
 from typing import Any, Final
+from unicodedata import normalize
 
 from attrs import field, frozen
 
@@ -107,13 +108,13 @@ def check_name(name: str) -> str:
 
 
 def check_agent(agent: str) -> str:
-    """An agent id that every tool takes. Raises `ValueError`."""
+    """An agent id that every tool takes, in the Unicode form NFC. Raises `ValueError`."""
     is_text = isinstance(agent, str) and agent.isprintable()
     if not is_text or not agent or agent.strip() != agent or len(agent) > LONGEST_AGENT:
         raise ValueError(
             f"An agent id has 1 to {LONGEST_AGENT} printable characters, with no space around them."
         )
-    return agent
+    return normalize("NFC", agent)
 
 
 def check_scope(rights: Rights, scope: Scope | None) -> None:

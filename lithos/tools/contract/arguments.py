@@ -25,6 +25,7 @@ from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.limits import JSON_VALUES, TITLE, check_text, holds_more_values
 from lithos.core.notes.healing import clean_title
 from lithos.core.notes.yaml_nodes import MAX_DEPTH
+from lithos.core.text.analysis import normalise
 from lithos.core.times import parse_time
 from lithos.tools.contract.bounds import NAME, PATH, Bound
 
@@ -132,6 +133,11 @@ def note_paths(cls: type[Any]) -> dict[str, str]:
         for name, attribute in names.items()
         if attribute.metadata["note"] is not None
     }
+
+
+def one_form(name: str) -> str:
+    """The name of an agent as it is kept: without space around it, in the Unicode form NFC."""
+    return normalise("NFC", name.strip())
 
 
 def read_title(title: str) -> str:
@@ -249,10 +255,14 @@ class ArgumentReader:
                 raise InvalidInput(f"{name} must not be blank.")
         if missing:
             raise self._missing(missing[0])
-        if isinstance(values.get(_CALLER), str):
-            # "ann" and "ann " are one agent, whatever tool is told.
-            values[_CALLER] = values[_CALLER].strip()
-        return self._cls(**values)
+        return self._cls(**self._with_one_form(values))
+
+    def _with_one_form(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values, in which "ann" and "ann " are one agent, and so are two Unicode forms of a name."""
+        for name in (_CALLER, *self.callers):
+            if isinstance(values.get(name), str):
+                values[name] = one_form(values[name])
+        return values
 
     def renamed(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments with the own names of parameters that were given under their other names.
@@ -321,7 +331,7 @@ class ArgumentReader:
         NAME.check(_CALLER, _read_text(_CALLER, agent))
         if self._caller is None or not _is_blank(given.get(self._caller) or ""):
             return given
-        return {**given, self._caller: agent.strip()}
+        return {**given, self._caller: one_form(agent)}
 
 
 def _is_blank(value: Any) -> bool:

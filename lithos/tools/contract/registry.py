@@ -19,7 +19,7 @@ from lithos.core.errors import Forbidden, LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
 from lithos.metrics import Metrics
 from lithos.tools.contract.admission import Admission
-from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
+from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool, one_form
 from lithos.tools.contract.declaring import (
     CONNECTOR,
     OWN,
@@ -116,7 +116,7 @@ def spec_for(principal: Principal, tool: Tool, spec: ToolSpec) -> ToolSpec | Non
 
 def _said(value: Any) -> Any:
     """A value as the tools read it: blank is left out, and space around a name is none of it."""
-    return (value.strip() or None) if isinstance(value, str) else value
+    return (one_form(value) or None) if isinstance(value, str) else value
 
 
 _MODES: Final = ("fulltext", "semantic", "hybrid", "graph")

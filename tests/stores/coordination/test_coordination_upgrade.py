@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import apsw
 import pytest
@@ -443,6 +444,30 @@ def test_what_an_older_version_changed_meanwhile_is_followed(path: Path) -> None
         ends = connection.execute("SELECT aspect_key,expires_at,is_told FROM claim_ends").fetchall()
     first = format_time(START + timedelta(hours=1))
     assert sorted(ends) == [("kept", first, 0), ("made", until, 0), ("renewed", until, 0)]
+
+
+def test_two_unicode_forms_of_an_aspect_become_one(path: Path) -> None:
+    """behaviour 351: the claim that ends later holds it"""
+    one, other = (normalize(form, "\u00e4rger") for form in ("NFC", "NFD"))
+    with closing(CoordinationStore.open(path, START)) as store, store.transaction():
+        rows = store.task_rows()
+        rows.put_task(Task(id="t", title="t", created_by="a", created_at=START))
+        for hours in (1, 2):
+            until = START + timedelta(hours=hours)
+            rows.put_claim(
+                Claim(task_id="t", agent="a", aspect=str(hours), expires_at=until, fence=hours), START
+            )
+    with sql(path) as connection:
+        for hours, aspect in (("1", one), ("2", other)):
+            connection.execute("UPDATE claims SET aspect=? WHERE aspect=?", (aspect, hours))
+            connection.execute(
+                "UPDATE claim_ends SET aspect=?1, aspect_key=?1 WHERE aspect=?2", (aspect, hours)
+            )
+    for _ in range(2):
+        CoordinationStore.open(path, START).close()
+        with sql(path) as connection:
+            ends = connection.execute("SELECT aspect_key,aspect,expires_at FROM claim_ends").fetchall()
+        assert ends == [(one, other, format_time(START + timedelta(hours=2)))]
 
 
 def test_what_stood_in_the_place_of_a_time_is_kept(path: Path) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
+
+import pytest
 
 from lithos.config.sections import CoordinationConfig
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
@@ -54,6 +57,21 @@ async def test_a_held_aspect_is_refused_naming_holder_and_end(lithos: Lithos, cl
     assert (await claim(lithos, task, "bob", "docs"))["success"]
     for spelling in ("Code", " CODE\t"):
         assert refusal(await claim(lithos, task, "bob", spelling), "claim_failed")
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+async def test_aspect_is_one_in_any_unicode_form(
+    lithos: Lithos, clock: Clock, forms: tuple[str, str]
+) -> None:
+    """behaviour 351: for claims, renewals and releases"""
+    one, other = (normalize(form, "\u00c4rger.md") for form in forms)
+    task = await create(lithos)
+    await claim(lithos, task, "ann", one)
+    assert refusal(await claim(lithos, task, "bob", other.upper()), "claim_failed")
+    for tool in ("lithos_task_renew", "lithos_task_release"):
+        answer = await lithos.call(tool, task_id=task, aspect=other, agent="ann")
+        assert answer["success"] is True
+    assert (await claim(lithos, task, "bob", other))["success"]
 
 
 async def test_an_unknown_or_closed_task_cannot_be_claimed(lithos: Lithos, clock: Clock) -> None:
