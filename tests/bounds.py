@@ -183,6 +183,7 @@ catalogue.relations.Relations: leaves | `.MOST_LEAVES` | an id each
 catalogue.relations.Relations: quarantined | a note id
 catalogue.relations.TypedEdges: _dependents _edges _opposed _sources | one per edge of a lineage, and per
     unresolved contradiction | ids
+catalogue.spelling.NewPaths: _files _folders | `actors.writing.writer.BATCH` | paths and their folders
 catalogue.turns.Turns: _folders _placed | a note
 catalogue.relinking._Planning: _meant _pages _sources | a call
 front.bridge.bridge.Bridge: _calls | a connection

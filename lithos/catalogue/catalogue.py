@@ -20,6 +20,7 @@ from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Multimap, Relations
+from lithos.catalogue.spelling import path_to_make
 from lithos.catalogue.turns import LONGEST, Turns
 from lithos.core.errors import DocNotFound
 from lithos.core.notes.copies import strong_originals
@@ -28,6 +29,7 @@ from lithos.core.notes.links import FileNames
 from lithos.core.notes.model import Note, Standing, not_ahead, with_creation
 from lithos.core.notes.paths import folder_of, host_of
 from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.core.text.analysis import name_key
 from lithos.stores.manifest import Entry as Entry  # noqa: PLC0414 - who asks for notes has it from here
 from lithos.stores.notes.values import FileState
 
@@ -96,6 +98,8 @@ class Catalogue:
         self._by_id: dict[str, Entry] = {}
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
+        #: Ids by what the spellings of a path have in common (`name_key`).
+        self._by_spelling = Multimap()
         #: Ids of notes whose files are named like conflict copies, by the path of the original.
         self._named_copies = Multimap()
         #: Ids of notes whose files name none, by content hash, by which a moved file is recognised.
@@ -165,6 +169,26 @@ class Catalogue:
         """The note in this file."""
         note_id = self._by_path.get(path)
         return None if note_id is None else self._by_id[note_id]
+
+    def spelled(self, path: str) -> Entry | None:
+        """The note in this file, or in the only one whose path differs from it in case or Unicode form."""
+        entry = self.at_path(path)
+        if entry is None:
+            others = self._by_spelling.of(name_key(path))
+            entry = self._by_id[next(iter(others))] if len(others) == 1 else None
+        return entry
+
+    def holder(self, path: str, but: str | None = None) -> Entry | None:
+        """The note in this file or in another spelling of its path, but that with the id `but`."""
+        entry = self.at_path(path)
+        if entry is not None and entry.note.id != but:
+            return entry
+        ids = self._by_spelling.of(name_key(path))
+        return next((self._by_id[each] for each in ids if each != but), None)
+
+    def path_to_make(self, path: str) -> str:
+        """Where a note is made that shall be at `path`. Raises `InvalidInput`, as `spelling.path_to_make`."""
+        return path_to_make(path, self.facets.folders)
 
     def at_serial(self, serial: int) -> Entry | None:
         """The note with this serial number."""
@@ -389,6 +413,7 @@ class Catalogue:
         note = entry.note
         self._by_id[note.id] = entry
         self._by_path[entry.path] = note.id
+        self._by_spelling.add(name_key(entry.path), note.id)
         self._claim_slug(entry)
         self._claim_url(note)
         tags = self.tags
@@ -407,6 +432,7 @@ class Catalogue:
         note = entry.note
         if self._by_path.get(entry.path) == note.id:
             del self._by_path[entry.path]
+        self._by_spelling.discard(name_key(entry.path), note.id)
         self._release_slug(entry)
         self._release_url(note)
         self._drop_tags(note)
@@ -427,6 +453,8 @@ class Catalogue:
             if self._by_path.get(old.path) == note_id:  # another note may have the file by now
                 del self._by_path[old.path]
             self._by_path[new.path] = note_id
+            self._by_spelling.discard(name_key(old.path), note_id)
+            self._by_spelling.add(name_key(new.path), note_id)
             self.records.leave(old.path, note_id)
             for original in strong_originals(old.path):
                 self._named_copies.discard(original, note_id)

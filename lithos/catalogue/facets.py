@@ -26,6 +26,7 @@ from lithos.catalogue.relations import Multimap
 from lithos.core.notes.matching import wished_tags
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import DEFAULT_NAMESPACE, folder_of
+from lithos.core.text.analysis import name_key
 from lithos.core.times import to_microseconds
 
 #: Places of a block as a power of two: made in half a millisecond, searched in some hundredths.
@@ -73,11 +74,11 @@ class Titles:
     def find(
         self, block: int, wanted: str, serials: Callable[[], Sequence[int]], title_of: Callable[[int], str]
     ) -> Sequence[int]:
-        """Whose titles of a block contain `wanted`, which is case-folded; `serials` tells whose it has."""
+        """Whose titles of a block contain `wanted`, a `name_key`; `serials` tells whose it has."""
         known = self._blocks.get(block)
         if known is None:
             whose = serials()
-            titles = [title_of(serial).casefold() for serial in whose]
+            titles = [name_key(title_of(serial)) for serial in whose]
             begins = list(accumulate((len(title) + 1 for title in titles), initial=0))
             known = self._blocks[block] = _Block(_BETWEEN.join((*titles, "")), begins, whose)
         return known.find(wanted) if wanted else known.serials
@@ -284,6 +285,11 @@ class Facets:
             del self._expiring[bisect_left(self._expiring, place)]
         if self._late.pop(serial, None) is not None:
             del self._late_serials[place]
+
+    @property
+    def folders(self) -> Collection[str]:
+        """The folders that notes are right in."""
+        return self._folders.places.keys()
 
     def page(
         self, wanted: FacetFilter, path_of: Callable[[int], str], offset: int = 0, limit: int | None = None

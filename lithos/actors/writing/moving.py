@@ -13,12 +13,13 @@ import attrs
 from lithos.actors.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
 from lithos.actors.writing.preparation import Preparation, Prepared, cannot_update, find_note
 from lithos.actors.writing.write_rules import (
+    check_free,
     check_slug,
     check_version,
     no_such_note,
     path_collision,
 )
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import draft_change
 from lithos.catalogue.relinking import plan_links
 from lithos.core.errors import InvalidInput
@@ -35,9 +36,13 @@ from lithos.stores.notes.displaced import MoveIntent
 from lithos.stores.notes.values import Move, Put, ReadFile, digest_of
 
 
-def target_of(request: MoveNote, path: str) -> str:
-    """Where a note at `path` goes: with a folder it keeps its file name. Raises `InvalidInput`."""
-    return resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
+def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
+    """Where a note at `path` goes: with a folder it keeps its file name. Raises `InvalidInput`.
+
+    What is taken back goes where it was, whatever that is called.
+    """
+    resolved = resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
+    return resolved if request.source == TAKING_BACK else catalogue.path_to_make(resolved)
 
 
 class MovePreparation:
@@ -52,7 +57,7 @@ class MovePreparation:
         """Prepare a move; `source` is the file as it is now. Its links are planned by `plan`."""
         catalogue = self._catalogue
         entry, source = find_note(catalogue, request, source)
-        path = target_of(request, entry.path)
+        path = target_of(request, entry.path, catalogue)
         self._refuse(path)
         document, identified = self._read(entry, source.data, path, from_nanoseconds(source.state.mtime_ns))
         if document.note.id != entry.note.id:
@@ -80,8 +85,11 @@ class MovePreparation:
     def _check_place(self, request: MoveNote, entry: Entry, new: Entry) -> None:
         if new.path == entry.path:
             raise InvalidInput(f"The note is at {new.path} already. Give another path.")
-        if self._catalogue.at_path(new.path) is not None:
-            raise path_collision(new.path, self._catalogue)
+        if request.source == TAKING_BACK:
+            if self._catalogue.at_path(new.path) is not None:
+                raise path_collision(new.path, self._catalogue)
+        else:
+            check_free(new.path, self._catalogue, entry.note.id)
         per_folder = self._catalogue.style.titles_per_folder
         if per_folder and names_file(request.path):
             return

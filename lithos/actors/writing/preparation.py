@@ -118,6 +118,14 @@ class Prepared:
     #: Versions of a note from elsewhere, which are kept before its own.
     past: tuple[NewVersion, ...] = ()
 
+    @property
+    def makes(self) -> str | None:
+        """The path that the change makes; None where it changes a file that is there."""
+        operation = self.operation
+        if isinstance(operation, Move):
+            return operation.new
+        return operation.path if isinstance(operation, Put) and operation.expected is None else None
+
 
 @frozen
 class ProposedFile(ReadFile):

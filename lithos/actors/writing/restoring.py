@@ -22,7 +22,13 @@ from lithos.actors.writing.preparation import (
     find_note,
     make_prepared,
 )
-from lithos.actors.writing.write_rules import check_unique, check_version, no_such_note, path_collision
+from lithos.actors.writing.write_rules import (
+    check_free,
+    check_unique,
+    check_version,
+    no_such_note,
+    path_collision,
+)
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
 from lithos.core.events import TOOL
@@ -156,8 +162,7 @@ class RestorePreparation:
         made = _Bytes(request.data, request.document, request.identified, says_version=True)
         if entry is None:
             self._refuse(request.path)
-            if self._catalogue.at_path(request.path) is not None:
-                raise path_collision(request.path, self._catalogue)
+            check_free(request.path, self._catalogue)
             put, serial = Put(request.path, made.data, None), self._catalogue.take_serial()
             return self._prepared(request, made, put, serial, created=True)
         if isinstance(source, Exception):
@@ -185,8 +190,7 @@ class RestorePreparation:
                 current_version=there.note.version,
             )
         self._refuse(path)
-        if self._catalogue.at_path(path) is not None:
-            raise path_collision(path, self._catalogue)
+        check_free(path, self._catalogue)
         check_unique(note, None, path, self._catalogue)
         # What the file does not say must be durable before it is there: a killed process would know it no
         # longer. A recorded version has the rest committed with it.

@@ -48,6 +48,7 @@ from lithos.core.notes.paths import (
     resolve_new_path,
     slug_of,
 )
+from lithos.core.text.analysis import name_key
 from lithos.core.text.markdown import scan_tags
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
@@ -73,9 +74,9 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
     if isinstance(request, DeleteNote | EditNote | RelinkNote):
         return keys
     if isinstance(request, MoveNote):
-        return keys | {("path", request.path.rstrip("/"))}
+        return keys | {("path", name_key(request.path.rstrip("/")))}
     if isinstance(request, ImportNote):
-        return keys | {("path", request.path)}
+        return keys | {("path", name_key(request.path))}
     if request.title is not None:
         keys.add(("slug", slug_of(request.title, "")))
     if isinstance(request, PatchNote):
@@ -86,7 +87,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
         except LithosError:
             return keys  # it will be refused when it is decided
     if request.path:
-        keys.add(("path", request.path.rstrip("/")))
+        keys.add(("path", name_key(request.path.rstrip("/"))))
     return keys
 
 
@@ -99,12 +100,11 @@ def decide_creation(
     source_url = _decide_url(request.source_url, None, catalogue)
     title = request.title or ""
     slug, style = slug_of(title, note_id), catalogue.style
-    path = resolve_new_path(request.path, file_name_of(title, note_id) if style.titles_name_files else slug)
+    name = file_name_of(title, note_id) if style.titles_name_files else slug
+    path = catalogue.path_to_make(resolve_new_path(request.path, name))
     if not (style.titles_per_folder and names_file(request.path)):
         check_slug(slug, catalogue, path)
-    holder = catalogue.at_path(path)
-    if holder is not None:
-        raise path_collision(path, catalogue)
+    check_free(path, catalogue)
     sources = normalise_sources(list(request.derived_from_ids or ()), None)
     note = Note(
         id=note_id,
@@ -252,11 +252,18 @@ def no_such_note(request: WriteRequest) -> LithosError:
     return DocNotFound(f"{found}{hint}.")
 
 
-def path_collision(path: str, catalogue: Catalogue) -> PathCollision:
-    """The refusal for a path at which there is a file already."""
-    holder = catalogue.at_path(path)
+def check_free(path: str, catalogue: Catalogue, own_id: str | None = None) -> None:
+    """Raises `PathCollision` when another note has the path, in whatever spelling."""
+    if catalogue.holder(path, own_id) is not None:
+        raise path_collision(path, catalogue, own_id)
+
+
+def path_collision(path: str, catalogue: Catalogue, own_id: str | None = None) -> PathCollision:
+    """The refusal for a path at which there is a file already, perhaps in another spelling."""
+    holder = catalogue.holder(path, own_id)
+    found = path if holder is None or holder.path == path else f"{holder.path}, another spelling of {path},"
     return PathCollision(
-        f"The file {path} exists already. Update that note by its id, or choose another path.",
+        f"The file {found} exists already. Update that note by its id, or choose another path.",
         existing_id=holder.note.id if holder else None,
     )
 

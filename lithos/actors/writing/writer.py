@@ -56,6 +56,7 @@ from lithos.actors.writing.write_rules import keys_of
 from lithos.catalogue.kinship import VersionsOf
 from lithos.catalogue.note_graph import take_turns
 from lithos.catalogue.note_reading import examine_renamed
+from lithos.catalogue.spelling import NewPaths
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
@@ -214,9 +215,10 @@ class Writer:
         if len(self._proposing.pending):
             await self._start_from_own(chosen)
         await self._rebase(chosen)
+        makes = NewPaths()
         for job in chosen:
             if job.reply is None:
-                ready += await self._decide(job)
+                ready += await self._decide(job, makes)
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         results = await self._applying.apply(
             [job.prepared for job in ready if job.prepared is not None], self._versions(ready)
@@ -229,10 +231,11 @@ class Writer:
                 job.reply = await self._settle(job, result)
         return [job for job in waiting if job.reply is None]  # in their order, also those left by a refusal
 
-    async def _decide(self, job: _Job) -> list[_Job]:
+    async def _decide(self, job: _Job, makes: NewPaths) -> list[_Job]:
         """Prepare a job; what is to be written with it now, itself first.
 
-        That is nothing where it is refused or kept as a proposal, and where it has to be looked at again.
+        That is nothing where it is refused or kept as a proposal, and where it has to be looked at again, as
+        where another one of the round makes a file at another spelling of its path.
         """
         if self._is_outdated(job):
             job.attempts += 1
@@ -252,7 +255,7 @@ class Writer:
             job.reply = await self._propose(job)
         elif job.own is not None:
             job.attempts += 1  # a moment ago it could only be proposed: once more, from the file
-        else:
+        elif makes.take(job.prepared.makes):
             return await self._join(job)
         return []
 

@@ -39,6 +39,11 @@ _NAME_EDGES: Final = re.compile(r"\A[\s.]+|[\s.]+\Z")
 #: Characters and bytes of a file name made of a title, without its suffix.
 NAME_MAX: Final = 120
 NAME_BYTES: Final = 200
+#: Names that mean a device on Windows, whatever follows after a full stop, and in any case.
+_DEVICES: Final = frozenset(
+    {"con", "prn", "aux", "nul", "conin$", "conout$", "clock$"}
+    | {f"{kind}{number}" for kind in ("com", "lpt") for number in "0123456789\u00b9\u00b2\u00b3"}
+)
 
 
 def slug_of(title: str, note_id: str) -> str:
@@ -60,6 +65,28 @@ def file_name_of(title: str, note_id: str) -> str:
     name = _NOT_NAME.sub(" ", normalise("NFC", title[:_READ]))[:NAME_MAX]
     name = name.encode("utf-8", "surrogatepass")[:NAME_BYTES].decode("utf-8", "ignore")
     return _NAME_EDGES.sub("", name) or f"note-{_hex_of(note_id)}"
+
+
+def is_portable(part: str) -> bool:
+    """Tell whether every disk can store a name: not a device of Windows, no full stop or blank at its end."""
+    return part.rstrip(" .") == part and _device_in(part) is None
+
+
+def portable_path(path: str) -> str:
+    """Return the path with each of its names such that every disk can store it."""
+    return "/".join(map(_portable, path.split("/")))
+
+
+def _portable(part: str) -> str:
+    name = part.rstrip(" .") or "_"
+    device = _device_in(name)
+    return name if device is None else f"{device}_{name.removeprefix(device)}"
+
+
+def _device_in(part: str) -> str | None:
+    """Return the beginning of a name that means a device."""
+    base = part.partition(".")[0].rstrip(" ")
+    return base if base.lower() in _DEVICES else None
 
 
 def _hex_of(note_id: str) -> str:
@@ -86,8 +113,10 @@ def resolve_new_path(path: str | None, name: str) -> str:
     """Return where a new note goes, relative to `knowledge/`, from the parameter `path` and its `name`.
 
     Without `path` the root, with a folder that folder, with a last segment in `.md` exactly that file.
+    A `name` that not every disk can store is changed, one that is given is not: `is_portable` tells.
     Raises `InvalidInput` for what could lie outside or be no note.
     """
+    name = _portable(name + _SUFFIX).removesuffix(_SUFFIX)
     if path is None or not path.strip():
         return name + _SUFFIX
     segments = _contained_segments(path)

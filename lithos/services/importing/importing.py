@@ -26,9 +26,10 @@ from lithos.core.errors import InvalidInput, LithosError, PathCollision, Version
 from lithos.core.importing import Carried, Record, RowBatch
 from lithos.core.learning.edges import UpsertEdge
 from lithos.core.limits import NAME, check_text
-from lithos.core.notes.paths import file_name_of, resolve_new_path, slug_of
+from lithos.core.notes.paths import file_name_of, portable_path, resolve_new_path, slug_of
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import IMPORT_AGENT, check_agent
+from lithos.core.text.analysis import name_key
 from lithos.services.importing.records import (
     CHANGED_HERE,
     CREATED,
@@ -352,11 +353,11 @@ class Importing:
         if record.path is not None:
             wished = f"{into}/{record.path}" if into else record.path
         try:
-            path = resolve_new_path(wished if wished is not None else into or None, name)
+            path = self._to_make(wished if wished is not None else into or None, name)
         except InvalidInput:
-            path = resolve_new_path(into or None, name)
+            path = self._to_make(into or None, name)
         stem, tried = path.removesuffix(".md"), 1
-        while not self._is_free(session, path) or path in taken:
+        while not self._is_free(session, path) or name_key(path) in taken:
             tried += 1
             path = f"{stem}-{tried if tried <= _NAMES_TRIED else note_id[:8] + '-' + str(tried)}.md"
         if self._ignored.covers(path):
@@ -364,7 +365,7 @@ class Importing:
                 f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
                 "note there would never be found. Name another folder with --into."
             )
-        session.paths.add(hash(path))
+        session.paths.add(hash(name_key(path)))
         if wished is not None and path != wished:
             return path, (f"{wished} is taken or cannot be used, so it became {path}",)
         if wished is None and tried > 1:
@@ -372,7 +373,11 @@ class Importing:
         return path, ()
 
     def _is_free(self, session: _Session, path: str) -> bool:
-        return self._catalogue.at_path(path) is None and hash(path) not in session.paths
+        return self._catalogue.holder(path) is None and hash(name_key(path)) not in session.paths
+
+    def _to_make(self, path: str | None, name: str) -> str:
+        """The path of a new note, every part of which each disk can store. Raises `InvalidInput`."""
+        return self._catalogue.path_to_make(portable_path(resolve_new_path(path, name)))
 
     # -- carrying it out -----------------------------------------------------------------------
 
@@ -406,7 +411,7 @@ class Importing:
                 outcomes[number] = await self._write(session, step, made)
                 return
             except PathCollision:
-                taken |= {step.target.path}
+                taken |= {name_key(step.target.path)}
                 path, notices = self._choose_path(session, record, step.target.note_id, taken)
                 step = attrs.evolve(step, target=attrs.evolve(step.target, path=path), notices=notices)
             except VersionConflict:

@@ -23,6 +23,7 @@ from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import resolve_read_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.analysis import name_key
 from lithos.core.times import format_time
 from lithos.stores.history.reading import HistoryReading
 from lithos.stores.notes.values import FileState
@@ -111,14 +112,15 @@ class NoteHistory:
         if note_id or not path:
             return note_id
         resolved = resolve_read_path(path)
-        entry = self._catalogue.at_path(resolved)
+        entry = self._catalogue.spelled(resolved)
         if entry is not None:
             return entry.note.id
         reader = self._open()
         rows, _ = await self._blocking.run(lambda: reader.recent(is_deleted=True, limit=MOST_DELETIONS))
-        for row in rows:
-            if row.path == resolved:
-                return row.note_id
+        row = next((row for row in rows if row.path == resolved), None)
+        row = row or next((row for row in rows if name_key(row.path) == name_key(resolved)), None)
+        if row is not None:
+            return row.note_id
         raise DocNotFound(
             f"No note is or was at {resolved!r}. Find its path with lithos_list, a deleted one with "
             "lithos_history and deleted=true."

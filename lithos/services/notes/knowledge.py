@@ -41,6 +41,7 @@ from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import READ, AuditRow
+from lithos.core.text.analysis import name_key
 from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
@@ -345,11 +346,11 @@ class Knowledge:
 
     async def _find_titled(self, title: str) -> Entry:
         """The note with this title, in any case; raises `DocNotFound`, and `InvalidInput` for several."""
-        wanted = one_line(title).casefold()
+        wanted = name_key(one_line(title))
         found: list[Entry] = []
         async for some in slices(self._catalogue.serials()):
             entries = self._catalogue.at_serials(some)
-            found += [entry for entry in entries if entry.note.title.casefold() == wanted]
+            found += [entry for entry in entries if name_key(entry.note.title) == wanted]
         if not found:
             raise DocNotFound(
                 f"No note has the title {title[:100]!r}. Find it with lithos_search or lithos_list."
@@ -376,7 +377,7 @@ class Knowledge:
             if found.is_exact:
                 return ListedNotes(self._catalogue.at_serials(found.serials), found.total)
         if wanted == FacetFilter() and request.title_contains is not None and len(holds) == 1:
-            serials = await self._titled(request.title_contains.casefold())
+            serials = await self._titled(name_key(request.title_contains))
             return ListedNotes(self._catalogue.at_serials(serials[offset:end]), len(serials))
         passing: list[Entry] = []
         async for some in slices(self._catalogue.page(wanted).serials):
@@ -500,7 +501,7 @@ class Knowledge:
         if not path:
             raise InvalidInput("Give the id, the path or the title of the note to read.")
         resolved = resolve_read_path(path)
-        entry = self._catalogue.at_path(resolved)
+        entry = self._catalogue.spelled(resolved)
         if entry is None:
             raise self._not_at(resolved)
         return entry
@@ -578,6 +579,6 @@ def _is_listed(entry: Entry, request: ListRequest) -> bool:
         and (not request.tags or has_tags(note.all_tags, request.tags))
         and (request.author is None or note.author == request.author)
         and (request.since is None or note.updated_at >= request.since)
-        and (request.title_contains is None or request.title_contains.casefold() in note.title.casefold())
+        and (request.title_contains is None or name_key(request.title_contains) in name_key(note.title))
         and (not request.metadata_match or matches_metadata(note.extra, request.metadata_match))
     )

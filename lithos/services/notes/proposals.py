@@ -205,7 +205,7 @@ class Proposals:
         conflicts = []
         if now != proposal.path:
             conflicts.append(_conflict("path", proposal.path, now, to))
-        holder = self._catalogue.at_path(to)
+        holder = self._catalogue.holder(to, proposal.note_id)
         if holder is not None:
             conflicts.append(_conflict("path", None, f"{to} ({holder.note.title[:100]})", to))
         return attrs.evolve(shown, conflicts=tuple(conflicts))
@@ -213,7 +213,7 @@ class Proposals:
     def _show_creation(self, shown: ShownProposal, entry: Entry | None) -> ShownProposal:
         if entry is not None:
             return attrs.evolve(shown, is_done=True)
-        holder = self._catalogue.at_path(shown.proposal.path)
+        holder = self._catalogue.holder(shown.proposal.path)
         if holder is None:
             return shown
         title = f"{holder.path} ({holder.note.title[:100]})"

@@ -12,7 +12,13 @@ from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
 from lithos.actors.writing.messages import DeleteNote, TakeOverNote
-from lithos.actors.writing.write_rules import check_unique, check_version, no_such_note, path_collision
+from lithos.actors.writing.write_rules import (
+    check_free,
+    check_unique,
+    check_version,
+    no_such_note,
+    path_collision,
+)
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
 from lithos.core.history.versions import VersionRow
@@ -80,7 +86,8 @@ class VaultMovePlanning:
             raise no_such_note(DeleteNote(id=note_id, agent=agent))
         new = entry.path
         if path is not None and path.strip():
-            new = resolve_new_path(path, entry.path.rpartition("/")[2].removesuffix(".md"))
+            resolved = resolve_new_path(path, entry.path.rpartition("/")[2].removesuffix(".md"))
+            new = target.catalogue.path_to_make(resolved)
         _check_caller(source, by, agent, entry.path)
         _check_caller(target, by_there, agent, new)
         loaded = await source.texts.load(entry)
@@ -118,8 +125,7 @@ class VaultMovePlanning:
         catalogue = self._target.catalogue
         there = catalogue.get(note_id)
         if there is None:
-            if catalogue.at_path(new) is not None:
-                raise path_collision(new, catalogue)
+            check_free(new, catalogue)
             return False
         if (there.digest, there.path) == (loaded.source.digest, new):
             return True

@@ -266,6 +266,17 @@ async def test_a_path_that_is_taken_is_never_overwritten(tmp_path: Path) -> None
         assert numbers(await bring(lithos, Given(record("a"), *same))) == {"unchanged": 3}
 
 
+async def test_imported_names_are_those_that_every_disk_can_store(tmp_path: Path) -> None:
+    """behaviours 350 and 352"""
+    async with serving(tmp_path) as lithos:
+        paths = ("aux.md", "con/x. /LPT1.txt.md", "Ann.md", "ann.md", None)
+        records = [record(str(n), title=f"T{n}", path=path) for n, path in enumerate(paths)]
+        records[-1] = record("dev", title="NUL", path=None)
+        assert numbers(await bring(lithos, Given(*records))) == {"created": 5}
+        assert lithos.files() == ["Ann.md", "ann-2.md", "aux_.md", "con_/x/LPT1_.txt.md", "nul_.md"]
+        assert numbers(await bring(lithos, Given(*records))) == {"unchanged": 5}
+
+
 async def test_many_notes_of_one_title_all_get_names(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         report = await bring(lithos, Given(*(record(str(n), title="Same") for n in range(60))))

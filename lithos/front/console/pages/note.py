@@ -79,7 +79,7 @@ class NotePages:
     async def by_path(self) -> Any:
         """The page of the note in a file."""
         path = request.args.get("path", "")[:4_096]
-        entry = self._console.parts.catalogue.at_path(path)
+        entry = self._console.parts.catalogue.spelled(path)
         if entry is None:
             raise Refused("No note is in a file of this path. Find it under Notes.", 404)
         return redirect(_address(entry.note.id), 302)
