@@ -158,6 +158,7 @@ actors.writing.outside_changes.Taken: again changes copies displaced present ver
 actors.writing.publisher.Publisher: _unjournalled _unrecorded _withheld | a note
 actors.writing.recording.Recorder: _confirmed _refused | changes within `.TIDY_AFTER` | a number each
 actors.writing.writer._Job: followers | `.BATCH` | the batch's own requests
+actors.writing.writer._Job: reals | a path of the change, and a note whose links it rewrites | paths
 actors.allocator: _glibc _holding | fixed
 app.evaluation.asking._Asking: _known | `core.evaluation.questions.MOST_QUESTIONS` times twice
     `core.evaluation.questions.MOST_NAMES` | the file, `core.evaluation.questions.LARGEST_FILE`

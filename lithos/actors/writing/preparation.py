@@ -55,10 +55,12 @@ from lithos.core.times import from_nanoseconds
 from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.displaced import MoveIntent
 from lithos.stores.notes.values import (
+    Elsewhere,
     FileBusy,
     FileChanged,
     FileOccupied,
     FileState,
+    LinkedFile,
     Move,
     OutsideKnowledge,
     Put,
@@ -297,9 +299,14 @@ class Preparation:
             return path_collision(path, self.catalogue)
         if isinstance(failure, OutsideKnowledge):
             return InvalidInput(f"The path {path} must stay within knowledge directory; it leads out of it.")
+        if isinstance(failure, LinkedFile):
+            return InvalidInput(
+                f"{failure.path} is a symbolic link to {failure.real}. A deletion or a move follows no link. "
+                f"Nothing was changed; change {failure.real}, or have a person remove the link."
+            )
         if isinstance(failure, OSError) and failure.errno in _UNUSABLE_PATH:
             return InvalidInput(f"The path {path} cannot be used: {failure.strerror}. Choose another path.")
-        if isinstance(failure, FileChanged | FileBusy):
+        if isinstance(failure, FileChanged | FileBusy | Elsewhere):
             return note_busy(path)
         reason = failure.strerror if isinstance(failure, OSError) else str(failure)
         log.error("note file not written", path=path, reason=str(failure))

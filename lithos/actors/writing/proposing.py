@@ -6,7 +6,7 @@ several paths, as a move does with its links, lies where the strictest of them l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -19,7 +19,7 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, Envelope, ShuttingDown
 from lithos.actors.writing.messages import Accepted, RelinkNote, WriteRequest
-from lithos.actors.writing.preparation import Prepared, ProposedFile
+from lithos.actors.writing.preparation import Passed, Prepared, ProposedFile
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import Forbidden, InvalidInput, LithosError, PathCollision
 from lithos.core.history.differences import count_lines
@@ -33,30 +33,47 @@ from lithos.stores.notes.values import FileState, Move, Put, ReadFile, Remove
 _LISTED: Final = 20
 
 
-def _agent_of(request: WriteRequest) -> str:
+def agent_of(request: WriteRequest) -> str:
+    """The agent in whose name a change is asked for."""
     return request.intent.agent if isinstance(request, RelinkNote) else request.agent
 
 
-def may_write(scopes: WriteScopes, request: WriteRequest, path: str) -> bool:
-    """Whether a request may change the note at this path at once."""
-    return scopes.place_of(request.by, _agent_of(request), path) == "write"
+#: Where links lead, by the paths that have one on the way.
+Reals = Mapping[str, str]
+#: The places from the one where all is allowed to the one where nothing is.
+_STRICTNESS: Final[tuple[Place, ...]] = ("write", "propose", "outside", "protected")
+
+
+def may_write(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> bool:
+    """Whether a request may change the note at this path at once, and where links lead from it."""
+    return _place_of(scopes, request, path, reals) == "write"
+
+
+def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> Place:
+    """The stricter of the places of a path as it is spelled and of where links lead from it."""
+    agent = agent_of(request)
+    places = [
+        scopes.place_of(request.by, agent, each) for each in dict.fromkeys((path, reals.get(path, path)))
+    ]
+    return max(places, key=_STRICTNESS.index)
 
 
 def check_scope(
-    scopes: WriteScopes, catalogue: Catalogue, request: WriteRequest, prepared: Prepared
+    scopes: WriteScopes, catalogue: Catalogue, request: WriteRequest, prepared: Prepared, reals: Reals
 ) -> Place:
-    """Where a prepared change lies: `write` or `propose`. Raises `Forbidden`, which names the path."""
-    agent = _agent_of(request)
+    """Where a prepared change lies: `write` or `propose`. Raises `Forbidden`, which names the path.
+
+    `reals` is what is known of links; the change is refused where they lead to a hidden folder.
+    """
+    agent = agent_of(request)
+    _refuse_hidden(reals)
     if not scopes.limits(request.by, agent):
         return "write"
-    places = {path: scopes.place_of(request.by, agent, path) for path in _paths_of(catalogue, prepared)}
+    paths = paths_of(catalogue, prepared)
+    places = {path: _place_of(scopes, request, path, reals) for path in paths}
     refused = [path for path, place in places.items() if place in ("outside", "protected")]
     if refused:
-        scope = scopes.scope_of(request.by, agent)
-        refusal = refusal_of(places[refused[0]], refused[0], agent, scope)
-        if len(places) == 1:
-            raise refusal
-        raise Forbidden(refusal.message, **refusal.extras, paths=refused[:_LISTED], total=len(refused))
+        raise _refusal(scopes, request, refused, places[refused[0]], reals, is_only=len(places) == 1)
     if "propose" not in places.values():
         return "write"
     if request.by is None or isinstance(request, RelinkNote):
@@ -66,11 +83,56 @@ def check_scope(
     return "propose"
 
 
-def _paths_of(catalogue: Catalogue, prepared: Prepared) -> Iterable[str]:
+def _refuse_hidden(reals: Reals) -> None:
+    for path, real in reals.items():
+        if any(part.startswith(".") for part in real.split("/")):
+            raise InvalidInput(
+                f"The path {path[:300]} leads to {real[:300]} through a link. Hidden folders hold settings, "
+                "which Lithos never changes. Nothing was changed; choose another path. It must stay within "
+                "knowledge directory."
+            )
+
+
+def _refusal(
+    scopes: WriteScopes,
+    request: WriteRequest,
+    refused: list[str],
+    place: Place,
+    reals: Reals,
+    *,
+    is_only: bool,
+) -> Forbidden:
+    """The refusal for the first of several paths; it names where links lead, if that is what is refused."""
+    agent, first = agent_of(request), refused[0]
+    scope = scopes.scope_of(request.by, agent)
+    is_spelled = scopes.place_of(request.by, agent, first) == place
+    refusal = refusal_of(place, first if is_spelled else reals[first], agent, scope)
+    if not is_spelled:
+        told = f"{first[:300]} leads to {reals[first][:300]} through a link. {refusal.message}"
+        refusal = Forbidden(told, **refusal.extras)
+    if is_only:
+        return refusal
+    return Forbidden(refusal.message, **refusal.extras, paths=refused[:_LISTED], total=len(refused))
+
+
+def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
+    """The paths that a change touches: of a move both, and those of the notes whose links it rewrites."""
     operation = prepared.operation
     if not isinstance(operation, Move):
         return (operation.path,)
     return (operation.path, operation.new, *_relinked(catalogue, prepared))
+
+
+def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
+    """The change with what it was decided on: where links lead from its paths."""
+    operation = prepared.operation
+    if isinstance(operation, Passed):
+        return prepared
+    real = reals.get(operation.path)
+    if isinstance(operation, Move):
+        moved = attrs.evolve(operation, real=real, real_new=reals.get(operation.new))
+        return attrs.evolve(prepared, operation=moved)
+    return attrs.evolve(prepared, operation=attrs.evolve(operation, real=real))
 
 
 def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
@@ -188,7 +250,7 @@ class Proposing:
         if own is not None:
             base, base_version = own.texts.base, own.proposal.base_version
             kind = own.proposal.kind
-        agent, path = _agent_of(request), operation.path
+        agent, path = agent_of(request), operation.path
         if kind == "create" and own is None:
             earlier = self.pending.new_at(path, agent)
             if earlier is not None and earlier.note_id != entry.note.id:

@@ -47,7 +47,16 @@ from lithos.actors.writing.outside_changes import (
     Taken,
 )
 from lithos.actors.writing.preparation import FILE_GONE, Preparation, Prepared
-from lithos.actors.writing.proposing import Own, Proposing, check_scope, may_write, only_proposed
+from lithos.actors.writing.proposing import (
+    Own,
+    Proposing,
+    agent_of,
+    check_scope,
+    decided_on,
+    may_write,
+    only_proposed,
+    paths_of,
+)
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.rebasing import Rebased, rebase
 from lithos.actors.writing.recording import NotKept, version_of
@@ -60,13 +69,16 @@ from lithos.catalogue.spelling import NewPaths
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
-from lithos.core.scopes import WriteScopes
+from lithos.core.scopes import Place, WriteScopes
 from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.values import (
+    Elsewhere,
     FileBusy,
     FileChanged,
     FileState,
     Kept,
+    LinkedFile,
+    Move,
     NotSynced,
     OutsideKnowledge,
     ReadFile,
@@ -111,6 +123,8 @@ class _Job:
     prepared: Prepared | None = None
     #: What its agent proposes for the note already, where the source is that.
     own: Own | None = None
+    #: Where links lead, by the paths that have one on the way, as far as it is known.
+    reals: dict[str, str] = attrs.field(factory=dict)
     #: Of an edit: those of the same note that came next, which may go into the file with it.
     followers: list[_Job] = attrs.field(factory=list)
 
@@ -221,12 +235,15 @@ class Writer:
                 ready += await self._decide(job, makes)
         await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
         results = await self._applying.apply(
-            [job.prepared for job in ready if job.prepared is not None], self._versions(ready)
+            [decided_on(job.prepared, job.reals) for job in ready if job.prepared is not None],
+            self._versions(ready),
         )
         self._keep(self._files.take_kept())
         for job, result in zip(ready, results, strict=True):
-            if isinstance(result, FileChanged) and job.attempts < RETRIES:
+            if isinstance(result, FileChanged | Elsewhere) and job.attempts < RETRIES:
                 job.attempts += 1
+                if isinstance(result, Elsewhere):  # decided again, also on where the links lead
+                    job.reals[result.path] = result.real
             else:
                 job.reply = await self._settle(job, result)
         return [job for job in waiting if job.reply is None]  # in their order, also those left by a refusal
@@ -247,7 +264,7 @@ class Writer:
             approval = getattr(job.request, "approval", None)
             if approval is not None:
                 job.prepared = attrs.evolve(job.prepared, approved_by=approval.by)
-            place = check_scope(self.scopes, self._catalogue, job.request, job.prepared)
+            place = await self._place_of(job)
         except LithosError as refusal:
             job.reply = refusal
             return []
@@ -259,6 +276,37 @@ class Writer:
             return await self._join(job)
         return []
 
+    async def _place_of(self, job: _Job) -> Place:
+        """Where a prepared change lies, also by where links lead from its paths. Raises the refusal.
+
+        Those of a file that is changed at once are found when it is (`Elsewhere`). What waits for a person,
+        and what is changed after a move, has to be looked at before.
+        """
+        assert job.prepared is not None
+        scopes, catalogue, request, prepared = self.scopes, self._catalogue, job.request, job.prepared
+        place = check_scope(scopes, catalogue, request, prepared, job.reals)
+        is_limited = scopes.limits(request.by, agent_of(request))
+        if is_limited and (place == "propose" or isinstance(request, MoveNote)):
+            job.reals = await self._find_reals(prepared)
+            place = check_scope(scopes, catalogue, request, prepared, job.reals)
+        if prepared.makes is not None and prepared.makes in job.reals:
+            self._preparation.refuse_ignored(job.reals[prepared.makes])
+        return place
+
+    async def _find_reals(self, prepared: Prepared) -> dict[str, str]:
+        """Where links lead from the paths of a change. Raises `InvalidInput` where it may not follow them."""
+        paths, operation = paths_of(self._catalogue, prepared), prepared.operation
+
+        def look() -> dict[str, str]:
+            if isinstance(operation, Remove | Move):
+                self._files.refuse_link(operation.path)
+            return self._files.real_paths(paths)
+
+        try:
+            return await self._blocking.run(look)
+        except (OutsideKnowledge, LinkedFile) as failure:
+            raise self._preparation.explain(prepared, failure) from failure
+
     async def _start_from_own(self, jobs: Sequence[_Job]) -> None:
         """Have a change that can only be proposed begin with what its agent proposes for the note already."""
         for job in jobs:
@@ -267,7 +315,10 @@ class Writer:
                 continue
             own = self._proposing.pending.own(request.id, request.agent)
             entry = self._catalogue.get(request.id)
-            if own is None or may_write(self.scopes, request, own.path if entry is None else entry.path):
+            if own is None:
+                continue
+            path = own.path if entry is None else entry.path
+            if may_write(self.scopes, request, path, job.reals):
                 continue
             if isinstance(request, DeleteNote | MoveNote):
                 if entry is None:
@@ -293,12 +344,13 @@ class Writer:
             return [first]
         assert first.prepared is not None
         path = first.prepared.entry.path
-        allowed = takewhile(lambda job: may_write(self.scopes, job.request, path), first.followers)
+        reals = first.reals
+        allowed = takewhile(lambda job: may_write(self.scopes, job.request, path, reals), first.followers)
         requests = [each.request for each in allowed if isinstance(each.request, EditNote)]
         together = await self._editing.prepare_together(first.prepared, first.source, requests, self._edit)
         joined = [first, *first.followers][: len(together)]
         for job, prepared in zip(joined, together, strict=True):
-            job.prepared = prepared
+            job.prepared, job.reals = prepared, reals
         return joined
 
     def _is_outdated(self, job: _Job) -> bool:

@@ -172,9 +172,15 @@ class ConflictCopies:
         """Blocks."""
         note = loaded.source.data
         try:
+            linked = self._files.real_paths([listed.path])
             copy = self._files.read(listed.path).data
         except (OSError, OutsideKnowledge) as failure:
             raise DocNotFound(f"The conflict copy {listed.path} cannot be read: {failure}.") from failure
+        if linked:
+            raise InvalidInput(
+                f"{listed.path} leads to {linked[listed.path]} through a link. A merge removes the copy, but "
+                "follows no link. Nothing was changed; remove the link yourself."
+            )
         if max(len(note), len(copy)) > LARGEST:
             raise InvalidInput(
                 f"{listed.path} is too large to be merged ({LARGEST // 2**20} MiB). Merge in an editor."

@@ -47,6 +47,7 @@ from lithos.stores.notes.lookup import list_attachments
 from lithos.stores.notes.tree import is_inside
 from lithos.stores.notes.values import (
     GRACE,
+    Elsewhere,
     FileBusy,
     FileChanged,
     FileState,
@@ -335,7 +336,8 @@ def _prepare(
         raise FileChanged(amendment.path)
     modified = from_nanoseconds(source.state.mtime_ns)
     data = amend_document(source.data, amendment.path, modified, amendment.values, stand_in, style)
-    return Put(amendment.path, data, source.digest), source.state
+    real = files.real_paths([amendment.path]).get(amendment.path)
+    return Put(amendment.path, data, source.digest, real=real), source.state
 
 
 def _read_patiently(files: NoteFiles, path: str) -> ReadFile:
@@ -380,7 +382,7 @@ def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
 
 
 def _explain(failure: Exception) -> str:
-    if isinstance(failure, FileChanged):
+    if isinstance(failure, FileChanged | Elsewhere):
         return "it was changed meanwhile; run the command again"
     if isinstance(failure, FileBusy):
         return "another program is writing it; close it there, then run the command again"

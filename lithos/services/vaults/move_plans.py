@@ -32,6 +32,7 @@ from lithos.services.notes.texts import LoadedNote
 from lithos.services.services import Services
 from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.displaced import VaultMoveIntent
+from lithos.stores.notes.values import LinkedFile, OutsideKnowledge
 
 #: Bytes of the kept versions that go along, of each as a whole file: they are in memory all at once.
 MOST_CARRIED: Final = 64 * 1024 * 1024
@@ -88,8 +89,10 @@ class VaultMovePlanning:
         if path is not None and path.strip():
             resolved = resolve_new_path(path, entry.path.rpartition("/")[2].removesuffix(".md"))
             new = target.catalogue.path_to_make(resolved)
-        _check_caller(source, by, agent, entry.path)
-        _check_caller(target, by_there, agent, new)
+        former = await self._working.run(lambda: _decided_paths(source, entry.path, is_removed=True))
+        _check_caller(source, by, agent, *former)
+        later = await self._working.run(lambda: _decided_paths(target, new))
+        _check_caller(target, by_there, agent, *later)
         loaded = await source.texts.load(entry)
         if loaded is None:
             raise StorageFailed(
@@ -186,21 +189,40 @@ def _mark(version: VersionRow | NewVersion) -> tuple[object, ...]:
     return version.version, version.at, version.op, version.agent, version.path
 
 
-def _check_caller(vault: Services, by: Principal | None, agent: str, path: str) -> None:
-    """Raise `Forbidden` unless the caller may change this path of a vault at once."""
+def _decided_paths(vault: Services, path: str, *, is_removed: bool = False) -> tuple[str, ...]:
+    """The path and where links lead from it, by both of which the move is decided. Blocks.
+
+    Raises `InvalidInput` where they lead out of the vault, and for a removal of a link.
+    """
+    files = vault.actors.stores.files
+    try:
+        if is_removed:
+            files.refuse_link(path)
+        reals = files.real_paths([path])
+    except (OutsideKnowledge, LinkedFile) as failure:
+        raise InvalidInput(
+            f"{path[:300]} cannot be moved or moved to: {failure}. A move follows no such link. Nothing was "
+            "changed; move the note that the link leads to, or choose another path."
+        ) from failure
+    return (path, *reals.values())
+
+
+def _check_caller(vault: Services, by: Principal | None, agent: str, *paths: str) -> None:
+    """Raise `Forbidden` unless the caller may change these paths of a vault at once."""
     if by is not None and not by.may("write"):
         raise Forbidden(
             f"The token '{by.name}' has the right {by.rights}; moving a note to another vault needs write in "
             "both. Use a token that has it, or ask for one (lithos token create --rights write)."
         )
     scopes = vault.actors.writer.scopes
-    place = scopes.place_of(by, agent, path)
-    if place == "propose":
-        raise Forbidden(
-            f"{path[:300]} changes only once a person has looked, and a move to another vault cannot wait. "
-            "Nothing was changed; ask a person to move the note.",
-            path=path,
-            scope=str(scopes.scope_of(by, agent)),
-        )
-    if place != "write":
-        raise refusal_of(place, path, agent, scopes.scope_of(by, agent))
+    for path in paths:
+        place = scopes.place_of(by, agent, path)
+        if place == "propose":
+            raise Forbidden(
+                f"{path[:300]} changes only once a person has looked, and a move to another vault cannot "
+                "wait. Nothing was changed; ask a person to move the note.",
+                path=path,
+                scope=str(scopes.scope_of(by, agent)),
+            )
+        if place != "write":
+            raise refusal_of(place, path, agent, scopes.scope_of(by, agent))

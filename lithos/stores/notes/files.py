@@ -7,7 +7,6 @@ file or the new one, never a part. Temporary files are dot-named, so nothing eve
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections import deque
@@ -32,11 +31,13 @@ from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
 from lithos.stores.notes.tree import is_inside, resolve_below, walk_notes
 from lithos.stores.notes.values import (
     TEMPORARY_PREFIX,
+    Elsewhere,
     FileBusy,
     FileState,
     Fingerprint,
     FoundFile,
     Kept,
+    LinkedFile,
     Move,
     OutsideKnowledge,
     Place,
@@ -194,7 +195,8 @@ class NoteFiles:
         """Apply a batch of changes and make them durable together (group commit).
 
         Returns per change the new state of a file that was written or moved, `None` for a removed one, or the
-        exception that stopped it (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`, `OutsideKnowledge`).
+        exception that stopped it (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`, `OutsideKnowledge`,
+        `Elsewhere`, `LinkedFile`).
         A failed change leaves its old file as it was and no temporary file; only `NotSynced` stands for one
         that is applied. Fetch the displaced files with `take_kept`.
         """
@@ -203,7 +205,7 @@ class NoteFiles:
         except OSError as failure:
             return [failure] * len(changes)
         results: list[FileState | Exception | None] = [None] * len(changes)
-        targets, folders = self._find_targets(changes, results)
+        targets, written, folders = self._find_targets(changes, results)
 
         def change_file(target: str) -> None:
             for number in targets[target]:  # in order: the first creation of a file wins
@@ -211,40 +213,52 @@ class NoteFiles:
                 if results[number] is not None:
                     continue
                 if isinstance(change, Move):
-                    results[number] = self._move(replacing, change, target)
+                    results[number] = replacing.move(target, change, written[number])
                 else:
                     results[number] = replacing.carry_out(change, target)
 
         self._do_all(change_file, targets)
         for target, numbers in targets.items():
-            carried_out = [number for number in numbers if not isinstance(results[number], Exception)]
-            if carried_out:
-                folders.setdefault(os.path.dirname(target), []).extend(carried_out)
-            for number in carried_out:
-                if isinstance(change := changes[number], Move):
-                    folders.setdefault(os.path.dirname(self._locate(change.new)), []).append(number)
+            for number in numbers:
+                if not isinstance(results[number], Exception):
+                    for folder in {os.path.dirname(target), os.path.dirname(written[number])}:
+                        folders.setdefault(folder, []).append(number)
         self._do_all(lambda folder: sync_folder(self._calls, folder, folders[folder], results), folders)
         return results
 
     def _find_targets(
         self, changes: Sequence[Put | Remove | Move], results: list[FileState | Exception | None]
-    ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-        """Group the numbers of the changes by real file, and by created or changed parent folder."""
+    ) -> tuple[dict[str, list[int]], dict[int, str], dict[str, list[int]]]:
+        """Group the numbers of the changes by real file, tell the file that each leaves, and group them by
+        created parent folder."""
         folders: dict[str, list[int]] = {}
         targets: dict[str, list[int]] = {}
+        written: dict[int, str] = {}
         root = self._find_root()
         for number, change in enumerate(changes):
             try:
-                target = self._locate(change.path, root)
+                target, left = self._find_target(change, root)
                 targets.setdefault(target, []).append(number)
-                written = self._locate(change.new, root) if isinstance(change, Move) else target
+                written[number] = left
                 # A folder that an update finds missing was renamed: its old name stays free.
                 if isinstance(change, Move) or (isinstance(change, Put) and change.expected is None):
-                    for made in make_folders(self._calls, os.path.dirname(written)):
+                    for made in make_folders(self._calls, os.path.dirname(left)):
                         folders.setdefault(made, []).append(number)
-            except (OSError, OutsideKnowledge) as failure:
+            except (OSError, OutsideKnowledge, Elsewhere, LinkedFile) as failure:
                 results[number] = failure
-        return targets, folders
+        return targets, written, folders
+
+    def _find_target(self, change: Put | Remove | Move, root: str) -> tuple[str, str]:
+        """The real file of a change, and the real file that it leaves, which a move gives another name.
+
+        Raises what `apply` returns.
+        """
+        target = self._locate_decided(change.path, change.real, root)
+        if not isinstance(change, Put):
+            self.refuse_link(change.path)
+        if isinstance(change, Move):
+            return target, self._locate_decided(change.new, change.real_new, root)
+        return target, target
 
     def try_writing(self) -> None:
         """Raise `OSError` if notes could not be written now: by a trial, in a foreign folder by its state."""
@@ -252,14 +266,6 @@ class NoteFiles:
             check_writable(self.root)
         else:
             try_writing(self.root)
-
-    def _move(self, replacing: Replacing, change: Move, target: str) -> FileState | Exception:
-        if os.path.islink(os.path.join(self._find_root(), change.path)):
-            return OSError(errno.EINVAL, "it is a symbolic link; move the file it leads to", change.path)
-        try:
-            return replacing.move(target, change, self._locate(change.new))
-        except OutsideKnowledge as failure:
-            return failure
 
     def is_file(self, path: str) -> bool:
         """True when there is any file at this path, a note or not, within the folder."""
@@ -347,6 +353,26 @@ class NoteFiles:
             raise OutsideKnowledge(path)
         return real
 
+    def _locate_decided(self, path: str, decided: str | None, root: str) -> str:
+        """Resolve a path which links lead to the place that was decided on; raises `Elsewhere` otherwise."""
+        target = self._locate(path, root)
+        real = _below(root, target)
+        if real != (path if decided is None else decided):
+            raise Elsewhere(path, real)
+        return target
+
+    def refuse_link(self, path: str) -> None:
+        """Raise `LinkedFile` for a file that is a symbolic link itself, and `OutsideKnowledge`."""
+        root = self._find_root()
+        if os.path.islink(os.path.join(root, path)):
+            raise LinkedFile(path, _below(root, self._locate(path, root)))
+
+    def real_paths(self, paths: Iterable[str]) -> dict[str, str]:
+        """Where links lead, by each path that has one on the way. Raises `OutsideKnowledge`."""
+        root = self._find_root()
+        found = {path: _below(root, self._locate(path, root)) for path in paths}
+        return {path: real for path, real in found.items() if real != path}
+
     def _find_root(self) -> str:
         """Where the folder really is: a symlink may lead elsewhere by now."""
         try:
@@ -356,3 +382,8 @@ class NoteFiles:
             pass  # it is gone, or moved
         self._real_root = os.path.realpath(self.root)
         return self._real_root
+
+
+def _below(root: str, target: str) -> str:
+    """The path of a file below the root, with `/`."""
+    return target[len(root) + 1 :].replace(os.sep, "/")

@@ -166,30 +166,41 @@ class Put:
 
     `expected` is the digest of the bytes the caller decided upon; `None` means the file must not exist yet.
     `saves_old`: the old bytes were never announced, so that they have to be kept in the displaced folder.
+    `real`: where links lead from `path`, as the change was decided; `None` where there is no link on the way.
     """
 
     path: str
     data: bytes
     expected: str | None
     saves_old: bool = False
+    real: str | None = None
 
 
 @frozen
 class Remove:
-    """Delete the file at `path`, if it has the `expected` digest; `None` means that it is gone already."""
+    """Delete the file at `path`, if it has the `expected` digest; `None` means that it is gone already.
+
+    `real` as in `Put`; a file that is itself a link is not deleted (`LinkedFile`).
+    """
 
     path: str
     expected: str | None
     saves_old: bool = False
+    real: str | None = None
 
 
 @frozen
 class Move:
-    """Rename the file at `path`, which has the `expected` digest, to `new`, where there is none."""
+    """Rename the file at `path`, which has the `expected` digest, to `new`, where there is none.
+
+    `real` and `real_new` as in `Put`; a file that is itself a link is not moved (`LinkedFile`).
+    """
 
     path: str
     new: str
     expected: str
+    real: str | None = None
+    real_new: str | None = None
 
 
 def _without_empty(digests: Collection[str]) -> frozenset[str]:
@@ -225,6 +236,25 @@ class Kept:
 
 class OutsideKnowledge(Exception):
     """Path traversal: the path leads out of `knowledge/` through a symlink."""
+
+
+class Elsewhere(Exception):
+    """Links lead from a path to another place than the one for which the change was decided."""
+
+    def __init__(self, path: str, real: str) -> None:
+        super().__init__(path)
+        self.path = path
+        #: Where they lead now, relative to `knowledge/`.
+        self.real = real
+
+
+class LinkedFile(Exception):
+    """The file is a symbolic link, which neither a removal nor a move follows."""
+
+    def __init__(self, path: str, real: str) -> None:
+        super().__init__(f"{path} is a symbolic link to {real}")
+        self.path = path
+        self.real = real
 
 
 class FileChanged(Exception):

@@ -16,6 +16,7 @@ from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
 from lithos.stores.notes.tree import resolve_below
 from lithos.stores.notes.values import (
+    Elsewhere,
     FileChanged,
     FileOccupied,
     FileState,
@@ -257,7 +258,11 @@ def test_changes_of_one_file_under_two_names_are_one_after_the_other(files):
     (files.root / "b").symlink_to(files.root / "a")
     for size in range(10, 30):
         new = b"a" * size
-        updates = [Put("a/n.md", new, expected), Put("b/n.md", b"b", expected), Put("c.md", b"", None)]
+        updates = [
+            Put("a/n.md", new, expected),
+            Put("b/n.md", b"b", expected, real="a/n.md"),
+            Put("c.md", b"", None),
+        ]
         first, second, _ = files.apply(updates)
         assert isinstance(first, FileState)
         assert isinstance(second, FileChanged)
@@ -472,7 +477,10 @@ def test_a_folder_that_has_only_links_to_it_is_listed_under_the_first(files):
 def test_a_symlinked_file_inside_is_written_through(files):
     files.apply([Put("real.md", b"one", None)])
     (files.root / "link.md").symlink_to("real.md")
-    (result,) = files.apply([Put("link.md", b"two", ONE)])
+    (refused,) = files.apply([Put("link.md", b"two", ONE)])
+    assert isinstance(refused, Elsewhere)
+    assert (refused.path, refused.real) == ("link.md", "real.md")
+    (result,) = files.apply([Put("link.md", b"two", ONE, real="real.md")])
     assert isinstance(result, FileState)
     assert (files.root / "link.md").is_symlink()
     assert (files.root / "real.md").read_bytes() == b"two"
