@@ -133,12 +133,13 @@ data: {"agent":"ann","id":"<id>","title":"Raft","path":"raft.md","tags":[],"time
 ```
 """
 
+_APPROVED: Final = "Of a proposal that a person approved, it also has `approved_by`."
 #: Payload of each event type, in the order of the wire, and what it tells.
 EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
-    "note.created": ("A note was written, or found in the folder.", ("id", "title", "path")),
-    "note.updated": ("A note changed, through a tool or on disk.", ("id", "title", "path")),
-    "note.deleted": ("A note is gone.", ("id", "path")),
-    "note.renamed": ("A note file moved; its id stays.", ("id", "src_path", "dest_path")),
+    "note.created": (f"A note was written, or found in the folder. {_APPROVED}", ("id", "title", "path")),
+    "note.updated": (f"A note changed, through a tool or on disk. {_APPROVED}", ("id", "title", "path")),
+    "note.deleted": (f"A note is gone. {_APPROVED}", ("id", "path")),
+    "note.renamed": (f"A note file moved; its id stays. {_APPROVED}", ("id", "src_path", "dest_path")),
     "note.conflict_copy": ("Another machine's version of a note was found.", ("id", "title", "path", "copy")),
     "proposal.created": ("An agent proposes a change, which waits for a person.", _PROPOSAL),
     "proposal.approved": ("A person approved a proposal: the note is changed.", _PROPOSAL),

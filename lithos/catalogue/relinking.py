@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
 import trio
 from attrs import frozen
 
@@ -43,6 +44,17 @@ async def plan_links(catalogue: Catalogue, old: Entry, new: Entry, *, takes_back
         if number % _AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
     return steps.result()
+
+
+def relinked_by(catalogue: Catalogue, old: Entry, path: str) -> tuple[str, ...]:
+    """The ids of the other notes whose links a move of `old` to `path` would rewrite now.
+
+    In one turn of the event loop, so that no other change comes between.
+    """
+    steps = _Planning(catalogue, old, attrs.evolve(old, path=path), takes_back=False)
+    for _ in steps.run():
+        pass
+    return tuple(each for each in steps.result().sources if each != old.note.id)
 
 
 class _Planning:

@@ -45,7 +45,7 @@ class Proposal:
     """One proposal; `added` and `removed` are lines, `to` is the new path of a move.
 
     `base_version` is the version of the note that it was made from, None for a new note. `begun_at`: since
-    then a person's approval is being carried out.
+    then a person's approval is being carried out. `update_links`: a move rewrites the links of other notes.
     """
 
     id: str
@@ -65,6 +65,7 @@ class Proposal:
     decided_at: datetime | None = None
     decided_by: str | None = None
     begun_at: datetime | None = None
+    update_links: bool = True
 
     @property
     def slot(self) -> tuple[str, str, bool]:

@@ -288,6 +288,8 @@ class MoveNote(_OfNote):
 
     path: str
     update_links: bool = True
+    #: The ids of the other notes whose links may be rewritten, as a person saw them; None: of all.
+    relinks: frozenset[str] | None = None
     #: As in `DeleteNote`; the links that follow have it too.
     source: str = TOOL
 

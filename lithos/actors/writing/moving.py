@@ -22,7 +22,7 @@ from lithos.actors.writing.write_rules import (
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import draft_change
 from lithos.catalogue.relinking import plan_links
-from lithos.core.errors import InvalidInput
+from lithos.core.errors import InvalidInput, VersionConflict
 from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import parse_identified
@@ -103,6 +103,13 @@ class MovePreparation:
         assert old is not None
         takes_back = request.source == TAKING_BACK
         planned = await plan_links(self._catalogue, old, new, takes_back=takes_back)
+        others = [each for each in planned.sources if each != new.note.id]
+        if request.update_links and request.relinks is not None and not request.relinks.issuperset(others):
+            raise VersionConflict(
+                "Other notes link to this one since you looked, and a move rewrites their links. Nothing was "
+                "moved; look again.",
+                current_version=old.note.version,
+            )
         intent = MoveIntent(
             id=new.note.id,
             agent=request.agent,
@@ -111,7 +118,8 @@ class MovePreparation:
             relinking=planned.relinking,
             update_links=request.update_links,
             source=request.source,
-            sources=(new.note.id, *(each for each in planned.sources if each != new.note.id)),
+            sources=(new.note.id, *others),
+            approved_by=None if request.approval is None else request.approval.by,
         )
         return attrs.evolve(prepared, intent=intent)
 

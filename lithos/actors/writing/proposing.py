@@ -123,6 +123,16 @@ def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
     return (operation.path, operation.new, *_relinked(catalogue, prepared))
 
 
+def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
+    """The change with the person who approved it, in its version and its event; so too of links of a move."""
+    approval = getattr(request, "approval", None)
+    by = request.intent.approved_by if isinstance(request, RelinkNote) else getattr(approval, "by", None)
+    if by is None:
+        return prepared
+    event = attrs.evolve(prepared.event, payload={**prepared.event.payload, "approved_by": by})
+    return attrs.evolve(prepared, approved_by=by, event=event)
+
+
 def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
     """The change with what it was decided on: where links lead from its paths."""
     operation = prepared.operation
@@ -271,6 +281,7 @@ class Proposing:
             kind=kind,
             path=path,
             to=operation.new if isinstance(operation, Move) else None,
+            update_links=prepared.intent is None or prepared.intent.update_links,
             title=entry.note.title,
             base_version=base_version,
             added=added,

@@ -51,6 +51,7 @@ from lithos.actors.writing.proposing import (
     Own,
     Proposing,
     agent_of,
+    approved,
     check_scope,
     decided_on,
     may_write,
@@ -261,9 +262,7 @@ class Writer:
             job.prepared = self._prepare(job)
             if isinstance(job.request, MoveNote):
                 job.prepared = await self._moving.plan(job.request, job.prepared)
-            approval = getattr(job.request, "approval", None)
-            if approval is not None:
-                job.prepared = attrs.evolve(job.prepared, approved_by=approval.by)
+            job.prepared = approved(job.prepared, job.request)
             place = await self._place_of(job)
         except LithosError as refusal:
             job.reply = refusal

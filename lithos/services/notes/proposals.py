@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 import trio
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
@@ -31,6 +31,7 @@ from lithos.actors.writing.messages import (
 )
 from lithos.actors.writing.write_rules import check_content
 from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.relinking import relinked_by
 from lithos.core.errors import (
     Forbidden,
     InvalidInput,
@@ -69,6 +70,8 @@ log = get_logger("lithos.proposals")
 
 R = TypeVar("R")
 
+#: Notes with links that a move rewrites which are named.
+MOST_RELINKED: Final = 200
 #: Rows of one page.
 MOST_LISTED: Final = 200
 #: The largest number that a store can hold.
@@ -99,12 +102,16 @@ class ShownProposal:
     version: int | None = None
     #: Approving leaves the file as it is: it says all of that already.
     is_done: bool = False
+    #: The ids and paths of the other notes whose links a move would rewrite now.
+    relinks: Mapping[str, str] = field(factory=dict)
 
     @property
     def seal(self) -> str:
         """What stands for all that is shown."""
         digest = hashlib.sha256()
-        for part in (self.current, self.proposed, repr(self.conflicts).encode()):
+        links = (sorted(self.relinks), self.proposal.update_links)
+        told = repr(self.conflicts) if links == ([], True) else repr((self.conflicts, links))
+        for part in (self.current, self.proposed, told.encode()):
             digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
         return digest.hexdigest()[:32]
 
@@ -199,6 +206,7 @@ class Proposals:
             proposed=to.encode(),
             version=None if entry is None else entry.note.version,
             is_done=now == to,
+            relinks=self._relinked(proposal, entry),
         )
         if not proposal.is_pending or now == to:
             return shown
@@ -209,6 +217,13 @@ class Proposals:
         if holder is not None:
             conflicts.append(_conflict("path", None, f"{to} ({holder.note.title[:100]})", to))
         return attrs.evolve(shown, conflicts=tuple(conflicts))
+
+    def _relinked(self, proposal: Proposal, entry: Entry | None) -> dict[str, str]:
+        is_due = proposal.is_pending and proposal.update_links and entry is not None
+        if entry is None or not is_due or entry.path == proposal.to:
+            return {}
+        ids = relinked_by(self._catalogue, entry, proposal.to or "")
+        return {each: found.path for each in ids if (found := self._catalogue.get(each)) is not None}
 
     def _show_creation(self, shown: ShownProposal, entry: Entry | None) -> ShownProposal:
         if entry is not None:
@@ -242,7 +257,7 @@ class Proposals:
         proposal = shown.proposal
         old, new = shown.current or b"", shown.proposed or b""
         if proposal.kind == "move":
-            return f"rename from {proposal.path}\nrename to {proposal.to}\n", False
+            return _difference_of_move(shown)
         if proposal.kind == "delete":
             new = b""
         made = await self._working.run(lambda: unified_diff(old, new, proposal.path, proposal.path))
@@ -330,7 +345,14 @@ class Proposals:
                 )
                 return await self._knowledge.write(request)
             if proposal.kind == "move":
-                moved = MoveNote(id=note_id, agent=agent, path=proposal.to or "", approval=approval)
+                moved = MoveNote(
+                    id=note_id,
+                    agent=agent,
+                    path=proposal.to or "",
+                    update_links=proposal.update_links,
+                    relinks=frozenset(shown.relinks),
+                    approval=approval,
+                )
                 return (await self._moving.move(moved)).outcome
             return await self._knowledge.write(await self._restoring(shown, approval, text))
 
@@ -348,6 +370,7 @@ class Proposals:
         version = shown.version or 0
         if newest is not None:
             version = max(version, newest.version)
+        oldest = await self._history.oldest(proposal.note_id) if is_gone else None
         return RestoreNote(
             id=proposal.note_id,
             agent=proposal.agent,
@@ -357,6 +380,7 @@ class Proposals:
             source_url=document.note.source_url,
             newest_version=version,
             is_return=shown.version is None,
+            created_at=None if oldest is None else oldest.at,
             expected_version=shown.version if not is_gone else None,
             approval=approval,
         )
@@ -420,6 +444,18 @@ def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) 
             warnings=[],
             conflicts=list(shown.conflicts),
         )
+
+
+def _difference_of_move(shown: ShownProposal) -> tuple[str, bool]:
+    """What a move changes, as lines: the paths, and the notes whose links it rewrites."""
+    proposal, paths = shown.proposal, sorted(shown.relinks.values())
+    lines = [f"rename from {proposal.path}", f"rename to {proposal.to}"]
+    if not proposal.update_links:
+        lines.append("links stay as they are")
+    lines += [f"links rewritten in {path}" for path in paths[:MOST_RELINKED]]
+    if len(paths) > MOST_RELINKED:
+        lines.append(f"links rewritten in {len(paths) - MOST_RELINKED} more notes")
+    return "".join(f"{line}\n" for line in lines), len(paths) > MOST_RELINKED
 
 
 def _looked_changed() -> VersionConflict:

@@ -7,14 +7,14 @@ from typing import Final
 
 from lithos.core.proposals import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
 from lithos.core.times import format_time
-from lithos.stores.table import MOMENT, TIME, Rows, Table
+from lithos.stores.table import FLAG, MOMENT, TIME, Rows, Table
 
 PROPOSAL_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS proposals(
     id TEXT PRIMARY KEY, note_id TEXT NOT NULL, agent TEXT NOT NULL, kind TEXT NOT NULL, path TEXT NOT NULL,
     "to" TEXT, title TEXT NOT NULL, base_version INTEGER, added INTEGER NOT NULL, removed INTEGER NOT NULL,
     status TEXT NOT NULL, created_at TEXT NOT NULL, expires_at TEXT NOT NULL, reason TEXT, decided_at TEXT,
-    decided_by TEXT, begun_at TEXT, base BLOB, data BLOB);
+    decided_by TEXT, begun_at TEXT, base BLOB, data BLOB, update_links INTEGER NOT NULL DEFAULT 1);
 """
 PROPOSAL_INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS proposals_status ON proposals(status, created_at);
@@ -29,6 +29,7 @@ _PROPOSALS: Final = Table(
     expires_at=TIME,
     decided_at=MOMENT,
     begun_at=MOMENT,
+    update_links=FLAG,
 )
 
 

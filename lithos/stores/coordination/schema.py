@@ -176,6 +176,7 @@ _COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "claims": {"claimed_at": "TEXT", "fence": "INTEGER NOT NULL DEFAULT 0"},
     "findings": {"knowledge_id": "TEXT"},
+    "proposals": {"update_links": "INTEGER NOT NULL DEFAULT 1"},
     "access_log": {"agent_id": "TEXT NOT NULL DEFAULT 'unknown'"},
 }
 #: Times, which are compared as text and so must all be written alike; True where there must be one.

@@ -44,6 +44,7 @@ class MoveIntent:
 
     `digest` is the hash of the note's bytes as it was moved, `identified` whether the file names its id,
     `sources` are the ids of the notes with links that have to be rewritten, `source` is that of the events.
+    `approved_by`: the person who approved it.
     """
 
     id: str
@@ -54,6 +55,7 @@ class MoveIntent:
     update_links: bool = True
     sources: tuple[str, ...] = ()
     source: str = TOOL
+    approved_by: str | None = None
 
 
 @frozen(kw_only=True)
@@ -103,7 +105,7 @@ def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
         known: Mapping[str, Any] = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
             raise ValueError(f"format {known['format']}")
-        known = {"source": TOOL, **known}  # older ones of moves do not say it
+        known = {"source": TOOL, "approved_by": None, **known}  # older ones of moves do not say it
         fields = {each.name: known[each.name] for each in attrs.fields(kind)}
         if kind is MoveIntent:
             relinking = Relinking(**fields["relinking"])

@@ -90,7 +90,7 @@ _EXCEPTIONS: Final[Mapping[type, Mapping[str, Any]]] = {
         "proposal_id": _IF_SAID,
         "expires_at": _IF_SAID,
     },
-    Proposal: {"begun_at": _LEFT_OUT},
+    Proposal: {"begun_at": _LEFT_OUT, "update_links": _IF_SAID},
     VersionRow: {
         "note_id": _LEFT_OUT,
         "digest": override(rename="hash"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -14,8 +15,11 @@ import attrs
 import pytest
 import trio
 
+from lithos.actors.kit import ShuttingDown
+from lithos.actors.writing.messages import MoveNote
 from lithos.config.sections import HistoryConfig
 from lithos.core import proposals as rules
+from lithos.core.errors import VersionConflict
 from lithos.core.principals import COMMAND, OWNER, Principal
 from lithos.core.proposals import (
     MOST_PENDING,
@@ -28,7 +32,7 @@ from lithos.core.proposals import (
 )
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.tools.contract.arguments import UnknownTool
-from tests.servers import Clock, Lithos, refusal, serving
+from tests.servers import Clock, Lithos, put_note, refusal, serving, take_up
 
 BOT = Principal("bound", "write", "bot")
 TEXT = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive."
@@ -323,7 +327,9 @@ async def test_each_kind_is_carried_out_as_it_was_proposed(tmp_path: Path) -> No
         note_id = await lithos.create("Plan", TEXT)
         await lithos.create("Links", "See [[plan]] and [text](plan.md).")
         moved = await propose(lithos, "lithos_note_move", id=note_id, path="sub/Plan B.md")
-        assert (await shown(lithos, moved))["diff"] == "rename from plan.md\nrename to sub/Plan B.md\n"
+        assert (await shown(lithos, moved))["diff"] == (
+            "rename from plan.md\nrename to sub/Plan B.md\nlinks rewritten in links.md\n"
+        )
         assert (await decide(lithos, moved))["path"] == "sub/Plan B.md"
         assert b"sub/Plan%20B.md" in (lithos.knowledge / "links.md").read_bytes()
         gone = await propose(lithos, "lithos_delete", id=note_id)
@@ -334,6 +340,89 @@ async def test_each_kind_is_carried_out_as_it_was_proposed(tmp_path: Path) -> No
         back = await propose(lithos, "lithos_restore", id=note_id, version=1)
         assert (await decide(lithos, back))["status"] == "approved"
         assert (await lithos.read(note_id))["content"] == TEXT
+
+
+async def test_approved_move_leaves_links_that_were_to_stay(tmp_path: Path) -> None:
+    """behaviour 349: as seen, all links were rewritten, also in protected notes"""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        linking = (await lithos.write("Links", "See [[plan]] and [text](plan.md)."))["path"]
+        text = (lithos.knowledge / linking).read_bytes()
+        moved = await propose(lithos, "lithos_note_move", id=note_id, path="sub/b.md", update_links=False)
+        look = await shown(lithos, moved)
+        assert look["diff"] == "rename from plan.md\nrename to sub/b.md\nlinks stay as they are\n"
+        assert look["proposal"]["update_links"] is False
+        assert (await decide(lithos, moved, seal=look["seal"]))["path"] == "sub/b.md"
+        assert (lithos.knowledge / linking).read_bytes() == text
+        (newest, *_) = (await lithos.call("lithos_history", id=note_id))["versions"]
+        assert (newest["op"], newest["agent"], newest["approved_by"]) == ("renamed", "bot", "anna")
+
+
+async def test_each_note_that_an_approved_move_changes_names_who_approved(tmp_path: Path) -> None:
+    """behaviour 349: in versions and events, also after a restart in between"""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", "Beside [[links]].")
+        other = await lithos.create("Links", "See [text](plan.md).")
+        moved = await propose(lithos, "lithos_note_move", id=note_id, path="sub/b.md")
+
+        async def stop(*_: Any, **__: Any) -> Any:
+            raise ShuttingDown("moving")
+
+        lithos.server.moving._finish = stop  # type: ignore[method-assign]
+        assert (await decide(lithos, moved))["status"] == "error"
+    async with asking(tmp_path) as lithos:
+        await lithos.server.moving.resumed.wait()
+        assert b"sub/b.md" in (lithos.knowledge / "links.md").read_bytes()
+        for each in (note_id, other):
+            (newest, *_) = (await lithos.call("lithos_history", id=each))["versions"]
+            assert (newest["agent"], newest["approved_by"]) == ("bot", "anna"), newest
+        told = [payload for kind, payload in lithos.events() if kind == "note.updated"]
+        assert {payload["id"]: payload["approved_by"] for payload in told}[other] == "anna"
+
+
+@pytest.mark.parametrize("has_seal", [True, False])
+async def test_links_that_came_since_a_person_looked_are_shown_first(tmp_path: Path, has_seal: bool) -> None:
+    """behaviour 349"""
+    async with asking(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        await lithos.create("One", "[text](plan.md)")
+        moved = await propose(lithos, "lithos_note_move", id=note_id, path="sub/b.md")
+        seal = (await shown(lithos, moved))["seal"]
+        await lithos.create("Two", "[text](plan.md)")
+        if has_seal:
+            assert "look again" in refusal(await decide(lithos, moved, seal=seal), "version_conflict").lower()
+            assert b"(plan.md)" in (lithos.knowledge / "one.md").read_bytes()
+            look = await shown(lithos, moved)
+            assert look["diff"].endswith("links rewritten in one.md\nlinks rewritten in two.md\n")
+            seal = look["seal"]
+        assert (await decide(lithos, moved, **({"seal": seal} if has_seal else {})))["path"] == "sub/b.md"
+        assert all(b"sub/b.md" in (lithos.knowledge / f"{each}.md").read_bytes() for each in ("one", "two"))
+
+
+async def test_link_that_comes_while_a_move_is_approved_is_not_rewritten_unseen(tmp_path: Path) -> None:
+    """behaviour 349: the writer itself refuses"""
+    async with serving(tmp_path) as lithos:
+        note_id = await lithos.create("Plan", TEXT)
+        await lithos.create("One", "[text](plan.md)")
+        request = MoveNote(id=note_id, agent="bot", path="sub/b.md", relinks=frozenset())
+        with pytest.raises(VersionConflict, match="since you looked"):
+            await lithos.server.moving.move(request)
+        assert lithos.files() == ["one.md", "plan.md"]
+
+
+async def test_note_that_is_brought_back_by_approval_keeps_when_it_began(tmp_path: Path) -> None:
+    """behaviour 349: as a restore that nobody has to approve"""
+    clock = Clock()
+    async with asking(tmp_path, clock=clock, storage={"frontmatter": "minimal"}) as lithos:
+        os.utime(put_note(tmp_path, "plan.md", "# Plan\n\nText.\n"), (1e9, 1e9))
+        await take_up(lithos, "plan.md")
+        (row,) = (await lithos.call("lithos_list"))["items"]
+        note_id, began = row["id"], (await lithos.read(row["id"]))["metadata"]["created_at"]
+        await person(lithos, "lithos_delete", id=note_id, agent="cli")
+        clock.advance(days=3)
+        back = await propose(lithos, "lithos_restore", id=note_id, version=1)
+        assert (await decide(lithos, back))["status"] == "approved"
+        assert (await lithos.read(note_id))["metadata"]["created_at"] == began
 
 
 async def test_a_deletion_of_a_note_that_changed_since_waits_on(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ DECIDE_SECONDS: Final = 20.0
 MOST_PICKED: Final = 100
 #: Conflicts of a proposal that are shown.
 MOST_CONFLICTS: Final = 10
+#: Notes that are named of those whose links a move rewrites.
+MOST_RELINKED: Final = 50
 #: What was decided, and texts that a person changed, kept for their pages.
 MOST_REPORTS: Final = 50
 MOST_DRAFTS: Final = 20
@@ -133,6 +135,7 @@ class ReviewPages:
         return {
             "name_all": name_all,
             "most_conflicts": MOST_CONFLICTS,
+            "most_relinked": MOST_RELINKED,
             "longest_reason": LONGEST_REASON,
             "reasons": parts.proposals.last_reasons(),
             "head_seq": parts.activity.head,
