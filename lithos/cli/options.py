@@ -241,7 +241,7 @@ _COMMANDS: Final = (
     Command("history", "list the versions of a note, what changed, or the deleted notes",
         "commands.history:run_history", (
         _take("note ID-or-PATH", "note id, or path below knowledge/", nargs="?"),
-        _take("--diff A..B", "what changed from version A to B; A alone: from the one before it"),
+        _take("--diff A..B", "what changed from version A (or row rA) to B; A alone: from the one before"),
         _flag("--deleted", "list the notes that can be brought back"),
         _take("-n --limit N", "most rows (default: 20)", _count),
     )),
@@ -249,7 +249,8 @@ _COMMANDS: Final = (
         "commands.history:run_restore_note", (
         _take("note ID", "note id, or path below knowledge/"),
         # `--version` alone is the program's.
-        _take("--version N", "which version", _count, dest="note_version", required=True),
+        _take("--version N", "which version", _count, dest="note_version"),
+        _take("--row N", "or the row of the history with this number, listed as rN", _count, dest="note_row"),
     )),
     Command("undo", "take the changes of one agent back; what others changed stays",
         "commands.history:run_undo", (

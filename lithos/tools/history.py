@@ -51,7 +51,9 @@ class RestoreTool:
     """Write an earlier version of a note as its next one; a deleted note comes back."""
 
     id: str = argument("Note id, also a deleted one.", bound=LOOKUP, note="kept")
-    version: int = argument("The version to bring back.")
+    version: int | None = argument("The version to bring back.", None)
+    #: The number of a row instead, of several with one version.
+    row: int | None = argument("Or the row with this number.", None, is_listed=False)
     agent: str = argument("Your id.", bound=NAME)
     expected_version: int | None = argument("Refuse if the note has another version now.", None)
     #: For `lithos undo`: take back only what this version changed, and keep what came later.
@@ -82,6 +84,7 @@ async def _diff(history: NoteHistory, note_id: str | None, text: str) -> Answer:
         "id": note_id,
         "from": found.from_version,
         "to": found.to_version,
+        **({} if found.rows is None else {"from_row": found.rows[0], "to_row": found.rows[1]}),
         "diff": found.diff.text,
         "truncated": found.diff.is_truncated,
     }

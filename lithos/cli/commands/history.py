@@ -98,9 +98,16 @@ def _list_versions(answer: Mapping[str, Any]) -> Iterator[str]:
         yield "No versions are kept of this note yet."
     for row in answer["versions"]:
         changed = f"  {', '.join(row['changed'])}" if row["changed"] else ""
-        yield f"{row['version']:>6}  {row['at']}  {row['op']:<8}  {row['agent']:<20}  {row['path']}{changed}"
+        named = f"{row['version']:>6}  {_row_name(row):<8}  {row['at']}  {row['op']:<8}"
+        undone = "  (undo)" if row.get("undo") else ""
+        yield f"{named}  {row['agent']:<20}  {row['path']}{changed}{undone}"
     if answer["total"] > len(answer["versions"]):
         yield f"{len(answer['versions'])} of {answer['total']} versions; --limit shows more"
+
+
+def _row_name(row: Mapping[str, Any]) -> str:
+    """How a row is named to `--diff`."""
+    return f"r{row['row']}"
 
 
 async def _versions(asker: Asker, wanted: str, limit: int) -> dict[str, Any]:
@@ -141,7 +148,7 @@ async def _ask_pages(
     while len(found) < limit:
         answer = await ask({"limit": min(PAGE, limit - len(found)), "offset": offset})
         for row in answer["versions"]:
-            found[row.get("id"), row["version"], row["op"], row["at"], row["path"]] = row
+            found[row.get("id"), row["row"]] = row
         offset += len(answer["versions"])
         if not answer["versions"] or offset >= answer["total"]:
             break
@@ -159,13 +166,18 @@ async def _ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> 
 async def restore_note(session: Session, asker: Asker) -> int:
     """Bring a version back; 0. Raises `CommandFailed`."""
     typed = session.typed
+    version, row = typed.get("note_version"), typed.get("note_row")
+    if (version is None) == (row is None):
+        raise CommandFailed("Give --version N or --row N; `lithos history NOTE` lists both.", 2)
     note = (await _ask_note(asker, typed["note"], {"limit": 1}))["id"]
-    arguments = {"id": note, "version": typed["note_version"], "agent": CLI_AGENT}
+    wanted = {"version": version} if row is None else {"row": row}
+    arguments = {"id": note, **wanted, "agent": CLI_AGENT}
     answer = await asker.call("lithos_restore", arguments) or {}
     if "code" in answer:  # `server.write_outcomes: status` has other words than "error" beside it
         raise CommandFailed(str(answer["message"]))
     done = "is back" if answer["status"] == "created" else "was restored"
-    versions = f"version {answer['version']} has the text of version {typed['note_version']}"
+    named = f"version {version}" if row is None else f"row r{row}"
+    versions = f"version {answer['version']} has the text of {named}"
     tell(session, answer, f"{answer['path']} {done}: {versions}")
     return 0
 

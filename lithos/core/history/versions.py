@@ -71,7 +71,8 @@ class VersionRow:
     `digest` is the SHA-256 of the file's bytes in hex, `size` their number; `changed` names what differs from
     the version before ("body", "title", "tags" and other properties). A deletion has the bytes that were
     deleted, under the version they had plus one. `is_undo`: it takes back what an agent changed; older rows
-    do not say it. `approved_by` is the person who approved what the agent had proposed.
+    do not say it. `approved_by` is the person who approved what the agent had proposed. `row` numbers the
+    rows in the order of recording: several have one version, such as an edit and a move after it.
     """
 
     note_id: str
@@ -86,6 +87,7 @@ class VersionRow:
     changed: tuple[str, ...] = ()
     is_undo: bool = False
     approved_by: str | None = None
+    row: int = 0
 
 
 #: Versions of at least this age count towards `keep_versions`.

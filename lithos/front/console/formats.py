@@ -43,7 +43,9 @@ class Difference:
 def read_diff(text: str, *, is_cut: bool) -> Difference:
     """Read a unified diff; `is_cut`: it was shortened already."""
     lines = text.split("\n")
-    body = lines[2:] if text.startswith("--- ") else lines
+    moved = 2 if text.startswith("rename from ") else 0
+    header = 2 if lines[moved : moved + 1] and lines[moved].startswith("--- ") else 0
+    body = lines[:moved] + lines[moved + header :]
     if body and not body[-1]:
         body.pop()
     groups = [

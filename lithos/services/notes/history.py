@@ -41,7 +41,9 @@ MOST_DELETIONS: Final = 10_000
 MOST_COUNTED: Final = 256 * 1024
 #: The largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1
-_RANGE: Final = re.compile(r"\s*(?:(\d{1,19})\s*(?:\.\.\.?|-)\s*(\d{1,19})?|(\d{1,19}))\s*")
+#: Versions, such as 7, or rows, such as r12.
+_RANGE: Final = re.compile(r"\s*(?:(r?\d{1,19})\s*(?:\.\.\.?|-)\s*(r?\d{1,19})?|(r?\d{1,19}))\s*")
+_ROW: Final = "r"
 
 
 @frozen
@@ -94,6 +96,8 @@ class VersionDiff:
     from_version: int | None
     to_version: int
     diff: Diff
+    #: The numbers of both rows, where rows were asked for.
+    rows: tuple[int | None, int] | None = None
 
 
 @define(eq=False)
@@ -131,6 +135,11 @@ class NoteHistory:
         number = max(0, min(version, _LARGEST))  # no version has either
         return await self._find(note_id, f"version {version}", lambda reader: reader.row(note_id, number))
 
+    async def at_row(self, note_id: str, row: int) -> KeptVersion:
+        """The bytes of the row with this number. Raises `VersionNotFound`, `DocNotFound`."""
+        number = max(0, min(row, _LARGEST))
+        return await self._find(note_id, f"row {row}", lambda reader: reader.row_numbered(note_id, number))
+
     async def at_time(self, note_id: str, at: datetime) -> KeptVersion:
         """The version that was current then. Raises `VersionNotFound`, `DocNotFound`."""
         wanted = f"version of {format_time(at)}"
@@ -143,7 +152,7 @@ class NoteHistory:
 
         def find() -> KeptVersion | None:
             row = look(reader)
-            data = None if row is None else reader.content(note_id, row.version)
+            data = None if row is None else reader.content_of(row)
             return None if row is None or data is None else KeptVersion(row, data)
 
         found = await self._blocking.run(find)
@@ -254,29 +263,46 @@ class NoteHistory:
         return ListedVersions(rows[request.offset : request.offset + limit], total)
 
     async def diff(self, note_id: str, text: str) -> VersionDiff:
-        """The difference between two versions, as `7..9`; of `7` alone from the one before.
+        """The difference between two versions, as `7..9`; of `7` alone from the one before; or of two rows.
 
         Raises `InvalidInput`, `VersionNotFound` and `DocNotFound`.
         """
         matched = _RANGE.fullmatch(text)
         if matched is None:
             raise InvalidInput(
-                f"diff must name two versions such as 7..9, or one such as 7; {text[:60]!r} does not."
+                f"diff must name two versions such as 7..9, or one such as 7, or rows such as r12; "
+                f"{text[:60]!r} does not."
             )
         first, last, only = matched.groups()
         target = only or last
         newest = None if target else await self.newest(note_id)
         if not target and newest is None:
             raise await self._not_kept(note_id, "version at all")
-        number = int(target) if target else newest.version if newest else 0
-        after = await self.at_version(note_id, number)
+        after = await self._named(note_id, target or str(newest.version if newest else 0))
         before: KeptVersion | None
-        if only:
-            before = await self._before(note_id, number)
+        if not only:
+            before = await self._named(note_id, first)
+        elif only.startswith(_ROW):
+            before = await self._row_before(after.row)
         else:
-            before = await self.at_version(note_id, int(first))
+            before = await self._before(note_id, after.row.version)
         made = await self._blocking.run(lambda: _compare(before, after))
-        return VersionDiff(before.row.version if before else None, number, made)
+        if text.strip().startswith(_ROW) or (target or "").startswith(_ROW):
+            made = _with_paths(before, after, made)
+            rows = (before.row.row if before else None, after.row.row)
+            return VersionDiff(before.row.version if before else None, after.row.version, made, rows)
+        return VersionDiff(before.row.version if before else None, after.row.version, made)
+
+    async def _named(self, note_id: str, text: str) -> KeptVersion:
+        """What a part of `diff` names: a version, or a row."""
+        if text.startswith(_ROW):
+            return await self.at_row(note_id, int(text.removeprefix(_ROW)))
+        return await self.at_version(note_id, int(text))
+
+    async def _row_before(self, row: VersionRow) -> KeptVersion | None:
+        reader = self._open()
+        before = await self._blocking.run(lambda: reader.row_before(row.note_id, row.row))
+        return None if before is None else await self.at_row(row.note_id, before.row)
 
     async def line_counts(self, changes: Collection[Span]) -> dict[Span, tuple[int, int]]:
         """Lines of text that are added and taken away from one version of a note to another.
@@ -361,6 +387,14 @@ def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None
 def _compare(before: KeptVersion | None, after: KeptVersion) -> Diff:
     """A deletion stands for no text: what led to it is all removed."""
     return unified_diff(_text_of(before), _text_of(after), _name_of(before), _name_of(after))
+
+
+def _with_paths(before: KeptVersion | None, after: KeptVersion, made: Diff) -> Diff:
+    """The difference of two rows, which also tells of a move, as that may be all of it."""
+    if before is None or before.row.path == after.row.path:
+        return made
+    moved = f"rename from {before.row.path}\nrename to {after.row.path}\n"
+    return attrs.evolve(made, text=moved + made.text)
 
 
 def _text_of(kept: KeptVersion | None) -> bytes:

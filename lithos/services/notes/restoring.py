@@ -45,10 +45,12 @@ RETRIES: Final = 5
 
 @frozen(kw_only=True)
 class RestoreRequest:
-    """What to restore; with `base` what changed since that version stays. A dry run changes nothing."""
+    """What to restore: a version, or the row with a number; with `base` what changed since that version
+    stays. A dry run changes nothing."""
 
     id: str
-    version: int
+    version: int | None = None
+    row: int | None = None
     agent: str
     expected_version: int | None = None
     base: int | None = None
@@ -90,7 +92,7 @@ class Restoring:
         Raises `VersionNotFound`, `DocNotFound`, `PathCollision` and `VersionConflict`, for an overlap with
         its `conflicts`.
         """
-        kept = await self._history.at_version(request.id, request.version)
+        kept = await self._wanted(request)
         if request.base is None:
             return await self._restore_in_turn(request, kept)
         base = await self._history.at_version(request.id, request.base)
@@ -104,6 +106,17 @@ class Restoring:
             "The note is changed all the time, so nothing was restored. Retry in a moment.",
             current_version=self._version_of(request.id),
         )
+
+    async def _wanted(self, request: RestoreRequest) -> KeptVersion:
+        """What is to be restored. Raises `InvalidInput` unless one of version and row is named."""
+        if request.row is None and request.version is not None:
+            return await self._history.at_version(request.id, request.version)
+        if request.row is None or request.version is not None:
+            raise InvalidInput(
+                "Give version, or row, the number of a row of the history. Nothing was restored; "
+                "lithos_history lists both."
+            )
+        return await self._history.at_row(request.id, request.row)
 
     async def _restore_in_turn(self, request: RestoreRequest, kept: KeptVersion) -> Restored:
         """Restore a version, again where the note was deleted meanwhile by somebody else."""

@@ -66,6 +66,23 @@ class HistoryReading(LearningDatabase):
         """One version, or None when it is unknown or was pruned."""
         return self._first("n.id=? AND v.version=? ORDER BY v.place DESC", note_id, version)
 
+    def row_numbered(self, note_id: str, row: int) -> VersionRow | None:
+        """The row of a note with this number, or None when it is unknown or was pruned."""
+        return self._first("n.id=? AND v.place=?", note_id, row)
+
+    def row_before(self, note_id: str, row: int) -> VersionRow | None:
+        """The row of a note that was recorded before the one with this number."""
+        return self._first("n.id=? AND v.place<? ORDER BY v.place DESC", note_id, row)
+
+    def content_of(self, row: VersionRow) -> bytes | None:
+        """The exact bytes of the file in a row, or None when it was pruned."""
+        with self._snapshot() as connection:
+            found: Any = connection.execute(
+                "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=? AND v.place=?",
+                (row.note_id, row.row),
+            ).fetchone()
+            return None if found is None else Contents(connection).get(int(found[0]))
+
     def content(self, note_id: str, version: int) -> bytes | None:
         """The exact bytes of the file in that version, or None."""
         with self._snapshot() as connection:

@@ -300,7 +300,7 @@ NAMES: Final = {code: name for name, code in CODES.items()}
 
 #: What `read_row` reads, from `versions v`, `notes n` and `contents c`.
 COLUMNS: Final = (
-    "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed,v.undo,v.approved_by"
+    "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed,v.undo,v.approved_by,v.place"
 )
 JOINED: Final = "versions v JOIN notes n ON n.number=v.note JOIN contents c ON c.number=v.content"
 
@@ -314,7 +314,7 @@ def upgrade(connection: apsw.Connection, _: datetime) -> None:
 
 def read_row(row: tuple[Any, ...]) -> VersionRow:
     """The version row of `COLUMNS`."""
-    note_id, version, at, agent, op, path, title, digest, size, changed, undo, approved_by = row
+    note_id, version, at, agent, op, path, title, digest, size, changed, undo, approved_by, place = row
     return VersionRow(
         note_id=note_id,
         version=version,
@@ -328,4 +328,5 @@ def read_row(row: tuple[Any, ...]) -> VersionRow:
         changed=tuple(changed.split("\n")) if changed else (),
         is_undo=bool(undo),
         approved_by=approved_by,
+        row=place,
     )

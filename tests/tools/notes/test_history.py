@@ -57,7 +57,8 @@ async def test_versions_are_listed_newest_first(lithos: Lithos, clock: Clock) ->
         (1, "tester", "created", "Raft"),
     ]
     first = answer["versions"][2]
-    assert list(first) == ["version", "at", "agent", "op", "title", "path", "size", "hash", "changed"]
+    keys = ["version", "at", "agent", "op", "title", "path", "size", "hash", "changed", "row"]
+    assert list(first) == keys
     assert (first["at"], first["path"], len(first["hash"])) == (start, "raft.md", 64)
     page = await history(lithos, id=note, limit=1, before=3)
     assert [row["version"] for row in page["versions"]] == [2]
@@ -378,3 +379,49 @@ async def test_a_section_of_an_earlier_version_is_read(lithos: Lithos) -> None:
     assert "v" not in old["content"].removeprefix("## Logs")
     assert [row["section"] for row in old["outline"]][-2:] == ["Logs", "Votes"]
     assert "new" in (await lithos.read(note, version=2, section="Logs"))["content"]
+
+
+async def test_edit_move_and_undo_of_one_version_are_told_apart_by_row(tmp_path: Path) -> None:
+    """behaviour 354: rows have numbers that stay, and diff and restore take them"""
+    async with serving(tmp_path) as lithos:
+        note = await lithos.create("Plan", "One.")
+        await lithos.call("lithos_note_edit", id=note, op="append", text="Two.", agent="ann")
+        for path in ("sub/plan.md", "plan.md", "sub/plan.md"):
+            moved = await lithos.call("lithos_note_move", id=note, path=path, agent="ann")
+            assert moved["version"] == 2
+        await lithos.create("Other", "Between.")
+        rows = (await lithos.call("lithos_history", id=note))["versions"]
+        assert [(row["version"], row["op"]) for row in rows] == [
+            (2, "renamed"), (2, "renamed"), (2, "renamed"), (2, "updated"), (1, "created"),
+        ]  # fmt: skip
+        numbers = [row["row"] for row in rows]
+        assert numbers == sorted(numbers, reverse=True)
+        assert len(set(numbers)) == 5
+
+        async def diff(text: str) -> Any:
+            return await lithos.call("lithos_history", id=note, diff=text)
+
+        newest, back, first, edit, made = (f"r{number}" for number in numbers)
+        assert (await diff(newest))["diff"] == "rename from plan.md\nrename to sub/plan.md\n"
+        assert (await diff(back))["diff"] == "rename from sub/plan.md\nrename to plan.md\n"
+        assert "+Two." in (await diff(edit))["diff"]
+        whole = await diff(f"{made}..{newest}")
+        assert whole["diff"].startswith("rename from plan.md\nrename to sub/plan.md\n--- ")
+        assert (whole["from"], whole["to"], whole["from_row"], whole["to_row"]) == (
+            1, 2, numbers[-1], numbers[0],
+        )  # fmt: skip
+        assert "+Two." in (await diff(f"1..{first}"))["diff"]
+        assert list(await diff("1..2")) == ["id", "from", "to", "diff", "truncated"]
+        assert refusal(await diff("r999"), "version_not_found")
+        other = (await lithos.call("lithos_history", path="other.md"))["versions"][0]["row"]
+        assert refusal(await diff(f"r{other}"), "version_not_found")
+
+        restored = await lithos.call("lithos_restore", id=note, row=numbers[-1], agent="ann")
+        assert (restored["version"], restored["path"]) == (3, "sub/plan.md")
+        assert (await lithos.read(note))["content"] == "One."
+        for given in ({}, {"row": numbers[0], "version": 2}):
+            answer = await lithos.call("lithos_restore", id=note, agent="ann", **given)
+            assert "version, or row" in refusal(answer, "invalid_input")
+    async with serving(tmp_path) as lithos:
+        rows = (await lithos.call("lithos_history", id=note))["versions"]
+        assert [row["row"] for row in rows][1:] == numbers

@@ -194,6 +194,7 @@ class NotePages:
     async def diff(self, note_id: str) -> Response:
         """What changed from one version to another; to the current one unless told otherwise."""
         first, last = _number(request.args.get("from")), _number(request.args.get("to"))
+        row = _number(request.args.get("row"))
         versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
         if not versions["versions"]:
             raise Refused("No version of this note is kept yet. Look again in a moment.", 404)
@@ -201,6 +202,7 @@ class NotePages:
             entry = self._console.parts.catalogue.get(note_id)
             last = entry.note.version if entry is not None else versions["versions"][0]["version"]
         span = str(last) if first is None else f"{first}..{last}"
+        span = span if row is None else f"r{row}"
         found = await self._console.call("lithos_history", id=note_id, diff=span)
         return await self._console.show(
             "note_diff.html",
