@@ -20,7 +20,7 @@ from lithos.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.catalogue.note_graph import NoteGraph, exhaust
 from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Multimap, Relations
-from lithos.catalogue.spelling import path_to_make
+from lithos.catalogue.spelling import path_to_make, prefix_as_spelled
 from lithos.catalogue.turns import LONGEST, Turns
 from lithos.core.errors import DocNotFound
 from lithos.core.notes.copies import strong_originals
@@ -189,6 +189,10 @@ class Catalogue:
     def path_to_make(self, path: str) -> str:
         """Where a note is made that shall be at `path`. Raises `InvalidInput`, as `spelling.path_to_make`."""
         return path_to_make(path, self.facets.folders)
+
+    def prefix_as_spelled(self, prefix: str) -> str:
+        """The beginning of paths that a filter asks for, with its folders spelled as those there are."""
+        return prefix_as_spelled(prefix, self.facets.folders)
 
     def at_serial(self, serial: int) -> Entry | None:
         """The note with this serial number."""

@@ -26,7 +26,7 @@ from lithos.catalogue.relations import Multimap
 from lithos.core.notes.matching import wished_tags
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import DEFAULT_NAMESPACE, folder_of
-from lithos.core.text.analysis import name_key
+from lithos.core.text.analysis import name_key, normalise
 from lithos.core.times import to_microseconds
 
 #: Places of a block as a power of two: made in half a millisecond, searched in some hundredths.
@@ -226,7 +226,7 @@ class Facets:
             _append(authors, note.author, place)
             folder = folder_of(path)
             _append(folders, folder, place)
-            _append(namespaces, note.namespace or folder or DEFAULT_NAMESPACE, place)
+            _append(namespaces, normalise("NFC", note.namespace or folder or DEFAULT_NAMESPACE), place)
             if note.expires_at is not None:
                 self._expiring.append(place)
         for tag in tags:
@@ -424,4 +424,4 @@ def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64
 
 def _namespace(path: str, note: Note) -> str:
     """As `namespace_of`, for a path as the catalogue has it, in a tenth of the time."""
-    return note.namespace or folder_of(path) or DEFAULT_NAMESPACE
+    return normalise("NFC", note.namespace or folder_of(path) or DEFAULT_NAMESPACE)

@@ -34,10 +34,20 @@ def path_to_make(path: str, folders: Collection[str]) -> str:
     return "/".join([*known, *new])
 
 
+def prefix_as_spelled(prefix: str, folders: Collection[str]) -> str:
+    """The beginning of paths with its folders spelled as those there are; as it is where there are none."""
+    folder, slash, name = prefix.rpartition("/")
+    known = _spelled(folder, folders)
+    return "/".join([*known, name]) if slash and len(known) == folder.count("/") + 1 else prefix
+
+
 def _spelled(folder: str, folders: Collection[str]) -> list[str]:
     """The parts of a folder that are there already, each as it is spelled there."""
-    if not folder or folder in folders:
-        return folder.split("/") if folder else []
+    if not folder:
+        return []
+    below = f"{folder}/"
+    if folder in folders or any(each.startswith(below) for each in folders):
+        return folder.split("/")
     wanted = folder.split("/")
     found: list[str] = []
     for depth in range(1, len(wanted) + 1):

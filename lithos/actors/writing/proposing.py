@@ -66,7 +66,7 @@ def check_scope(
     `reals` is what is known of links; the change is refused where they lead to a hidden folder.
     """
     agent = agent_of(request)
-    _refuse_hidden(reals)
+    _refuse_hidden(request, reals)
     if not scopes.limits(request.by, agent):
         return "write"
     paths = paths_of(catalogue, prepared)
@@ -83,10 +83,12 @@ def check_scope(
     return "propose"
 
 
-def _refuse_hidden(reals: Reals) -> None:
+def _refuse_hidden(request: WriteRequest, reals: Reals) -> None:
+    # Links in a note that is never changed are not tried again at the next start.
+    kind = Forbidden if isinstance(request, RelinkNote) else InvalidInput
     for path, real in reals.items():
         if any(part.startswith(".") for part in real.split("/")):
-            raise InvalidInput(
+            raise kind(
                 f"The path {path[:300]} leads to {real[:300]} through a link. Hidden folders hold settings, "
                 "which Lithos never changes. Nothing was changed; choose another path. It must stay within "
                 "knowledge directory."

@@ -104,9 +104,9 @@ def names_file(path: str | None) -> bool:
 
 
 def namespace_of(path: str, explicit: str | None) -> str:
-    """Return the explicit namespace, else the folders of the relative `path`, else `default`."""
+    """Return the explicit namespace, else the folders of the relative `path`, else `default`; in NFC."""
     folder = PurePosixPath(path).parent.as_posix()
-    return explicit or (DEFAULT_NAMESPACE if folder == "." else folder)
+    return normalise("NFC", explicit or (DEFAULT_NAMESPACE if folder == "." else folder))
 
 
 def resolve_new_path(path: str | None, name: str) -> str:

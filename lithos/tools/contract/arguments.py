@@ -78,6 +78,8 @@ _OFFSET: Final = "offset"
 #: another path by that, the second. Of others, such as `to_id`, it is `to_path`.
 _SUBJECT: Final = ("id", "node_id")
 _PATH, _FROM_PATH = "path", "from_path"
+#: The parameter with which the paths of all that is meant begin.
+_PREFIX: Final = "path_prefix"
 #: Which notes a parameter may name by their path: those that are there, or deleted ones too.
 Which = Literal["there", "kept"]
 #: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
@@ -194,6 +196,9 @@ class ArgumentReader:
         self._common = ({_CALLER, _OFFSET} if is_paged else {_CALLER}) - self._readers.keys()
         #: By the name of a path: the parameter that it stands for.
         self._paths = {path: name for name, path in note_paths(cls).items()}
+        #: The parameters that name namespaces, and whether one begins paths.
+        self._namespaces = tuple({"namespace", "namespace_filter"} & self._readers.keys())
+        self.has_prefix = _PREFIX in self._readers
         #: By the other name of a parameter: its own.
         self._also = {also: each.name for each in attrs.fields(cls) if (also := each.metadata["also"])}
 
@@ -258,10 +263,20 @@ class ArgumentReader:
         return self._cls(**self._with_one_form(values))
 
     def _with_one_form(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values, in which "ann" and "ann " are one agent, and so are two Unicode forms of a name."""
+        """The values, in which "ann" and "ann " are one agent, and so are two Unicode forms of a name.
+
+        Namespaces are in one form as well.
+        """
         for name in (_CALLER, *self.callers):
             if isinstance(values.get(name), str):
                 values[name] = one_form(values[name])
+        for name in self._namespaces:
+            value = values.get(name)
+            if value is not None:
+                many = isinstance(value, tuple)
+                values[name] = (
+                    tuple(normalise("NFC", each) for each in value) if many else normalise("NFC", value)
+                )
         return values
 
     def renamed(self, given: Mapping[str, Any]) -> Mapping[str, Any]:

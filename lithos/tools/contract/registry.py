@@ -263,6 +263,9 @@ class Tools:
             arguments = admit(principal, tool, arguments)
             arguments = await tool.reader.with_ids(arguments, self._locate)
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
+            if tool.reader.has_prefix and given.path_prefix:
+                spelled = self._using.catalogue.prefix_as_spelled(given.path_prefix)
+                given = evolve(given, path_prefix=spelled)
             if tool.writes_notes:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:

@@ -167,3 +167,38 @@ async def test_device_name_that_a_person_made_is_served(tmp_path: Path) -> None:
         back = await lithos.call("lithos_restore", id=note, version=2, agent="ann")
         assert back["path"] == "aux.md"
         assert (await lithos.write("B", path="con."))["path"] == "con./b.md"
+
+
+async def test_filters_find_folders_and_namespaces_in_each_spelling(tmp_path: Path) -> None:
+    """behaviours 350 and 351"""
+    put_note(tmp_path, f"{DECOMPOSED}/Sub/one.md", "# One\n\nWords of it.\n")
+    async with serving(tmp_path) as lithos:
+        for folder in (f"{DECOMPOSED}/Sub/", f"{COMPOSED.lower()}/sub/", f"{COMPOSED}/Sub/on"):
+            assert await lithos.listed(path_prefix=folder) == ["One"]
+            assert await lithos.found("words", path_prefix=folder) == ["One"]
+        assert await lithos.listed(path_prefix=f"{COMPOSED}/other/") == []
+        for form in (COMPOSED, DECOMPOSED):
+            found = await lithos.call("lithos_retrieve", query="words", namespace_filter=[f"{form}/Sub"])
+            assert [row["title"] for row in found["results"]] == ["One"]
+
+
+@pytest.mark.parametrize("has_id", [True, False], ids=["tool", "person"])
+@pytest.mark.parametrize(("one", "other"), SPELLINGS[:3])
+async def test_second_spelling_that_a_person_makes_meanwhile_is_served(
+    tmp_path: Path, one: str, other: str, has_id: bool
+) -> None:
+    """behaviour 350: while the server runs, and after its restart"""
+    if not has_id:
+        put_note(tmp_path, one, "# First\n\nText of the first.\n")
+    async with serving(tmp_path, server={"watch_files": True}) as lithos:
+        made = (await lithos.write("First", "Text of the first.", path=one))["path"] if has_id else one
+        twin = other if made == one else one
+        put_note(tmp_path, twin, "# Other\n\nText of the other.\n")
+        with trio.fail_after(30):
+            while "Other" not in await lithos.listed():
+                await trio.sleep(0.05)
+        ids = {path: (await lithos.call("lithos_read", path=path))["id"] for path in (made, twin)}
+        assert len(set(ids.values())) == 2
+    async with serving(tmp_path) as lithos:
+        for path, note_id in ids.items():
+            assert (await lithos.call("lithos_read", path=path))["id"] == note_id
