@@ -370,7 +370,6 @@ class Proposals:
         version = shown.version or 0
         if newest is not None:
             version = max(version, newest.version)
-        oldest = await self._history.oldest(proposal.note_id) if is_gone else None
         return RestoreNote(
             id=proposal.note_id,
             agent=proposal.agent,
@@ -380,7 +379,6 @@ class Proposals:
             source_url=document.note.source_url,
             newest_version=version,
             is_return=shown.version is None,
-            created_at=None if oldest is None else oldest.at,
             expected_version=shown.version if not is_gone else None,
             approval=approval,
         )
