@@ -266,6 +266,8 @@ def _parameter_row(
 
 
 def _name_type(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(str(kind["type"]) for kind in schema["anyOf"])
     if schema["type"] == "array":
         inner = schema.get("items", {}).get("type")
         return f"{inner}[]" if inner else "array"

@@ -55,7 +55,7 @@ class RestoreTool:
     #: The number of a row instead, of several with one version.
     row: int | None = argument("Or the row with this number.", None, is_listed=False)
     agent: str = argument("Your id.", bound=NAME)
-    expected_version: int | None = argument("Refuse if the note has another version now.", None)
+    expected_version: int | None = argument("Refuse another version.", None)
     #: For `lithos undo`: take back only what this version changed, and keep what came later.
     base: int | None = argument("Keep what changed since this version.", None, is_listed=False)
     dry_run: bool = argument("Only tell what would be done.", False, is_listed=False)

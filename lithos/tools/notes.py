@@ -95,8 +95,8 @@ class NoteMoveTool:
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     path: str = argument("New folder, or new file ending in .md.", bound=PATH, also="to")
     agent: str = argument("Your id.", bound=NAME)
-    update_links: bool = argument("Rewrite the links that would break.", True)
-    expected_version: int | None = argument("Refuse the move if the note has another version.", None)
+    update_links: bool = argument("Rewrite links that would break.", True)
+    expected_version: int | None = argument("Refuse another version.", None)
     undo: bool = argument(TAKES_BACK, False, is_own=True)
 
     async def answer(self, using: Services) -> Answer:
@@ -220,9 +220,7 @@ class WriteTool:
     path: str | None = argument("Folder, or .md file; only on creation.", None, bound=PATH)
     id: str | None = argument("Note to update; omit to create.", None, may_be_blank=True, bound=LOOKUP)
     source_task: str | None = argument('Task this came from; "" clears.', None, may_be_blank=True, bound=NAME)
-    source_url: str | None = argument(
-        'Web source, unique over all notes; "" clears.', None, may_be_blank=True, bound=URL
-    )
+    source_url: str | None = argument('Web source, unique; "" clears.', None, may_be_blank=True, bound=URL)
     derived_from_ids: tuple[str, ...] | None = argument("Notes this is based on; [] clears.", None, bound=IDS)
     ttl_hours: float | None = argument("Hours until the note is stale.", None)
     expires_at: str | None = argument(
@@ -359,9 +357,9 @@ class ListTool:
     since: str | None = argument("Updated since then.", None, bound=LOOKUP)
     limit: int = argument("Most items.", 50)
     offset: int = argument("Items to skip.", 0)
-    title_contains: str | None = argument("Titles with this, any case.", None, bound=LOOKUP)
-    content_query: str | None = argument("Full-text query; orders by relevance.", None, bound=QUERY)
-    metadata_match: dict[str, Any] | None = argument("Metadata to match, per key.", None, bound=FILTER)
+    title_contains: str | None = argument("Titles with this.", None, bound=LOOKUP)
+    content_query: str | None = argument("Full-text query.", None, bound=QUERY)
+    metadata_match: dict[str, Any] | None = argument("Metadata to match.", None, bound=FILTER)
     entities: tuple[str, ...] | None = argument("With all these entities.", None, bound=FILTERS)
     kinds: tuple[str, ...] | None = argument(
         "note (default), attachment.", None, bound=FILTERS, is_listed=False
@@ -404,7 +402,7 @@ class ListTool:
 class TagsTool:
     """Tags with their number of notes."""
 
-    prefix: str | None = argument("Tags that begin so, any case.", None, bound=LOOKUP)
+    prefix: str | None = argument("Tags that begin so.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
         return {"tags": using.knowledge.tags(self.prefix)}

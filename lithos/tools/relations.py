@@ -34,7 +34,7 @@ class ImpactTool:
     action: str = argument("preview changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP)
     agent: str | None = argument("Your id, unless preview.", None, bound=NAME)
     reason: str | None = argument("Why quarantine.", None, bound=TITLE)
-    open_tasks: bool = argument("quarantine: open tasks to verify its dependents.", False)
+    open_tasks: bool = argument("Open tasks to verify its dependents.", False)
 
     async def answer(self, using: Services) -> Answer:
         check_choice("action", self.action, ACTIONS)

@@ -118,7 +118,7 @@ class CacheLookupTool:
 
     query: str = argument("The question to research.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Its web source.", None, bound=URL)
-    max_age_hours: float | None = argument("Older answers are stale.", None)
+    max_age_hours: float | None = argument("Older ones are stale.", None)
     min_confidence: float = argument("Least certainty, 0..1.", 0.5)
     limit: int = argument("Candidates to consider.", 3)
     tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)

@@ -96,7 +96,7 @@ HELP_ASPECT = "Your part, e.g. research."
 HELP_MINUTES = "Minutes; default 60, at most 480."
 HELP_FENCE = "Fence of your claim."
 HELP_TAGS = "With all these tags."
-HELP_MATCH = "Metadata to match, per key."
+HELP_MATCH = "Metadata to match."
 HELP_SKIP = "Tasks to skip."
 HELP_PROJECT = "With this metadata.project."
 

@@ -8,26 +8,32 @@ below are also the checks of values that need no note.
 from __future__ import annotations
 
 import functools
-import json
-import math
-import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 import attrs
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.events import TAKING_BACK, TOOL
-from lithos.core.limits import JSON_VALUES, TITLE, check_text, holds_more_values
+from lithos.core.limits import TITLE, check_text
 from lithos.core.notes.healing import clean_title
-from lithos.core.notes.yaml_nodes import MAX_DEPTH
 from lithos.core.text.analysis import normalise
 from lithos.core.times import parse_time
+from lithos.tools.contract.additions import is_added
 from lithos.tools.contract.bounds import NAME, PATH, Bound
+from lithos.tools.contract.values import (
+    KINDS,
+    is_blank,
+    kind_of,
+    read_integer,
+    read_text,
+    says_nothing,
+)
+from lithos.tools.contract.values import ArgumentFault as ArgumentFault  # noqa: PLC0414
 
 
 @frozen
@@ -45,16 +51,6 @@ class ToolSpec:
     idempotent: bool
 
 
-class ArgumentFault(Exception):
-    """An argument is unknown, missing or of the wrong type; `message` names it."""
-
-    code: Final = "invalid_input"
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
 class UnknownTool(Exception):
     """No tool is called `name`."""
 
@@ -68,8 +64,6 @@ class UnknownTool(Exception):
 
 A = TypeVar("A")
 
-#: Characters of an array or object that is given as JSON text.
-LONGEST_JSON_TEXT: Final = 1024 * 1024
 #: The calling agent may be given under this name in every tool, whatever the parameter is called.
 _CALLER: Final = "agent"
 #: Rows, or characters, to skip in tools that answer in pages.
@@ -187,7 +181,7 @@ class ArgumentReader:
     def __init__(self, cls: type, *, is_paged: bool = False) -> None:
         self._cls = cls
         self._is_paged = is_paged
-        kinds = {name: _KINDS[_kind(hint)] for name, hint in get_type_hints(cls).items()}
+        kinds = {name: KINDS[kind_of(hint)] for name, hint in get_type_hints(cls).items()}
         self._readers = {each.name: (*kinds[each.name], each) for each in attrs.fields(cls)}
         #: The parameters that name the calling agent, and those that only Lithos itself may give.
         self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
@@ -239,15 +233,14 @@ class ArgumentReader:
         """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
         for name in given:
             if name not in self._readers and name not in self._common and name not in self._paths:
-                known = ", ".join((*self._readers, *self._paths)) or "none"
-                raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
+                self._check_added(name, given)
         given = self._with_caller(given)
         values: dict[str, Any] = {}
         missing: list[str] = []
         for name, (read, _, attribute) in self._readers.items():
             value = given.get(name)
             is_optional = attribute.default is not attrs.NOTHING
-            if value is None or (is_optional and _is_blank(value) and not attribute.metadata["may_be_blank"]):
+            if value is None or (is_optional and self._is_left_out(name, value)):
                 missing += [] if is_optional else [name]
                 continue
             values[name] = read(name, value)
@@ -287,12 +280,12 @@ class ArgumentReader:
         """
         for also, name in self._also.items():
             value = given.get(also)
-            if value is None or _is_blank(value):
+            if value is None or is_blank(value):
                 given = {key: each for key, each in given.items() if key != also}
                 continue
             rest = {key: each for key, each in given.items() if key not in (also, name)}
             subject = given.get(name)
-            if subject is not None and not _is_blank(subject):
+            if subject is not None and not is_blank(subject):
                 if rest.get(_FROM_PATH) not in (None, "", subject):
                     raise ArgumentFault(
                         f"{name} and {_FROM_PATH} both name the note next to {also}. Leave out one of them."
@@ -301,20 +294,39 @@ class ArgumentReader:
             given = {**rest, name: value}
         return given
 
+    def _check_added(self, name: str, given: Mapping[str, Any]) -> None:
+        """Raise `ArgumentFault` for an unknown argument, unless the client adds it of its own accord."""
+        if not is_added(name, given.keys(), self._readers.keys()):
+            known = ", ".join((*self._readers, *self._paths)) or "none"
+            raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
+
+    def _is_left_out(self, name: str, value: Any) -> bool:
+        """Whether a value of an optional parameter says that it has none: blank, or "null" where no text is.
+
+        A text may be "null"; of those with choices, and of a note's id, it is none.
+        """
+        if not isinstance(value, str):
+            return False
+        metadata = self._readers[name][2].metadata
+        if not value.strip():
+            return not metadata["may_be_blank"]
+        is_text = self._readers[name][0] is read_text and not metadata["one_of"] and metadata["note"] is None
+        return not is_text and says_nothing(value)
+
     async def with_ids(self, given: Mapping[str, Any], locate: Locate) -> Mapping[str, Any]:
         """The arguments with the ids of notes that are named by their paths.
 
         Raises `ArgumentFault`, `InvalidInput` also for the path of another note than the id, and as `locate`.
         """
         given = self.renamed(given) if self._also else given
-        paths = [path for path in self._paths if given.get(path) is not None and not _is_blank(given[path])]
+        paths = [path for path in self._paths if given.get(path) is not None and not is_blank(given[path])]
         for path in paths:
-            PATH.check(path, _read_text(path, given[path]))
+            PATH.check(path, read_text(path, given[path]))
         for path in paths:
             name = self._paths[path]
             note_id = await locate(given[path], self._readers[name][2].metadata["note"])
             own = given.get(name)
-            if own is not None and not _is_blank(own) and own != note_id:
+            if own is not None and not is_blank(own) and own != note_id:
                 raise InvalidInput(
                     f"{name} and {path} name two notes: that at {given[path][:200]!r} is {note_id}. "
                     f"Give {name} or {path} alone."
@@ -331,9 +343,9 @@ class ArgumentReader:
     def offset(self, given: Mapping[str, Any]) -> int:
         """What to skip. Raises `ArgumentFault`, `InvalidInput`."""
         value = given.get(_OFFSET)
-        if value is None or _is_blank(value):
+        if value is None or is_blank(value):
             return 0
-        offset = _read_integer(_OFFSET, value)
+        offset = read_integer(_OFFSET, value)
         if offset < 0:
             raise InvalidInput(f"offset must not be negative; {offset:.0f} is. Leave it out to begin.")
         return offset
@@ -341,167 +353,12 @@ class ArgumentReader:
     def _with_caller(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments with `agent` under the name that the tool has for it, unless that is given too."""
         agent = given.get(_CALLER)
-        if _CALLER not in self._common or agent is None or _is_blank(agent):
+        if _CALLER not in self._common or agent is None or is_blank(agent):
             return given
-        NAME.check(_CALLER, _read_text(_CALLER, agent))
-        if self._caller is None or not _is_blank(given.get(self._caller) or ""):
+        NAME.check(_CALLER, read_text(_CALLER, agent))
+        if self._caller is None or not is_blank(given.get(self._caller) or ""):
             return given
         return {**given, self._caller: one_form(agent)}
-
-
-def _is_blank(value: Any) -> bool:
-    return isinstance(value, str) and not value.strip()
-
-
-def _kind(hint: Any) -> Any:
-    """`str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict.
-
-    `dict[str, Any] | list[Any]` -> list, which takes both.
-    """
-    if get_origin(hint) in (Union, types.UnionType):
-        *_, hint = [part for part in get_args(hint) if part is not type(None)]
-    return get_origin(hint) or hint
-
-
-def _read_text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise _wrong_type(name, "text", value)
-    _check_characters(name, value)
-    return value
-
-
-def _read_integer(name: str, value: Any) -> int:
-    number = _read_number(name, value)
-    if not number.is_integer():
-        raise _wrong_type(name, "a whole number", value)
-    return value if isinstance(value, int) else int(number)
-
-
-def _read_number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise _wrong_type(name, "a number", value)
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        raise _wrong_type(name, "a number", value) from None
-
-
-def _read_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong_type(name, "true or false", value)
-    return value
-
-
-def _read_texts(name: str, value: Any) -> tuple[str, ...]:
-    value = _parse_json_text(value, list)
-    if not isinstance(value, list):
-        raise _wrong_type(name, 'a list of texts such as ["a","b"]', value)
-    for position, item in enumerate(value, 1):
-        if not isinstance(item, str):
-            raise ArgumentFault(
-                f"Argument '{name}' must be a list of texts; item {position} is {_describe(item)}."
-            )
-        _check_characters(name, item)
-    return tuple(value)
-
-
-def _read_object(name: str, value: Any) -> dict[str, Any]:
-    value = _parse_json_text(value, dict)
-    if not isinstance(value, dict):
-        raise _wrong_type(name, 'an object such as {"key":"value"}', value)
-    _check_nested(name, value)
-    return value
-
-
-def _read_structure(name: str, value: Any) -> dict[str, Any] | list[Any]:
-    value = _parse_json_text(value, dict | list)
-    if not isinstance(value, dict | list):
-        raise InvalidInput(f"{name} must be an object or an array, not {_describe(value)}.")
-    _check_nested(name, value)
-    return value
-
-
-def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
-    """JSON text of the wanted type as what it says; all else as it is.
-
-    Some clients encode arrays and objects a second time.
-    """
-    if not isinstance(value, str) or not value.strip().startswith(("[", "{")):
-        return value
-    if len(value) > LONGEST_JSON_TEXT or holds_more_values(value.encode("utf-8", "replace"), JSON_VALUES):
-        return value
-    try:
-        parsed = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    return parsed if isinstance(parsed, wanted) else value
-
-
-#: By the kind of a parameter: how its value is read, and its schema.
-_KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
-    str: (_read_text, {"type": "string"}),
-    int: (_read_integer, {"type": "integer"}),
-    float: (_read_number, {"type": "number"}),
-    bool: (_read_flag, {"type": "boolean"}),
-    tuple: (_read_texts, {"type": "array", "items": {"type": "string"}}),
-    dict: (_read_object, {"type": "object"}),
-    # Takes an array too; `anyOf` with items of no type is more than some clients can read.
-    list: (_read_structure, {"type": "object"}),
-    # Judged by the tool, which answers with an envelope.
-    object: (lambda _, value: value, {"type": "number"}),
-}
-
-
-def _check_nested(name: str, value: Any, depth: int = 0) -> None:
-    """Whatever passes can be stored as YAML and as JSON, and read back."""
-    if depth > MAX_DEPTH:
-        raise InvalidInput(f"{name} nests deeper than {MAX_DEPTH} levels. Flatten it.")
-    if isinstance(value, str):
-        _check_characters(name, value)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _check_nested(name, key, depth)
-            _check_nested(name, item, depth + 1)
-    elif isinstance(value, list):
-        for item in value:
-            _check_nested(name, item, depth + 1)
-    elif isinstance(value, int | float) and not _is_finite(value):
-        raise InvalidInput(f"{name} contains a number that is too large or not finite. Send it as text.")
-
-
-def _is_finite(number: float) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:
-        return False
-
-
-def _check_characters(name: str, text: str) -> None:
-    """NUL and lone surrogates cannot be stored in a text file."""
-    if "\0" in text:
-        raise InvalidInput(f"{name} contains a NUL character. Remove it; notes are text files.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(
-            f"{name} contains half a character (a lone surrogate). Send valid UTF-8."
-        ) from None
-
-
-def _wrong_type(name: str, wanted: str, value: Any) -> ArgumentFault:
-    return ArgumentFault(f"Argument '{name}' must be {wanted}, not {_describe(value)}.")
-
-
-def _describe(value: Any) -> str:
-    """A wrong value in a few words, whatever its size and depth."""
-    if isinstance(value, str):
-        return repr(value[:60])
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    # Python refuses to write out integers of more than 4,300 digits.
-    return "a very large number" if not _is_finite(value) else repr(value)[:60]
 
 
 def read_time(name: str, text: str | None) -> datetime | None:

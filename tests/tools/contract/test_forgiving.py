@@ -211,5 +211,75 @@ async def test_no_schema_needs_untyped_items(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"tools": "full", "legacy_tools": True}) as lithos:
         for spec in lithos.server.tools.listed():
             for schema in spec.input_schema["properties"].values():
-                assert "anyOf" not in schema
-                assert schema["type"] != "array" or schema["items"] == {"type": "string"}
+                for kind in schema.get("anyOf", [schema]):
+                    typed = kind.get("items", {}).get("anyOf", [kind.get("items", {})])
+                    assert kind["type"] != "array" or all(each["type"] for each in typed)
+
+
+async def test_evidence_lists_an_array_too(lithos: Lithos) -> None:
+    """behaviour 387"""
+    (spec,) = (each for each in lithos.server.tools.listed() if each.name == "lithos_edge_upsert")
+    assert [each["type"] for each in spec.input_schema["properties"]["evidence"]["anyOf"]] == [
+        "object",
+        "array",
+    ]
+
+
+@pytest.mark.parametrize("text", ["true", "True", " TRUE ", "1", "yes", "on", 1, True])
+async def test_booleans_are_taken_as_text(lithos: Lithos, text: object) -> None:
+    """behaviour 386"""
+    note = await lithos.create("Note", "## One\n\nText.")
+    assert "outline" in await lithos.read(note, outline=text)
+
+
+@pytest.mark.parametrize("text", ["false", "False", "0", "no", "off", 0, False, "null", "None", "undefined"])
+async def test_false_and_nothing_are_taken_as_text(lithos: Lithos, text: object) -> None:
+    """behaviour 386"""
+    note = await lithos.create("Note", "## One\n\nText.")
+    assert "outline" not in await lithos.read(note, outline=text)
+
+
+@pytest.mark.parametrize("value", ["maybe", "2", 2, 1.5, [], {}, [True], 10**400])
+async def test_other_values_for_booleans_are_refused(lithos: Lithos, value: object) -> None:
+    """behaviour 386"""
+    with pytest.raises(ArgumentFault, match="'outline' must be true or false"):
+        await lithos.call("lithos_read", id="x", outline=value)
+
+
+async def test_null_as_text_leaves_all_but_texts_out(lithos: Lithos) -> None:
+    """behaviour 386: a text may say null; a number, list or choice cannot"""
+    note = await lithos.create("null", "nothing is null", tags="null", confidence="null")
+    assert (await lithos.read(note, max_length="null", version="None"))["title"] == "null"
+    assert await lithos.found("null", limit="null", tags="undefined", mode="null") == ["null"]
+    assert await lithos.listed(title_contains="null", metadata_match="null") == ["null"]
+
+
+async def test_single_text_is_taken_for_list_of_one(lithos: Lithos) -> None:
+    """behaviour 386"""
+    note = await lithos.create(tags="plan/now")
+    assert (await lithos.read(note))["metadata"]["tags"] == ["plan/now"]
+    assert await lithos.listed(tags="plan") == ["A note"]
+
+
+ADDED: tuple[dict[str, Any], ...] = (
+    {"toolCallId": "call_1"}, {"tool_call_id": "call_1"}, {"_meta": {"progressToken": 1}}, {"sessionId": "s"},
+    {"chatInput": "hello", "sessionId": "s", "action": "sendMessage", "tool": "Search"}, {"signal": {}},
+    {"requestId": 4}, {"random_string": "dummy"}, {"wait_for_previous": True}, {"TOOL-USE-ID": "toolu_1"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("added", ADDED)
+async def test_arguments_that_clients_add_are_ignored(lithos: Lithos, added: dict[str, Any]) -> None:
+    """behaviour 388"""
+    await lithos.create("Zebra", "zebra")
+    assert await lithos.found("zebra", **added) == ["Zebra"]
+    assert "task_id" in await lithos.call("lithos_task_create", title="T", agent="a", toolCallId="call_1")
+
+
+@pytest.mark.parametrize(
+    "name", ["limits", "querry", "path-prefix", "action", "tool", "__arg1", "chat", "tokens"]
+)
+async def test_misspelt_arguments_are_still_refused(lithos: Lithos, name: str) -> None:
+    """behaviour 388"""
+    with pytest.raises(ArgumentFault, match=f"Unknown argument '{name}'"):
+        await lithos.found("zebra", **{name: "x"})

@@ -1,0 +1,212 @@
+"""Values of tool arguments: how each kind is read from what clients send, and its JSON schema.
+
+Clients and models encode values twice, or as text: `"true"`, `"3"`, `"null"`, `"[\"a\"]"`, one text for a
+list. Where such a text can mean one thing only, it is taken for that; else `ArgumentFault` says what is
+wanted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Union, get_args, get_origin
+
+from lithos.core.errors import InvalidInput
+from lithos.core.limits import JSON_VALUES, holds_more_values
+from lithos.core.notes.yaml_nodes import MAX_DEPTH
+
+
+class ArgumentFault(Exception):
+    """An argument is unknown, missing or of the wrong type; `message` names it."""
+
+    code: Final = "invalid_input"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+#: Characters of an array or object that is given as JSON text.
+LONGEST_JSON_TEXT: Final = 1024 * 1024
+#: What stands for true and false, in small letters.
+_FLAGS: Final = {
+    **dict.fromkeys(("true", "1", "yes", "on", 1), True),
+    **dict.fromkeys(("false", "0", "no", "off", 0), False),
+}
+#: Texts by which clients say that a value is left out, in small letters.
+_NOTHING: Final = frozenset({"null", "none", "undefined"})
+#: Characters of a text for a list that could be meant for more than one item, or for JSON that is broken.
+_MORE_THAN_ONE: Final = frozenset(',"[]{}\n')
+
+
+def is_blank(value: Any) -> bool:
+    """Whether this is a text of white space alone."""
+    return isinstance(value, str) and not value.strip()
+
+
+def says_nothing(value: Any) -> bool:
+    """Whether this is a text such as "null", which for anything but a text means that there is no value."""
+    return isinstance(value, str) and value.strip().lower() in _NOTHING
+
+
+def kind_of(hint: Any) -> Any:
+    """Return the kind of a type.
+
+    `str | None` -> str, `tuple[str, ...] | None` -> tuple, `dict[str, Any]` -> dict,
+    `dict[str, Any] | list[Any]` -> list, which takes both.
+    """
+    if get_origin(hint) in (Union, types.UnionType):
+        *_, hint = [part for part in get_args(hint) if part is not type(None)]
+    return get_origin(hint) or hint
+
+
+def read_text(name: str, value: Any) -> str:
+    """The text of an argument. Raises `ArgumentFault`, and `InvalidInput` for what no file can hold."""
+    if not isinstance(value, str):
+        raise _wrong_type(name, "text", value)
+    _check_characters(name, value)
+    return value
+
+
+def read_integer(name: str, value: Any) -> int:
+    """The whole number of an argument. Raises `ArgumentFault`."""
+    number = _read_number(name, value)
+    if not number.is_integer():
+        raise _wrong_type(name, "a whole number", value)
+    return value if isinstance(value, int) else int(number)
+
+
+def _read_number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _wrong_type(name, "a number", value)
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        raise _wrong_type(name, "a number", value) from None
+
+
+def _read_flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    said = value.strip().lower() if isinstance(value, str) else value
+    flag = _FLAGS.get(said) if isinstance(said, str | int) else None
+    if flag is None:
+        raise _wrong_type(name, "true or false", value)
+    return flag
+
+
+def _read_texts(name: str, value: Any) -> tuple[str, ...]:
+    value = _parse_json_text(value, list)
+    if isinstance(value, str) and not _MORE_THAN_ONE.intersection(value):
+        value = [value]
+    if not isinstance(value, list):
+        raise _wrong_type(name, 'a list of texts such as ["a","b"]', value)
+    for position, item in enumerate(value, 1):
+        if not isinstance(item, str):
+            raise ArgumentFault(
+                f"Argument '{name}' must be a list of texts; item {position} is {_describe(item)}."
+            )
+        _check_characters(name, item)
+    return tuple(value)
+
+
+def _read_object(name: str, value: Any) -> dict[str, Any]:
+    value = _parse_json_text(value, dict)
+    if not isinstance(value, dict):
+        raise _wrong_type(name, 'an object such as {"key":"value"}', value)
+    _check_nested(name, value)
+    return value
+
+
+def _read_structure(name: str, value: Any) -> dict[str, Any] | list[Any]:
+    value = _parse_json_text(value, dict | list)
+    if not isinstance(value, dict | list):
+        raise InvalidInput(f"{name} must be an object or an array, not {_describe(value)}.")
+    _check_nested(name, value)
+    return value
+
+
+def _parse_json_text(value: Any, wanted: type[Any] | types.UnionType) -> Any:
+    """JSON text of the wanted type as what it says; all else as it is.
+
+    Some clients encode arrays and objects a second time.
+    """
+    if not isinstance(value, str) or not value.strip().startswith(("[", "{")):
+        return value
+    if len(value) > LONGEST_JSON_TEXT or holds_more_values(value.encode("utf-8", "replace"), JSON_VALUES):
+        return value
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return parsed if isinstance(parsed, wanted) else value
+
+
+_ANY_ITEM: Final = {"anyOf": [{"type": "object"}, {"type": "string"}]}
+#: By the kind of a parameter: how its value is read, and its schema.
+KINDS: Mapping[Any, tuple[Callable[[str, Any], Any], Mapping[str, Any]]] = {
+    str: (read_text, {"type": "string"}),
+    int: (read_integer, {"type": "integer"}),
+    float: (_read_number, {"type": "number"}),
+    bool: (_read_flag, {"type": "boolean"}),
+    tuple: (_read_texts, {"type": "array", "items": {"type": "string"}}),
+    dict: (_read_object, {"type": "object"}),
+    # Items of no type are more than some clients can read, and a list without them is refused by others.
+    list: (_read_structure, {"anyOf": [{"type": "object"}, {"type": "array", "items": _ANY_ITEM}]}),
+    # Judged by the tool, which answers with an envelope.
+    object: (lambda _, value: value, {"type": "number"}),
+}
+
+
+def _check_nested(name: str, value: Any, depth: int = 0) -> None:
+    """Whatever passes can be stored as YAML and as JSON, and read back."""
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"{name} nests deeper than {MAX_DEPTH} levels. Flatten it.")
+    if isinstance(value, str):
+        _check_characters(name, value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_nested(name, key, depth)
+            _check_nested(name, item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _check_nested(name, item, depth + 1)
+    elif isinstance(value, int | float) and not _is_finite(value):
+        raise InvalidInput(f"{name} contains a number that is too large or not finite. Send it as text.")
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def _check_characters(name: str, text: str) -> None:
+    """NUL and lone surrogates cannot be stored in a text file."""
+    if "\0" in text:
+        raise InvalidInput(f"{name} contains a NUL character. Remove it; notes are text files.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"{name} contains half a character (a lone surrogate). Send valid UTF-8."
+        ) from None
+
+
+def _wrong_type(name: str, wanted: str, value: Any) -> ArgumentFault:
+    return ArgumentFault(f"Argument '{name}' must be {wanted}, not {_describe(value)}.")
+
+
+def _describe(value: Any) -> str:
+    """A wrong value in a few words, whatever its size and depth."""
+    if isinstance(value, str):
+        return repr(value[:60])
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    # Python refuses to write out integers of more than 4,300 digits.
+    return "a very large number" if not _is_finite(value) else repr(value)[:60]
