@@ -128,9 +128,12 @@ def resolve_new_path(path: str | None, name: str) -> str:
 
 
 def resolve_read_path(path: str) -> str:
-    """Return the file a read `path` names, relative to `knowledge/`; `.md` is appended to a bare name."""
+    """Return the file a read `path` names, relative to `knowledge/`; `.md` is appended where it is missing.
+
+    A note's file ends in it, so what follows another full stop is a part of its name (`v1.2 notes`).
+    """
     segments = _contained_segments(path)
-    if not PurePosixPath(segments[-1]).suffix:
+    if not names_file(segments[-1]):
         segments[-1] += _SUFFIX
     return _join(segments)
 

@@ -70,10 +70,12 @@ class AttachmentReading:
         return files[min(named, key=lambda each: (each.count("/"), each))] if named else None
 
     def is_meant(self, note_id: str | None, path: str | None) -> bool:
-        """Whether a read may be of an attachment rather than a note."""
+        """Whether a read may be of an attachment, and not of a note with such a name (`report.pdf.md`)."""
         if note_id is not None:
             return note_id.startswith("att_")
-        return path is not None and kind_of(path) is not None
+        if path is None or kind_of(path) is None:
+            return False
+        return self._catalogue.at_path(f"{path}.md") is None or self.find(None, path) is not None
 
     async def read(
         self, note_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None

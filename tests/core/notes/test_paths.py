@@ -98,7 +98,9 @@ def test_names_up_to_255_bytes_are_taken() -> None:
 def test_a_read_path_gets_its_suffix_and_keeps_its_folders() -> None:
     assert resolve_read_path("a/b") == "a/b.md"
     assert resolve_read_path("a/b.md") == "a/b.md"
-    assert resolve_read_path("v1.2") == "v1.2"
+    assert resolve_read_path("v1.2 notes") == "v1.2 notes.md"
+    assert resolve_read_path("folder/Dr. Smith") == "folder/Dr. Smith.md"
+    assert resolve_read_path("2026.11.28") == "2026.11.28.md"
     assert resolve_read_path("knowledge/a") == "knowledge/a.md"
     with pytest.raises(InvalidInput):
         resolve_read_path("")

@@ -90,6 +90,23 @@ async def test_an_unknown_note_is_a_refusal(lithos: Lithos) -> None:
     assert await lithos.audit() == []
 
 
+DOTTED = ("Dr. Smith", "v1.2 notes", "sub/Ver. 3.0", "report.pdf")
+
+
+@pytest.mark.parametrize("path", DOTTED)
+async def test_a_name_with_a_full_stop_is_found(lithos: Lithos, path: str) -> None:
+    """behaviour 389: by path with and without `.md`, by title, in links and in other tools"""
+    title = path.rpartition("/")[2]
+    note = await lithos.create(title, "dotted", path=f"{path}.md")
+    other = await lithos.create("Other", f"See [[{title}]].")
+    for spelled in (path, f"{path}.md"):
+        assert (await lithos.call("lithos_read", path=spelled))["id"] == note
+        assert (await lithos.call("lithos_history", path=spelled))["id"] == note
+        related = await lithos.call("lithos_related", path=spelled)
+        assert [row["id"] for row in related["links"]["incoming"]] == [other]
+    assert (await lithos.call("lithos_read", title=title))["id"] == note
+
+
 async def test_the_id_wins_over_the_path(lithos: Lithos) -> None:
     first, _ = await lithos.create("First"), await lithos.create("Second")
     assert (await lithos.read(first, path="second"))["id"] == first
