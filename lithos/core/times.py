@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import re
+from calendar import monthrange
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 #: A clock that is this much ahead is believed at once: all that is deleted by its age is older.
@@ -12,6 +14,7 @@ CATCHING_UP: Final = 24
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_MONTH: Final = re.compile(r"(\d{4})-(\d{2})")
 
 
 def format_time(moment: datetime) -> str:
@@ -33,6 +36,29 @@ def parse_time(text: str) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
         raise ValueError(f"{text!r} is out of range") from None
+
+
+def parse_end(text: str) -> datetime:
+    """Read when something ends, as `parse_time`; a day or month without a time lasts to its end in UTC.
+
+    Raises `ValueError`.
+    """
+    text = text.strip()
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        month = _MONTH.fullmatch(text)
+        if month is None:
+            return parse_time(text)
+        year, number = map(int, month.groups())
+        first = date(year, number, 1)  # refuses month 13, which has no last day
+        day = first.replace(day=monthrange(year, number)[1])
+    return end_of_day(day)
+
+
+def end_of_day(day: date) -> datetime:
+    """The last microsecond of a day in UTC."""
+    return datetime.combine(day, time.max, UTC)
 
 
 def to_microseconds(moment: datetime) -> int:

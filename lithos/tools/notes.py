@@ -23,6 +23,7 @@ from lithos.actors.writing.messages import (
 from lithos.core.errors import InvalidInput
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES
+from lithos.core.times import parse_end
 from lithos.services.attachments.searching import ATTACHMENT, NOTE
 from lithos.services.notes.knowledge import ListRequest
 from lithos.services.search.duplicates import NewNote
@@ -142,7 +143,7 @@ def _read_expiry(
             ) from None
     if expires_at == "":
         return ""
-    return read_time("expires_at", expires_at)
+    return read_time("expires_at", expires_at, parse_end)
 
 
 def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:

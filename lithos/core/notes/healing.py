@@ -16,7 +16,7 @@ from lithos.core.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES, Note
 from lithos.core.notes.yaml_nodes import MAX_DEPTH, UnreadableNote, Values, is_integer, is_null
 from lithos.core.text.markdown import plain_title
-from lithos.core.times import parse_time
+from lithos.core.times import end_of_day, parse_end, parse_time
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CONSTRUCTOR: Final = SafeConstructor()
@@ -130,6 +130,18 @@ def _time(node: yaml.Node, values: Values) -> datetime | None:
         return _loose_time(text)
 
 
+def _end(node: yaml.Node, values: Values) -> datetime | None:
+    """When something ends: a day without a time lasts until its end."""
+    text = _text(node, values)
+    if text is None:
+        return None
+    try:
+        return parse_end(text)
+    except ValueError:
+        moment = _loose_time(text)
+    return moment if moment is None or ":" in text else end_of_day(moment.date())
+
+
 def _loose_time(text: str) -> datetime | None:
     """Timestamps that YAML knows and ISO 8601 does not: `2024-1-5`, `2001-12-14 21:59:43 -5`."""
     if not SafeConstructor.timestamp_regexp.match(text):
@@ -194,7 +206,7 @@ _HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
     "version": _version,
     "source_url": _whole(URL),
     "derived_from_ids": _items,
-    "expires_at": _time,
+    "expires_at": _end,
     "schema_version": _integer,
     "namespace": _name,
     "access_scope": _choice(ACCESS_SCOPES),

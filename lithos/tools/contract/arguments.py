@@ -361,12 +361,12 @@ class ArgumentReader:
         return {**given, self._caller: one_form(agent)}
 
 
-def read_time(name: str, text: str | None) -> datetime | None:
-    """An optional time; raises `InvalidInput`."""
+def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = parse_time) -> datetime | None:
+    """An optional time, as `parse` reads it; raises `InvalidInput`."""
     if text is None:
         return None
     try:
-        return parse_time(text)
+        return parse(text)
     except ValueError:
         raise InvalidInput(
             f"{name} is not a time: {text!r}. Write it like 2026-01-31T12:00:00Z (no zone means UTC)."

@@ -12,6 +12,7 @@ import pytest
 from lithos.core.notes.document import derive_id, given_keys, parse_document
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import end_of_day
 
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 SOURCE_ID = "11111111-2222-4333-8444-555555555555"
@@ -120,9 +121,36 @@ def test_version_heals(text: str, expected: int) -> None:
 )
 def test_times_are_dates_or_text_and_come_out_in_utc(text: str, expected: datetime | None) -> None:
     """behaviour 18"""
-    read_note = note(f"expires_at: {text}\ncreated_at: {text}")
-    assert read_note.expires_at == expected
+    read_note = note(f"created_at: {text}")
     assert read_note.created_at == (expected or MODIFIED)
+    is_day = expected is not None and ":" not in text
+    assert note(f"expires_at: {text}").expires_at == (end_of_day(expected) if is_day else expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("2026-11-28", "2026-11-28T23:59:59.999999"),
+        ("'2026-11-28'", "2026-11-28T23:59:59.999999"),
+        ("20261128", "2026-11-28T23:59:59.999999"),
+        ("2026-2-8", "2026-02-08T23:59:59.999999"),
+        ("2026-11", "2026-11-30T23:59:59.999999"),
+        ("2028-02", "2028-02-29T23:59:59.999999"),
+        ("2026-11-28T00:00", "2026-11-28T00:00:00"),
+        ("2026-11-28 14:30", "2026-11-28T14:30:00"),
+        ("2026-11-28T14:30Z", "2026-11-28T14:30:00"),
+        ("2026-11-28T23:30-05:00", "2026-11-29T04:30:00"),
+    ],
+)
+def test_day_without_time_ends_with_the_day(text: str, end: str) -> None:
+    """behaviour 390"""
+    assert note(f"expires_at: {text}").expires_at == datetime.fromisoformat(end).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["2026-13", "2026-00", "2026-11-31", "2026", "next week"])
+def test_days_that_do_not_exist_end_nothing(text: str) -> None:
+    """behaviour 390"""
+    assert note(f"expires_at: {text}").expires_at is None
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,27 @@ async def test_times_are_stored_in_utc(lithos: Lithos) -> None:
         assert stored in (lithos.knowledge / "a-note.md").read_text()
 
 
+async def test_note_is_valid_on_the_day_on_which_it_expires(lithos: Lithos) -> None:
+    """behaviour 390: the day ends at midnight UTC; what is not a day is refused with how to write one"""
+    note = await lithos.create()
+    for given, stored in (("2030-01-02", "2030-01-02"), ("2030-02", "2030-02-28")):
+        await lithos.write(id=note, expires_at=given)
+        metadata = (await lithos.read(note))["metadata"]
+        assert metadata["expires_at"] == f"{stored}T23:59:59.999999+00:00"
+    for bad in ("2030-13", "2030-02-30", "tomorrow", "null"):
+        answer = await lithos.call("lithos_write", id=note, agent="a", expires_at=bad)
+        assert "expires_at is not a time" in refusal(answer, "invalid_input")
+
+
+async def test_day_in_a_file_stays_as_the_person_wrote_it(tmp_path: Path) -> None:
+    """behaviour 390"""
+    put_note(tmp_path, "a.md", "---\ntitle: A\nexpires_at: 2030-01-02 # one week\n---\nText.")
+    async with serving(tmp_path) as lithos:
+        (row,) = (await lithos.call("lithos_list"))["items"]
+        await lithos.write(id=row["id"], content="Other.")
+        assert "\nexpires_at: 2030-01-02 # one week\n" in (lithos.knowledge / "a.md").read_text()
+
+
 async def test_missing_keys_read_as_defaults(tmp_path: Path) -> None:
     """behaviour 19"""
     put_note(tmp_path, "root.md", "Just text.")
