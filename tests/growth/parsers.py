@@ -777,6 +777,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "limits.holds_more_values": lambda t: limits.holds_more_values(t.encode("utf-8", "replace"), 10),
     "limits.check_text": lambda t: limits.check_text("title", t, 100),
     "times.parse_time": times.parse_time,
+    "times.parse_end": times.parse_end,
     "snippet.truncate": lambda t: [truncation.truncate(t, len(t) * share // 5) for share in (1, 3, 4)],
     "paths.normalise_url": urls.normalise_url,
     "paths.normalise_url as host": lambda t: urls.normalise_url(f"https://{t}/"),

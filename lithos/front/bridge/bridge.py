@@ -17,7 +17,8 @@ import trio
 
 from lithos.front.bridge import messages
 from lithos.front.bridge.link import AnswerLost, NeverSent, NoOwner, OwnerHangs, OwnerTrail
-from lithos.front.bridge.messages import Cancellation, Lines, Output, Request, RequestId
+from lithos.front.bridge.messages import Cancellation, Request, RequestId
+from lithos.front.bridge.stdio import Lines, Output, claim_standard_streams
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
 from lithos.telemetry import get_logger
 
@@ -155,7 +156,7 @@ async def serve_bridge(trail: OwnerTrail, shutdown: trio.Event) -> None:
     every request was answered with an error.
     """
     failures: list[Exception] = []
-    with messages.claim_standard_streams() as (wire_in, wire_out):
+    with claim_standard_streams() as (wire_in, wire_out):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_follow, trail, shutdown, failures)
             async with trio.open_nursery() as session:

@@ -1,141 +1,22 @@
-"""JSON-RPC messages of the bridge: parsing, HTTP headers of requests, its own error responses; stdio.
+"""JSON-RPC messages of the bridge: parsing, HTTP headers of requests, error responses of its own.
 
 Everything else of a message is passed through unchanged. The SDK offers the same, but takes a second to load.
-The stdio transport (`Lines`, `Output`) has newline-delimited messages, on Trio without threads.
+`refuse_message` answers for every transport what is no message of the protocol.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
-import trio
 from attrs import frozen
 
 from lithos.core.limits import JSON_VALUES, holds_more_values
 
-READ_BYTES: Final = 64 * 1024
-WRITE_BYTES: Final = 4096
-"""What a writable pipe takes without blocking (PIPE_BUF on Linux; POSIX promises 512)."""
-
-
-@contextmanager
-def claim_standard_streams() -> Iterator[tuple[int, int]]:
-    """Yield private descriptors of stdin and stdout; restore the standard ones afterwards.
-
-    Meanwhile descriptor 1 is stderr and descriptor 0 reads as empty."""
-    sys.stdout.flush()
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
-    try:
-        yield wire_in, wire_out
-    finally:
-        sys.stdout.flush()
-        os.dup2(wire_in, 0)
-        os.dup2(wire_out, 1)
-        os.close(wire_in)
-        os.close(wire_out)
-
-
-class Lines:
-    """The lines of stdin, ending with its end or with the stop.
-
-    One that holds more than any call may is not passed on: a parser would stand still over it. It is answered
-    on `output`.
-    """
-
-    def __init__(self, descriptor: int, shutdown: trio.Event, output: Output) -> None:
-        self._descriptor = descriptor
-        self._shutdown = shutdown
-        self._output = output
-        self._buffer = bytearray()
-        self._searched = 0
-        self._ended = False
-
-    def __aiter__(self) -> Lines:
-        return self
-
-    async def __anext__(self) -> str:
-        while not self._shutdown.is_set():
-            end = self._buffer.find(b"\n", self._searched)
-            if end < 0 and not self._ended:
-                self._searched = len(self._buffer)
-                await self._fill()
-                continue
-            line = self._take(end + 1 if end >= 0 else len(self._buffer))
-            if not line:
-                break
-            refusal = refuse_line(line)
-            if refusal is None:
-                return line.decode("utf-8", "replace")
-            await self._output.write_bytes(refusal)
-        raise StopAsyncIteration
-
-    def _take(self, size: int) -> bytes:
-        line = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        self._searched = 0
-        return line
-
-    async def _fill(self) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_on, self._shutdown, nursery.cancel_scope)
-            await _ready(trio.lowlevel.wait_readable, self._descriptor)
-            data = os.read(self._descriptor, READ_BYTES)
-            self._buffer += data
-            self._ended = not data
-            nursery.cancel_scope.cancel()
-
-
-class Output:
-    """The protocol's stdout; a client that closed it ends the serving."""
-
-    def __init__(self, descriptor: int, serving: trio.CancelScope) -> None:
-        self._descriptor = descriptor
-        self._serving = serving
-        #: Answers are written whole, whoever writes them.
-        self._turn = trio.Lock()
-
-    async def write(self, text: str) -> None:
-        await self.write_bytes(text.encode("utf-8", "replace"))
-
-    async def write_bytes(self, data: bytes) -> None:
-        rest = memoryview(data)
-        try:
-            async with self._turn:
-                while rest:
-                    await _ready(trio.lowlevel.wait_writable, self._descriptor)
-                    rest = rest[os.write(self._descriptor, rest[:WRITE_BYTES]) :]
-        except BrokenPipeError:
-            self._serving.cancel()
-            await trio.lowlevel.checkpoint_if_cancelled()
-
-    async def flush(self) -> None:
-        """Nothing is buffered."""
-
-
-async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
-
-
-async def _ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
-    """Wait for it; regular files, which cannot be waited for, never block."""
-    try:
-        await wait(descriptor)
-    except PermissionError:
-        await trio.lowlevel.checkpoint()
-
-
+#: Bytes of one message on stdin; a note of the default largest size takes a fraction of it.
+LONGEST_LINE: Final = 64 * 1024 * 1024
 RequestId = int | str
 
 OUTCOME_UNKNOWN: Final = "outcome_unknown"
@@ -145,6 +26,12 @@ TOO_LARGE: Final = "too_large"
 CONNECTION_CLOSED: Final = -32000
 INTERNAL_ERROR: Final = -32603
 INVALID_REQUEST: Final = -32600
+PARSE_ERROR: Final = -32700
+UNREADABLE: Final = "unreadable"
+#: Levels of arrays and objects in a message; the SDK's parser ends at 200 of them.
+DEEPEST: Final = 128
+#: Members of a message, of which there are four: over thousands the SDK stands still.
+MOST_MEMBERS: Final = 20
 
 _VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -158,6 +45,8 @@ _ID: Final = rb'"id"\s*:\s*(?P<id>-?[0-9]{1,18}|"[^"\\]{0,200}")'
 _FIRST: Final = re.compile(rb"\s*\{\s*(?:" + _SCALAR + rb"\s*,\s*){0,2}" + _ID + rb"\s*,")
 _LAST: Final = re.compile(rb",\s*" + _ID + rb"(?:\s*,\s*" + _SCALAR + rb"){0,2}\s*\}\s*\Z")
 _ENDS: Final = 1_000
+#: An escape of half a character, of which two may be one.
+_SURROGATE: Final = re.compile(rb"\\u[dD][89abABcdefCDEF]")
 
 
 @frozen
@@ -227,19 +116,107 @@ def headers_of(request: Request, negotiated: str | None) -> dict[str, str]:
     return headers if request.name is None else {**headers, "mcp-name": _encode_header(request.name)}
 
 
-def refuse_line(line: bytes) -> bytes | None:
-    """The error response to a line that holds more than any call may; None for one that may be parsed.
+def refuse_message(data: bytes) -> bytes | None:
+    """The error response to what is no message that could be served; None for one that is.
 
-    It has the id of the request where that stands before or after what is long.
+    It has the id of the request where that can be known: a client waits for an answer that has it.
     """
-    if not holds_more_values(line, JSON_VALUES):
+    if holds_more_values(data, JSON_VALUES):
+        return error_line(
+            _id_within(data),
+            f"The message holds more than {JSON_VALUES:,} JSON values. No call takes as many. Send fewer at "
+            "once; a text counts as one value.",
+            TOO_LARGE,
+            INVALID_REQUEST,
+        )
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as failure:
+        problem = f"Parse error: the message is not UTF-8 (byte {failure.start}). Send JSON in UTF-8."
+        return error_line(_id_within(data), problem, UNREADABLE, PARSE_ERROR)
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError) as failure:
+        reason = "it nests too deep" if isinstance(failure, RecursionError) else str(failure)[:200]
+        problem = f"Parse error: the message is not JSON ({reason}). Send one JSON object on one line."
+        return error_line(None, problem, UNREADABLE, PARSE_ERROR)
+    return _refuse_parsed(data, message)
+
+
+def _refuse_parsed(data: bytes, message: Any) -> bytes | None:
+    """The error response to JSON that is no message of the protocol, or cannot be passed on."""
+    request_id = _read_id(message.get("id")) if isinstance(message, dict) else None
+    problem = _shape_problem(message)
+    if problem is not None:
+        return error_line(request_id, f"Invalid Request: {problem}.", UNREADABLE, INVALID_REQUEST)
+    if data.count(b"[") + data.count(b"{") > DEEPEST and _is_deep(message):
+        problem = f"Invalid Request: the message nests deeper than {DEEPEST} levels. Flatten it."
+        return error_line(request_id, problem, UNREADABLE, INVALID_REQUEST)
+    if _SURROGATE.search(data) is not None and not _is_text(message):
+        problem = (
+            "Parse error: the message contains half a character (a lone surrogate), perhaps of a text that "
+            "was cut within an emoji. Nothing was changed; send the text again in valid Unicode."
+        )
+        return error_line(request_id, problem, UNREADABLE, PARSE_ERROR)
+    return None
+
+
+def _shape_problem(message: Any) -> str | None:
+    """Why parsed JSON is no message of JSON-RPC; None for a request, notification or response."""
+    if isinstance(message, list):
+        return "batches are not served; send each message on its own"
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return 'send one JSON object with jsonrpc "2.0", id, method and params'
+    if len(message) > MOST_MEMBERS:
+        return f"a message has at most {MOST_MEMBERS} members"
+    has_id = _read_id(message.get("id")) is not None
+    if "method" not in message:
+        is_response = isinstance(message.get("result"), dict) or isinstance(message.get("error"), dict)
+        return None if is_response and (has_id or "error" in message) else "method is missing"
+    if not isinstance(message["method"], str):
+        return "method is not a text"
+    if "result" in message or "error" in message:
+        return "a message is a request or a response, not both"
+    if "id" in message and not has_id:
+        return "id is neither a whole number nor a text"
+    if not isinstance(message.get("params"), dict | None):
+        return "params is not an object"
+    return None
+
+
+def refuse_long(line: bytes) -> bytes:
+    """The error response to a line of which this is the beginning."""
+    problem = f"The message is longer than {LONGEST_LINE:,} bytes. Send less at once."
+    found = _FIRST.match(line[:_ENDS])
+    return error_line(json.loads(found["id"]) if found else None, problem, TOO_LARGE, INVALID_REQUEST)
+
+
+def _id_within(data: bytes) -> RequestId | None:
+    """The id of a request that is not parsed, where it is before or after what is long."""
+    found = _FIRST.match(data[:_ENDS]) or _LAST.search(data[-_ENDS:])
+    try:
+        return None if found is None else _read_id(json.loads(found["id"]))
+    except ValueError:
         return None
-    found = _FIRST.match(line[:_ENDS]) or _LAST.search(line[-_ENDS:])
-    message = (
-        f"The message holds more than {JSON_VALUES:,} JSON values. No call takes as many. Send fewer at "
-        "once; a text counts as one value."
-    )
-    return error_line(json.loads(found["id"]) if found else None, message, TOO_LARGE, INVALID_REQUEST)
+
+
+def _is_deep(message: Any) -> bool:
+    """Whether it has more than `DEEPEST` levels."""
+    level, depth = [message], 0
+    while level:
+        depth += 1
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+    return depth > DEEPEST
+
+
+def _is_text(message: Any) -> bool:
+    """Whether all texts of it can be encoded."""
+    try:
+        json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def error_line(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from pydantic_core import from_json
 
 from lithos.core.principals import COMMAND, OWN_CALL, OWNER, Principal
+from lithos.front.bridge.messages import refuse_message
 from lithos.front.mcp.tool_calls import (
     DirectCall,
     answer_directly,
@@ -33,9 +35,9 @@ INVALID_REQUEST: Final = -32600
 _OWN_CALL: Final = OWN_CALL.encode()
 #: What clients send, as the protocol shows it.
 _USUAL_ACCEPT: Final = b"application/json, text/event-stream"
-#: Members of a message, of which there are four: over thousands the SDK stands still.
-MOST_MEMBERS: Final = 20
-NO_MESSAGE: Final = "Invalid Request: send one JSON object with jsonrpc, id, method and params"
+_SERVED: Final = frozenset((b"application/json", b"application/*", b"text/event-stream", b"text/*", b"*/*"))
+#: A quality of 0: the kind is not wanted.
+_NOTHING: Final = re.compile(rb"\s*q\s*=\s*0(?:\.0*)?\s*")
 
 
 class McpEndpoints:
@@ -84,15 +86,16 @@ class McpEndpoints:
         if scope["method"] != "POST":
             message = "Method Not Allowed: this server keeps no sessions; send POST"
             await answer(scope, receive, send, 405, _rpc_error(message), headers=[(b"allow", b"POST")])
-        elif not _accepts_both(value for name, value in scope["headers"] if name == b"accept"):
-            message = "Not Acceptable: Client must accept both application/json and text/event-stream"
+        elif not _is_accepted(value for name, value in scope["headers"] if name == b"accept"):
+            message = "Not Acceptable: the answer is application/json; accept that, text/event-stream or */*"
             await answer(scope, receive, send, 406, _rpc_error(message))
         else:
+            scope = _accepting(scope)
             body: bytes = (await receive()).get("body", b"")
             fields = _fields_of(scope)
             call = read_direct_call(fields, body)
-            if call is None and not _may_be_message(body):
-                await answer(scope, receive, send, 400, _rpc_error(NO_MESSAGE))
+            if call is None and (refusal := refuse_message(body)) is not None:
+                await answer(scope, replaying(body, receive), send, 400, json.loads(refusal))
             elif call is None:
                 sdk = await self._sdk.get()
                 await sdk.answer_post(scope, replaying(body, receive), send)
@@ -104,8 +107,8 @@ class McpEndpoints:
     ) -> list[bytes] | None:
         """The parts of the answer to a plain tool call; None for another request."""
         call = read_direct_call(request.fields, body)
-        accept = request.fields.get(b"accept", b"")
-        if call is None or (accept != _USUAL_ACCEPT and not _accepts_both([accept])):
+        accept = request.fields.get(b"accept", _USUAL_ACCEPT)
+        if call is None or (accept != _USUAL_ACCEPT and not _is_accepted([accept])):
             return None
         return await self._call(request.fields, principal, call)
 
@@ -133,8 +136,8 @@ class McpEndpoints:
         if scope["method"] == "POST":
             body: bytes = (await receive()).get("body", b"")
             receive = replaying(body, receive)
-            if not _may_be_message(body) or not sdk.is_message(body):
-                await answer(scope, receive, send, 400, _rpc_error("Could not parse message"))
+            if (refusal := refuse_message(body)) is not None:
+                await answer(scope, receive, send, 400, json.loads(refusal))
                 return
         await sdk.take_message(scope, receive, send)
 
@@ -156,22 +159,20 @@ def _fields_of(scope: Scope) -> dict[bytes, bytes]:
     return fields
 
 
-def _accepts_both(lines: Iterable[bytes]) -> bool:
-    kinds = {kind.split(b";")[0].strip().lower() for line in lines for kind in line.split(b",")}
-    if b"*/*" in kinds:
-        return True
-    return not kinds.isdisjoint((b"application/json", b"application/*")) and not kinds.isdisjoint(
-        (b"text/event-stream", b"text/*")
-    )
+def _is_accepted(lines: Iterable[bytes]) -> bool:
+    """Whether a client takes an answer in JSON: it says so, it knows streams, or it says nothing (RFC 9110).
+
+    The answer is `application/json` whatever is said; the protocol wants clients to list both.
+    """
+    asked = [kind.split(b";") for line in lines for kind in line.lower().split(b",") if kind.strip()]
+    taken = {kind.strip() for kind, *rest in asked if not any(map(_NOTHING.fullmatch, rest))}
+    return not asked or not taken.isdisjoint(_SERVED)
 
 
-def _may_be_message(body: bytes) -> bool:
-    """Whether the SDK may look at a body; what is no JSON it refuses at once."""
-    try:
-        message = from_json(body)
-    except ValueError:
-        return True
-    return not isinstance(message, dict | list) or len(message) <= MOST_MEMBERS
+def _accepting(scope: Scope) -> Scope:
+    """The request with the field `Accept` as the SDK demands it."""
+    others = [field for field in scope["headers"] if field[0] != b"accept"]
+    return {**scope, "headers": [*others, (b"accept", _USUAL_ACCEPT)]}
 
 
 def _rpc_error(message: str) -> dict[str, Any]:

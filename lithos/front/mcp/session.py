@@ -32,11 +32,9 @@ from mcp.types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
-    jsonrpc_message_adapter,
 )
-from pydantic import ValidationError
 
-from lithos.front.bridge.messages import Lines, Output, claim_standard_streams
+from lithos.front.bridge.stdio import Lines, Output, claim_standard_streams
 from lithos.front.mcp.server import Caller, Context, build_mcp_server
 from lithos.front.server.admissions import ENDED, PRINCIPAL, ended_of
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
@@ -116,15 +114,6 @@ class SdkTransports:
         for opener in self._openers_of(scope):
             scope[ENDED] = opener.ended
         await self._sse.handle_post_message(scope, receive, send)
-
-    @staticmethod
-    def is_message(body: bytes) -> bool:
-        """Whether the body is a JSON-RPC message."""
-        try:
-            jsonrpc_message_adapter.validate_json(body, by_name=False)
-        except ValidationError:
-            return False
-        return True
 
 
 def _spelled(session_id: str) -> str:

@@ -152,7 +152,7 @@ def read_direct_call(fields: Mapping[bytes, bytes], body: bytes) -> DirectCall |
 
 def _has_plain_head(fields: Mapping[bytes, bytes]) -> bool:
     return (
-        bool(fields.get(b"accept"))
+        fields.get(b"accept") != b""
         and fields.get(b"content-type") in _CONTENT_TYPES
         and (VERSION_HEADER not in fields or fields[VERSION_HEADER] in VERSIONS)
     )

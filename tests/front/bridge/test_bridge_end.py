@@ -31,7 +31,7 @@ def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
     def claim() -> Iterator[tuple[int, int]]:
         yield stdin, stdout
 
-    monkeypatch.setattr("lithos.front.bridge.messages.claim_standard_streams", claim)
+    monkeypatch.setattr("lithos.front.bridge.bridge.claim_standard_streams", claim)
     os.write(feed, b"".join(json.dumps(message).encode() + b"\n" for message in messages))
     try:
         yield answers

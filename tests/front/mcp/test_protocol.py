@@ -162,16 +162,41 @@ async def test_mcp_takes_post_only() -> None:
             assert modern.status_code == 405, method
 
 
-async def test_accept_must_list_json_and_event_stream() -> None:
-    """behaviour 164"""
-    good = ("application/json, text/event-stream", "text/event-stream;q=0.5,application/json", "*/*")
-    bad = ("application/json", "text/event-stream", "text/html", "")
+ACCEPTED = (
+    "application/json, text/event-stream", "text/event-stream;q=0.5,application/json", "*/*",
+    "application/json", "application/json;q=0.9", "application/json; charset=utf-8", "text/event-stream",
+    "application/*, text/*", "application/*", "text/html, application/xhtml+xml, */*;q=0.8",
+    "Application/JSON", "", ",", None,
+)  # fmt: skip
+REFUSED = ("text/html", "image/*", "application/json;q=0", "application/xml, text/event-stream; q=0.0")
+
+
+async def test_accept_of_one_kind_or_none_is_served() -> None:
+    """behaviour 392: the answer is always JSON"""
+    async with running_front() as front, httpx2.AsyncClient(base_url=front.url) as client:
+        for method, told in (("ping", 200), ("tools/list", 200), ("tools/call", 200)):
+            for accept in (*ACCEPTED, *REFUSED):
+                message = rpc(method, name="echo", arguments={"text": "x"})
+                asked = client.build_request("POST", "/mcp", json=message, headers={"Accept": accept or ""})
+                if accept is None:
+                    del asked.headers["accept"]
+                answer = await client.send(asked)
+                assert answer.status_code == (406 if accept in REFUSED else told), (method, accept)
+                assert answer.headers["content-type"] == "application/json", (method, accept)
+        for accept in ("application/json", "*/*", ""):
+            headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "ping", "Accept": accept}
+            modern = await client.post("/mcp", json=rpc("ping", _meta=META), headers=headers)
+            assert modern.status_code == 404, "the method, not the kind"
+
+
+async def test_streams_are_opened_whatever_is_accepted() -> None:
+    """behaviour 392"""
     async with running_front() as front:
-        for accept in (*good, "application/*, text/*", *bad):
-            for headers in ({}, {"MCP_Protocol_Version": MODERN, "Mcp_Method": "ping"}):
-                answer = await post(front, rpc("ping", _meta=META), Accept=accept, **headers)
-                admitted = 404 if headers else 200
-                assert answer.status_code == (406 if accept in bad else admitted), (accept, headers)
+        for accept in (b"", b"Accept: application/json\r\n", b"Accept: */*\r\n"):
+            async with await front.connect() as stream:
+                await stream.send_all(b"GET /sse HTTP/1.1\r\nHost: localhost\r\n" + accept + b"\r\n")
+                with trio.fail_after(10):
+                    assert b" 200 " in await stream.receive_some(200)
 
 
 async def test_a_stray_slash_is_redirected_with_the_method_kept() -> None:

@@ -122,8 +122,8 @@ async def test_what_was_asked_before_stdin_closed_is_answered() -> None:
         calls = [line(rpc("tools/call", n, name="echo", arguments={"text": str(n)})) for n in (1, 2, 3)]
         await process.stdin.send_all(hello() + b"".join(calls) + b"not json\n")
         await process.stdin.aclose()
-        answers = await read_lines(process.stdout, 4)
-        assert sorted(str(answer.get("id")) for answer in answers) == ["0", "1", "2", "3"]
+        answers = await read_lines(process.stdout, 5)
+        assert sorted(str(answer.get("id")) for answer in answers) == ["0", "1", "2", "3", "None"]
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from wsproto.events import AcceptConnection, RejectConnection, Request, TextMess
 
 from lithos.front.events import monitoring
 from lithos.front.events.monitoring import add_import
-from lithos.front.mcp import tool_calls
+from lithos.front.mcp import http, tool_calls
 from lithos.front.mcp.session import SdkTransports
 from lithos.front.server import gate, ports
 from lithos.front.server.connections import Connections, hypercorn_config
@@ -154,7 +154,7 @@ async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
     }  # fmt: skip
     async with running_front([partial(add_import, None)], max_body_bytes=9_000_000) as front:  # type: ignore[arg-type]
         monkeypatch.setattr(tool_calls, "from_json", parse)
-        monkeypatch.setattr(SdkTransports, "is_message", parse)
+        monkeypatch.setattr(http, "refuse_message", parse)
         monkeypatch.setattr(monitoring, "from_json", parse)
         for door in ("POST /mcp", "POST /messages/?session_id=1", "POST /import"):
             for name, body in bodies.items():
@@ -177,7 +177,7 @@ async def test_what_has_many_members_is_no_message_and_not_validated(monkeypatch
     bodies = b"[" + b"{}," * 30 + b"{}]", b"{" + b'"a%d":1,' * 30 % (*range(30),) + b'"b":1}'
     async with running_front() as front:
         monkeypatch.setattr(SdkTransports, "answer_post", validate)
-        monkeypatch.setattr(SdkTransports, "is_message", validate)
+        monkeypatch.setattr(SdkTransports, "take_message", validate)
         monkeypatch.setattr(ports, "REFUSED_BODY_SECONDS", 0.1)
         for door in ("POST /mcp", "POST /messages/?session_id=1"):
             for body in bodies:
@@ -229,7 +229,7 @@ async def test_half_written_and_wrong_http_gets_a_status_and_no_traceback(
 
 
 async def test_a_body_that_is_no_message_gets_400() -> None:
-    bodies = {b"{": -32700, b"\xff\xfe": -32700, b"[]": -32602, b'{"jsonrpc":"2.0"}': -32602}
+    bodies = {b"{": -32700, b"\xff\xfe": -32700, b"[]": -32600, b'{"jsonrpc":"2.0"}': -32600}
     async with running_front() as front:
         for body, code in (bodies | {b"[" * 9000: -32700}).items():
             answer = await front.exchange(request("POST /mcp", LOCAL + MCP, body))

@@ -307,10 +307,11 @@ async def test_a_plain_call_accepts_what_every_call_has_to() -> None:
     kind = LOCAL + b"Content-Type: application/json\r\n"
     async with running_front() as front:
         for accepted, status in (
-            (b"", 406), (b"Accept: application/json\r\n", 406), (b"Accept: text/*, application/*\r\n", 200),
+            (b"", 200), (b"Accept: application/json\r\n", 200), (b"Accept: text/html\r\n", 406),
+            (b"Accept: text/*, application/*\r\n", 200),
         ):  # fmt: skip
             assert status_of(await front.exchange(plain(kind + accepted))) == status
-        assert front.tools.calls == ["echo"]
+        assert front.tools.calls == ["echo"] * 3
 
 
 async def test_a_body_in_slow_pieces_is_waited_for_by_h11(monkeypatch: pytest.MonkeyPatch) -> None:
