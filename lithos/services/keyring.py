@@ -1,7 +1,8 @@
 """The tokens that a running server accepts: its owner's, `server.auth_token`, and the named ones on disk.
 
 The file of the named ones is looked at every `EVERY` seconds. One that is damaged, unreadable or gone after
-tokens were defined makes the server refuse them; it never opens it.
+tokens were defined makes the server refuse them; it never opens it. One that cannot be read for now is read
+again at each look, and proves nothing: a server without tokens is open again when it can be.
 """
 
 from __future__ import annotations
@@ -99,6 +100,10 @@ class TokenRing:
         self._tokens: tuple[Token, ...] | None = None
         self._is_known = False
         self._trouble: str | None = None
+        #: Whether tokens were defined while this process runs; one that cannot be read is no proof of it.
+        self._were_defined = False
+        #: Whether the last failure to read the file may pass: then it is read again at each look.
+        self._may_pass = False
         self._by_digest: Mapping[bytes, _Key] = {}
         self._by_principal: Mapping[Principal, Sequence[_Key]] = {}
         self._scopes: Mapping[Principal, Scope | None] = {}
@@ -209,7 +214,7 @@ class TokenRing:
         while True:
             await trio.sleep(EVERY)
             now = await self._looking.run(self._look)
-            if now != seen or not settled:
+            if now != seen or not settled or self._may_pass:
                 # A file that was replaced within one tick of its clock may look as it did.
                 settled = now == seen and self._is_old(now)
                 seen = now
@@ -232,9 +237,14 @@ class TokenRing:
             before = (self._tokens, self._trouble, self._is_known)
             try:
                 tokens, trouble = await self._looking.run(self._load), None
+                self._were_defined |= tokens is not None
+                self._may_pass = False
             except TokensUnreadable as failure:
-                # Never open again: what was defined is refused, and nobody else gets in.
+                # Closed: what was defined is refused, and nobody else gets in. Open again only where it is
+                # read after all that nothing was defined.
                 tokens, trouble = (), str(failure)
+                self._were_defined |= failure.is_there
+                self._may_pass = failure.may_pass
             self._tokens, self._trouble, self._is_known = tokens, trouble, True
             if before == (self._tokens, self._trouble, True):
                 return False
@@ -244,7 +254,7 @@ class TokenRing:
 
     def _load(self) -> tuple[Token, ...] | None:
         tokens = read_tokens(self._private)
-        if tokens is None and self._tokens is not None and not is_released(self._private):
+        if tokens is None and self._were_defined and not is_released(self._private):
             raise TokensUnreadable(self._private / TOKENS, "is gone, and tokens were defined")
         return tokens
 

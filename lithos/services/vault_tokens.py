@@ -153,14 +153,16 @@ def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
     """
     files: dict[Path, TokenFile | None] = {}
     troubles: list[str] = []
+    are_defined = False
     for private in privates:
         try:
             files[private] = read_token_file(private)
         except TokensUnreadable as failure:
             troubles.append(str(failure))
+            are_defined |= failure.is_there
     known = [file for file in files.values() if file is not None]
-    if not known and not troubles:
-        return ()
+    if not known and not are_defined:
+        return tuple(troubles)
     gone = tuple(dict.fromkeys(digest for file in known for digest in file.gone))
     every = {
         token.digest: token

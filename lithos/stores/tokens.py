@@ -67,14 +67,20 @@ T = TypeVar("T")
 
 
 class TokensUnreadable(Exception):
-    """The file is damaged, unreadable or gone; the message says why and what to do."""
+    """The file is damaged, unreadable or gone; the message says why and what to do.
 
-    def __init__(self, path: Path, why: str) -> None:
+    `may_pass`: the file could not be read now, as with too many open files; it is to be tried again.
+    `is_there`: tokens were defined, for sure.
+    """
+
+    def __init__(self, path: Path, why: str, *, may_pass: bool = False, is_there: bool = True) -> None:
         super().__init__(
             f"Named tokens are refused: {path} {why}. Put back a copy of it, or move it away and create the "
             "tokens anew (lithos token create)"
         )
         self.why = why
+        self.may_pass = may_pass
+        self.is_there = is_there
 
 
 class TokenRefused(Exception):
@@ -96,31 +102,35 @@ def read_token_file(private: Path) -> TokenFile | None:
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
-    except FileNotFoundError:
-        if _is_required(private):
+    except OSError as failure:
+        # With too many open files there is an error whether the file is there or not; a look needs none.
+        size = _size_of(path)
+        if size is not None:
+            why = f"cannot be read ({failure.strerror})"
+            raise TokensUnreadable(path, why, may_pass=True) from failure
+        if _size_of(private / LOCK):
             raise TokensUnreadable(path, "is gone, and tokens were defined") from None
         return None
-    except OSError as failure:
-        raise TokensUnreadable(path, f"cannot be read ({failure.strerror})") from failure
     return _parse(path, data)
 
 
 def is_released(private: Path) -> bool:
-    """Whether a command said that tokens are asked for no more, which a lost file does not."""
-    try:
-        return (private / LOCK).stat().st_size == 0
-    except OSError:
-        return False
+    """Whether a command said that tokens are asked for no more, which a lost file does not.
+
+    Raises `TokensUnreadable` where that cannot be known now.
+    """
+    return _size_of(private / LOCK) == 0
 
 
-def _is_required(private: Path) -> bool:
-    """Whether tokens are asked for; an unreadable lock file says so too."""
+def _size_of(path: Path) -> int | None:
+    """The size of a file; None where there is none. Raises `TokensUnreadable` where it cannot be known now."""
     try:
-        return (private / LOCK).stat().st_size > 0
+        return path.stat().st_size
     except FileNotFoundError:
-        return False
-    except OSError:
-        return True
+        return None
+    except OSError as failure:
+        why = f"cannot be read ({failure.strerror})"
+        raise TokensUnreadable(path, why, may_pass=True, is_there=False) from failure
 
 
 def _parse(path: Path, data: bytes) -> TokenFile:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -16,7 +19,7 @@ from lithos.actors.blocking import Inline
 from lithos.core.oauth.claims import principal_of
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
 from lithos.core.scopes import Scope
-from lithos.services.keyring import AUTH_TOKEN, NOTHING, OneToken, TokenRing
+from lithos.services.keyring import AUTH_TOKEN, EVERY, NOTHING, OneToken, TokenRing
 from lithos.stores.tokens import LOCK, TOKENS, TokenStore
 from tests.fakes import Clock
 
@@ -236,6 +239,56 @@ async def test_a_start_with_a_lost_file_is_closed(private: Path, fault: str) -> 
         await changed(ring)
         assert ring.find(mended) is not None
         assert ring.trouble is None
+
+
+def out_of_files(monkeypatch: pytest.MonkeyPatch, *, looks_fail: bool = False) -> None:
+    """As with too many open files: nothing can be opened, whether it is there or not."""
+
+    def refuse(path: Path, *_: object, **__: object) -> Any:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    if looks_fail:
+        monkeypatch.setattr(Path, "stat", refuse)
+
+
+@pytest.mark.parametrize("looks_fail", [False, True])
+@pytest.mark.parametrize("is_started", [False, True])
+async def test_server_without_tokens_stays_or_becomes_open_after_running_out_of_files(
+    private: Path, monkeypatch: pytest.MonkeyPatch, is_started: bool, looks_fail: bool
+) -> None:
+    """behaviour 393: what cannot be read now is read again, and defines no tokens"""
+    with monkeypatch.context() as patching:
+        if not is_started:
+            out_of_files(patching, looks_fail=looks_fail)
+        async with running(private) as (ring, _):
+            out_of_files(patching, looks_fail=looks_fail)
+            await ring.follow()
+            assert ring.is_open is not looks_fail
+            patching.undo()
+            with trio.fail_after(30):
+                while not ring.is_open:
+                    await trio.sleep(EVERY)
+            assert ring.trouble is None
+
+
+async def test_tokens_are_accepted_again_after_running_out_of_files(
+    private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 393: meanwhile no caller gets in, although the file looks as it did"""
+    secret = create(private)
+    async with running(private) as (ring, _):
+        with monkeypatch.context() as patching:
+            out_of_files(patching)
+            await ring.follow()
+            assert ring.find(secret) is None
+            assert not ring.is_open
+        with trio.fail_after(30):
+            while ring.find(secret) is None:
+                await trio.sleep(EVERY)
+        (private / TOKENS).unlink()
+        await changed(ring)
+        assert not ring.is_open, "tokens were defined"
 
 
 def break_tokens(private: Path, fault: str) -> None:
