@@ -123,7 +123,7 @@ def is_released(private: Path) -> bool:
 
 
 def _size_of(path: Path) -> int | None:
-    """The size of a file; None where there is none. Raises `TokensUnreadable` where it cannot be known now."""
+    """The size of a file; None where there is none. Raises `TokensUnreadable` where that is not known now."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

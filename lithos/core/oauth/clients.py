@@ -22,8 +22,9 @@ LONGEST_ID: Final = 500
 LONGEST_NAME: Final = 80
 #: How the ids begin that this server gives.
 OWN_PREFIX: Final = "lithos-client-"
+_LARGEST_PORT: Final = 65_535
 _DOCUMENT: Final = re.compile(
-    r"https://[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+(?::[0-9]{1,5})?"
+    r"https://[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+(?::(?P<port>[1-9][0-9]{0,4}))?"
     r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+/?"
 )
 
@@ -46,7 +47,8 @@ class Client:
 
 def is_document(client_id: str) -> bool:
     """Whether an id is the address of a metadata document, in its one spelling."""
-    if len(client_id) > LONGEST_ID or not _DOCUMENT.fullmatch(client_id):
+    found = None if len(client_id) > LONGEST_ID else _DOCUMENT.fullmatch(client_id)
+    if found is None or int(found["port"] or 443) > _LARGEST_PORT:
         return False
     return not re.search(r"%(?:2e|2f|5c)", client_id, re.IGNORECASE)
 

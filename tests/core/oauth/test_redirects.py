@@ -84,6 +84,10 @@ def test_the_answer_stands_behind_a_query_that_is_there() -> None:
         "https://a.example/c?x", "https://u@a.example/c", "https://a.example/../c", "https://a.example/./c",
         "https://A.example/c", "https://a.example/%2e%2e/c", "https://a.example//c", "https://localhost/c",
         "https://[::1]/c", "https://a.example/" + "c" * 600, "https://a.example/c\\d", "ftp://a.example/c",
+        "https://a.example:70000/c", "https://a.example:65536/c", "https://a.example:0/c", "https://a.example:/c",
+        "https://a.example:0443/c", "https://a.example:-1/c", "https://a.example:99999999999/c",
+        "https://a.example:80:80/c", "https://[2001:db8::1]:443/c", "https://[::1/c", "https:///c", "https://:443/c",
+        "https://u:p@a.example/c", "https://exämple.org/c", "https://a.example./c", "https://\uff41.example/c",
     ],
 )  # fmt: skip
 def test_a_metadata_document_has_one_spelling_of_its_address(client_id: str) -> None:
@@ -93,6 +97,7 @@ def test_a_metadata_document_has_one_spelling_of_its_address(client_id: str) -> 
 def test_addresses_of_documents() -> None:
     assert is_document("https://claude.ai/oauth/mcp-oauth-client-metadata")
     assert is_document("https://a.example:8443/c.json")
+    assert is_document("https://a.example:65535/c.json")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import httpx2
@@ -80,3 +81,38 @@ async def test_a_login_link_of_a_clock_that_was_ahead_is_not_good(tmp_path: Path
         key = links.make(clock())
         clock.advance(days=-1)
         assert (await public.person.post("/console/link", data={"key": key})).status_code == 401
+
+
+ODD_CLIENTS = (
+    "https://a.example:70000/c", "https://a.example:0/c", "https://a.example:99999999999999999999/c",
+    "https://[::1]:80/c", "https://[::1/c", "https://u:p@a.example/c", "https:///c", "https://exämple.org/c",
+    "https://a.example/c#x", "https://a.example/" + "c" * 1_900, "https://" + "a." * 400 + "example/c",
+    "\x00", "\n", "/", "://", "https://" + "a" * 64 + ".example:99999/c",
+)  # fmt: skip
+
+
+async def test_odd_client_ids_are_refused_with_400(tmp_path: Path) -> None:
+    """behaviour 394: whatever a stranger gives as the address of a metadata document"""
+    async with public_server(tmp_path) as public:
+        for client in ODD_CLIENTS:
+            asked = {
+                "client_id": client,
+                "redirect_uri": "https://a.example:70000/cb",
+                "response_type": "code",
+            }
+            page = await public.person.get("/console/consent", params=asked)
+            assert page.status_code == 400, client
+            assert (await public.http.get("/oauth/authorize", params=asked)).status_code == 200, "a door"
+            given = {"grant_type": "authorization_code", "code": "x", "code_verifier": "v" * 43, **asked}
+            assert (await public.http.post("/oauth/token", data=given)).status_code == 400, client
+        for uri in (
+            "https://a.example:70000/cb",
+            "https://[::1/cb",
+            "http://localhost:99999/cb",
+            "https://\ud83d/",
+        ):
+            body = json.dumps({"redirect_uris": [uri]})
+            answer = await public.http.post(
+                "/oauth/register", content=body, headers={"Content-Type": "application/json"}
+            )
+            assert answer.status_code == 400, uri
