@@ -230,7 +230,9 @@ class WriteTool:
     expected_version: int | None = argument(_EXPECTED, None)
     schema_version: int | None = argument("Schema version.", None)
     namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
-    access_scope: str | None = argument("Who retrieves it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP)
+    access_scope: str | None = argument(
+        "To whom retrieval offers it; not a lock.", None, one_of=ACCESS_SCOPES, bound=LOOKUP
+    )
     note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
     summaries: dict[str, Any] | None = argument("Object with short and/or long.", None, bound=SUMMARIES)
