@@ -75,6 +75,7 @@ coordination: findings task_edges tasks | a user's: tasks and findings are kept 
     every text
 coordination: proposals | `core.proposals.MOST_PENDING` wait, `core.proposals.MOST_DECIDED` of the last
     `core.proposals.KEPT_FOR` are kept | two files of a note
+coordination: requests | `core.tasks.requests.MOST_KEPT`, a week | `core.tasks.requests.LONGEST_KEPT`
 coordination: imported_rows | one per row that an import carried over | ids
 coordination: lessons | `stores.coordination.tasks.KEPT`, dropped when learned | 2 lists of ids each
 coordination: note_creations note_ids note_versions | a note id
@@ -249,6 +250,7 @@ services.state.Gauges: _statuses | one for each component of `/health` | some by
 services.state.Gauges: _watched | fixed
 services.tasks.agents.Cursors: _moving | `events.max_ws_clients` | a name each
 services.tasks.board._Tree: _seen | a call
+services.tasks.requests.Requests: _running | a call
 services.tasks.event_stream.EventStream: _pending | `.PAGE` | `stores.coordination.store.PAGE_BYTES` and one
     event
 services.upkeep.samples.Samples: _kept | `.KEPT` | some numbers each

@@ -117,6 +117,10 @@ class StorageFailed(LithosError):
     code = "internal_error"
 
 
+class OutcomeUnknown(LithosError):
+    """Whether a call took effect that was not answered is unknown; the retry changed nothing."""
+
+
 class VaultUnavailable(LithosError):
     """One of several vaults cannot be served now; the message says why."""
 

@@ -54,6 +54,7 @@ from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.impact import Impact
+from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.care import Care
@@ -131,6 +132,8 @@ class Services:
     def _add_tasks(self, texts: NoteTexts, feedback: Feedback) -> None:
         actors, config = self.actors, self.config
         journal, reading = actors.stores.coordination, actors.coordination_reading
+        #: Calls that are known by their `request_id`.
+        self.requests = Requests(actors.coordinator.mailbox)
         self.coordination = Coordination(actors, feedback if config.lcma.enabled else None)
         self.impact = Impact(actors, self.knowledge, self.coordination)
         self.agents = Agents(actors.coordinator)

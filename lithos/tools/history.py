@@ -17,14 +17,14 @@ class HistoryTool:
     """Versions of a note, changes of all notes by agent or time, deleted notes, or a diff."""
 
     id: str | None = argument("Note id, also a deleted one.", None, bound=LOOKUP, note="kept")
-    agent: str | None = argument("By this agent; of all notes without id.", None, bound=NAME)
+    agent: str | None = argument("By this agent.", None, bound=NAME)
     since: str | None = argument("Since then.", None, bound=LOOKUP)
     deleted: bool = argument("List deleted notes.", False)
     limit: int = argument("Most versions.", 20)
     offset: int = argument("Versions to skip.", 0, is_listed=False)
     before: int | None = argument("Versions below this one.", None)
     diff: str | None = argument(
-        "Instead: the difference of versions 7..9, or that 7 made.",
+        "Difference of versions 7..9, or that 7 made.",
         None,
         bound=NAME,
     )
@@ -48,7 +48,7 @@ class HistoryTool:
 
 @tool("lithos_restore", "standard", "D", place=44, counts="restore")
 class RestoreTool:
-    """Write an earlier version of a note as its next one; a deleted note comes back."""
+    """Bring an earlier version of a note back, or a deleted note."""
 
     id: str = argument("Note id, also a deleted one.", bound=LOOKUP, note="kept")
     version: int | None = argument("The version to bring back.", None)

@@ -62,9 +62,7 @@ class EdgeUpsertTool:
     namespace: str = argument("Its namespace.", bound=NAMESPACE)
     provenance_actor: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     provenance_type: str | None = argument("Such as asserted.", None, bound=NAME)
-    evidence: dict[str, Any] | list[Any] | None = argument(
-        "Object or array that backs it.", None, bound=METADATA
-    )
+    evidence: dict[str, Any] | list[Any] | None = argument("What backs it.", None, bound=METADATA)
     conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME)
 
     async def answer(self, using: Services) -> Answer:
@@ -102,7 +100,7 @@ class ConflictResolveTool:
     edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
     resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
     resolver: str = argument("Your id.", bound=NAME, is_caller=True)
-    winner_id: str | None = argument("The note that stays valid.", None, bound=LOOKUP, note="there")
+    winner_id: str | None = argument("Note that stays valid.", None, bound=LOOKUP, note="there")
 
     async def answer(self, using: Services) -> Answer:
         check_choice("resolution", self.resolution, RESOLUTIONS)

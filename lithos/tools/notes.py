@@ -20,7 +20,7 @@ from lithos.actors.writing.messages import (
     PatchNote,
     WriteNote,
 )
-from lithos.core.errors import InvalidInput
+from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES
 from lithos.core.times import parse_end
@@ -58,6 +58,7 @@ from lithos.tools.contract.bounds import (
 )
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
+from lithos.tools.contract.repeating import unknown_outcome
 from lithos.tools.contract.rows import add_copies, edit_row, linked_row, list_row, read_row, row_of, warn
 
 
@@ -68,7 +69,7 @@ class NoteEditTool:
     op: str = argument("What to do.", one_of=OPERATIONS, bound=LOOKUP)
     agent: str = argument("Your id.", bound=NAME)
     id: str | None = argument("Note id.", None, bound=LOOKUP, note="there")
-    section: str | None = argument("Section; omit for the whole body.", None, bound=LOOKUP)
+    section: str | None = argument("Omit for the whole body.", None, bound=LOOKUP)
     text: str | None = argument(
         "New Markdown; a heading of the section's level replaces its heading.",
         None,
@@ -204,7 +205,7 @@ def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
         )
 
 
-@tool("lithos_write", "core", "D", place=1, counts="write")
+@tool("lithos_write", "core", "D", place=1, counts="write", creates=True)
 class WriteTool:
     """Create a note, or update it when id is given. Omitted fields keep their value."""
 
@@ -223,7 +224,7 @@ class WriteTool:
     source_task: str | None = argument('Task this came from; "" clears.', None, may_be_blank=True, bound=NAME)
     source_url: str | None = argument('Web source, unique; "" clears.', None, may_be_blank=True, bound=URL)
     derived_from_ids: tuple[str, ...] | None = argument("Notes this is based on; [] clears.", None, bound=IDS)
-    ttl_hours: float | None = argument("Hours until the note is stale.", None)
+    ttl_hours: float | None = argument("Hours until stale.", None)
     expires_at: str | None = argument(
         'Time (ISO 8601) when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
     )
@@ -231,7 +232,7 @@ class WriteTool:
     schema_version: int | None = argument("Schema version.", None)
     namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
     access_scope: str | None = argument(
-        "To whom retrieval offers it; not a lock.", None, one_of=ACCESS_SCOPES, bound=LOOKUP
+        "To whom retrieval offers it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP
     )
     note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
@@ -253,6 +254,29 @@ class WriteTool:
                 for each in similar
             ]
         return row
+
+    async def answer_again(self, using: Services, begun: datetime) -> Answer:
+        """The answer of a creation that perhaps took effect since `begun`; raises `OutcomeUnknown` else."""
+        if self.id:
+            raise unknown_outcome()
+        try:
+            return await self.answer(using)
+        except (SlugCollision, PathCollision, Duplicate) as refusal:
+            found = refusal.extras.get("existing_id") or refusal.extras.get("duplicate_of", {}).get("id")
+            entry = using.catalogue.get(str(found))
+            if (
+                entry is None
+                or entry.note.created_at < begun
+                or entry.note.title != read_title(self.title or "")
+            ):
+                raise
+            return {
+                "status": "created",
+                "id": entry.note.id,
+                "path": entry.path,
+                "version": 1,
+                "warnings": [],
+            }
 
     def _request(self, now: datetime) -> WriteNote:
         _check_written(self)
@@ -292,7 +316,7 @@ class ReadTool:
     path: str | None = argument("Path below knowledge/.", None, bound=PATH)
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
     max_length: int | None = argument("Most characters.", None)
-    offset: int = argument("Characters to skip: next_offset.", 0)
+    offset: int = argument("Skip: next_offset.", 0)
     outline: bool = argument("Sections with hashes only.", False)
     section: str | None = argument("This section, as Deploy > Rollback.", None, bound=LOOKUP)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)

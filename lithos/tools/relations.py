@@ -34,7 +34,7 @@ class ImpactTool:
     action: str = argument("preview changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP)
     agent: str | None = argument("Your id, unless preview.", None, bound=NAME)
     reason: str | None = argument("Why quarantine.", None, bound=TITLE)
-    open_tasks: bool = argument("Open tasks to verify its dependents.", False)
+    open_tasks: bool = argument("Open tasks to verify dependents.", False)
 
     async def answer(self, using: Services) -> Answer:
         check_choice("action", self.action, ACTIONS)
@@ -89,7 +89,7 @@ _SECTIONS: Final = Paged(
 
 @tool("lithos_related", "standard", "RI", place=11, paged=_SECTIONS, is_heavy=True)
 class RelatedTool:
-    """Notes around a note: wiki-links, what it was derived from, typed edges."""
+    """Notes around a note: links, sources, typed edges."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     include: tuple[str, ...] | None = argument(

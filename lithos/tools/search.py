@@ -116,11 +116,11 @@ class CacheLookupTool:
     lithos_retrieve.
     """
 
-    query: str = argument("The question to research.", may_be_blank=True, bound=QUERY)
+    query: str = argument("Question to research.", may_be_blank=True, bound=QUERY)
     source_url: str | None = argument("Its web source.", None, bound=URL)
     max_age_hours: float | None = argument("Older ones are stale.", None)
     min_confidence: float = argument("Least certainty, 0..1.", 0.5)
-    limit: int = argument("Candidates to consider.", 3)
+    limit: int = argument("Candidates.", 3)
     tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
     max_length: int = argument("Most characters of content.", 4_000)
 
@@ -179,12 +179,12 @@ class ContextTool:
 
     query: str | None = argument("What you want to know or do.", None, bound=QUERY)
     task_id: str | None = argument("Your task.", None, bound=NAME)
-    budget: int = argument("Most tokens of text, 200..20000.", 2_000)
+    budget: int = argument("Most tokens, 200..20000.", 2_000)
     agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
     tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
     path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
     namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
-    since: str | None = argument("Cursor: only what changed since.", None, bound=LOOKUP)
+    since: str | None = argument("Only what changed since.", None, bound=LOOKUP)
     sections: tuple[str, ...] | None = argument(
         f"Of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
     )

@@ -20,7 +20,15 @@ from lithos.tools.contract.bounds import (
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import edge_row, row_of, sliced_rows, view_rows
-from lithos.tools.tasks import HELP_AGENT, HELP_MATCH, HELP_PROJECT, HELP_SKIP, HELP_TAGS, HELP_TASK
+from lithos.tools.tasks import (
+    HELP_AGENT,
+    HELP_MATCH,
+    HELP_PROJECT,
+    HELP_SKIP,
+    HELP_TAGS,
+    HELP_TASK,
+    made_task,
+)
 
 
 @tool("lithos_task_get", "full", "RI", place=30, of="tasks")
@@ -124,7 +132,7 @@ class TaskEdgeListTool:
         return {"edges": await sliced_rows(found, edge_row)}
 
 
-@tool("lithos_task_spawn", "full", place=37, of="tasks")
+@tool("lithos_task_spawn", "full", place=37, of="tasks", creates=True)
 class TaskSpawnTool:
     """Create a task that comes out of another and inherits from it."""
 
@@ -143,4 +151,4 @@ class TaskSpawnTool:
     async def answer(self, using: Services) -> Answer:
         title, metadata = read_title(self.title), self.metadata or {}
         command = as_command(SpawnTask, self, title=title, metadata=metadata)
-        return {"task_id": await using.coordination.run(command)}
+        return await made_task(using, await using.coordination.run(command))

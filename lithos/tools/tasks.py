@@ -93,7 +93,7 @@ class StatsTool:
 HELP_TASK = "Task id."
 HELP_AGENT = "Your id."
 HELP_ASPECT = "Your part, e.g. research."
-HELP_MINUTES = "Minutes; default 60, at most 480."
+HELP_MINUTES = "Default 60, at most 480."
 HELP_FENCE = "Fence of your claim."
 HELP_TAGS = "With all these tags."
 HELP_MATCH = "Metadata to match."
@@ -101,7 +101,7 @@ HELP_SKIP = "Tasks to skip."
 HELP_PROJECT = "With this metadata.project."
 
 
-@tool("lithos_task_create", "core", place=16, of="tasks")
+@tool("lithos_task_create", "core", place=16, of="tasks", creates=True)
 class TaskCreateTool:
     """Create a task, epic or gate."""
 
@@ -124,7 +124,18 @@ class TaskCreateTool:
             tags=unique(self.tags) or (),
             metadata=self.metadata or {},
         )
-        return {"task_id": await using.coordination.run(command)}
+        return await made_task(using, await using.coordination.run(command))
+
+
+async def made_task(using: Services, task_id: str) -> Answer:
+    """The answer of a tool that made a task: with `similar` where another open task has its title."""
+    found = [] if using.is_plain else await using.coordination.namesakes(task_id)
+    similar = [
+        {"id": each.id, "title": each.title, "created_by": each.created_by}
+        | {"created_at": format_time(each.created_at)}
+        for each in found
+    ]
+    return {"task_id": task_id, "similar": similar} if similar else {"task_id": task_id}
 
 
 @tool("lithos_task_update", "full", "I", place=17, of="tasks")
@@ -158,7 +169,7 @@ class TaskCompleteTool:
     agent: str = argument(HELP_AGENT, bound=NAME)
     outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
     cited_nodes: tuple[str, ...] | None = argument("Notes that helped.", None, bound=IDS)
-    misleading_nodes: tuple[str, ...] | None = argument("Retrieved notes that misled.", None, bound=IDS)
+    misleading_nodes: tuple[str, ...] | None = argument("Notes that misled.", None, bound=IDS)
     receipt_id: str | None = argument("Receipt of the retrieval.", None, bound=LOOKUP)
     fence: int | None = argument(HELP_FENCE, None)
 
@@ -282,19 +293,22 @@ class TaskReleaseTool:
         return {"success": True}
 
 
-@tool("lithos_finding_post", "core", place=26, of="tasks")
+@tool("lithos_finding_post", "core", place=26, of="tasks", creates=True)
 class FindingPostTool:
     """Report progress or a result on a task."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
     summary: str = argument("What you found or did.", bound=DESCRIPTION)
-    knowledge_id: str | None = argument("Note that holds the details.", None, bound=NAME, note="there")
+    knowledge_id: str | None = argument("Note with the details.", None, bound=NAME, note="there")
     fence: int | None = argument(HELP_FENCE, None)
 
     async def answer(self, using: Services) -> Answer:
         command = as_command(PostFinding, self, knowledge_id=self.knowledge_id or None)
-        return {"finding_id": await using.coordination.run(command)}
+        finding_id = await using.coordination.run(command)
+        found = [] if using.is_plain else await using.coordination.repeated(finding_id)
+        similar = [{"id": each.id, "created_at": format_time(each.created_at)} for each in found]
+        return {"finding_id": finding_id, "similar": similar} if similar else {"finding_id": finding_id}
 
 
 @tool("lithos_finding_list", "core", "RI", place=27, paged=Paged(rows=("findings",)), of="tasks")

@@ -67,6 +67,7 @@ from lithos.core.tasks.model import (
     check_completable,
     check_fence,
 )
+from lithos.core.tasks.requests import BeginCall, Begun, EndCall
 from lithos.stores.coordination.tasks import TaskRows
 
 
@@ -171,6 +172,8 @@ class TaskBoard:
             OpenReverification: Reverifying(rows, self._create).open,
             PostFinding: self._post,
             DropLesson: self._drop_lesson,
+            BeginCall: self._begin_call,
+            EndCall: self._end_call,
             **Carrying(rows, self.readiness).handlers,
         }
 
@@ -184,8 +187,10 @@ class TaskBoard:
                 f"task_type must be one of {', '.join(TASK_TYPES)}; not {command.task_type!r}."
             )
         check_keys(command.metadata)
+        if command.made_id is not None and self._rows.task(command.made_id) is not None:
+            return Done(command.made_id)
         task = Task(
-            id=self._new_id(),
+            id=command.made_id or self._new_id(),
             title=command.title,
             description=command.description,
             task_type=command.task_type,
@@ -288,8 +293,10 @@ class TaskBoard:
             )
         source = self._task(command.source_task_id)
         check_keys(command.metadata)
+        if command.made_id is not None and self._rows.task(command.made_id) is not None:
+            return Done(command.made_id)
         task = Task(
-            id=self._new_id(),
+            id=command.made_id or self._new_id(),
             title=command.title,
             description=command.description,
             created_by=command.agent,
@@ -302,10 +309,14 @@ class TaskBoard:
         return self._created(task)
 
     def _post(self, command: PostFinding, now: datetime) -> Done[str]:
+        if command.made_id is not None and self._rows.has_finding(command.made_id):
+            return Done(command.made_id)
         task = self._task(command.task_id)
         if command.fence is not None:
             check_fence(command.fence, task, self._rows.claims_of(task.id, now), None)
-        finding = self._add_finding(task.id, command.agent, now, command.summary, command.knowledge_id)
+        finding = self._add_finding(
+            task.id, command.agent, now, command.summary, command.knowledge_id, command.made_id
+        )
         named = {} if finding.knowledge_id is None else {"knowledge_id": finding.knowledge_id}
         event = make_event(
             "finding.posted",
@@ -319,6 +330,13 @@ class TaskBoard:
             **named,
         )
         return Done(finding.id, (event,))
+
+    def _begin_call(self, command: BeginCall, now: datetime) -> Done[Begun]:
+        return Done(self._rows.requests.begin(command.key, command.digest, now))
+
+    def _end_call(self, command: EndCall, now: datetime) -> Done[None]:
+        self._rows.requests.end(command.key, command.answer)
+        return Done(None)
 
     def _task(self, task_id: str) -> Task:
         task = self._rows.task(task_id)
@@ -354,10 +372,16 @@ class TaskBoard:
         return self._rows.aspects(task_id) < ASPECTS or self._rows.claim(task_id, aspect) is not None
 
     def _add_finding(
-        self, task_id: str, agent: str, now: datetime, summary: str, knowledge_id: str | None = None
+        self,
+        task_id: str,
+        agent: str,
+        now: datetime,
+        summary: str,
+        knowledge_id: str | None = None,
+        made_id: str | None = None,
     ) -> Finding:
         finding = Finding(
-            id=self._new_id(),
+            id=made_id or self._new_id(),
             task_id=task_id,
             agent=agent,
             summary=summary,

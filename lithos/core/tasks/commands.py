@@ -36,6 +36,8 @@ class CreateTask(TaskCommand[str]):
     task_type: str = "task"
     depends_on: tuple[str, ...] = ()
     parent_task_id: str | None = None
+    #: Of a call that may be sent again: the id of what it makes, which is made once.
+    made_id: str | None = None
 
 
 @frozen(kw_only=True)
@@ -202,6 +204,7 @@ class SpawnTask(TaskCommand[str]):
     inherit_tags: bool = True
     inherit_context: bool = True
     metadata: Mapping[str, Any] = {}
+    made_id: str | None = None
 
 
 @frozen
@@ -238,6 +241,7 @@ class PostFinding(TaskCommand[str]):
     summary: str
     knowledge_id: str | None = None
     fence: int | None = None
+    made_id: str | None = None
 
 
 @frozen(kw_only=True)

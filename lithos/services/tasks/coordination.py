@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
 import trio
@@ -16,16 +16,27 @@ from lithos.actors.coordinating.messages import Flush
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.notes.matching import check_metadata_match, has_tags, matches_metadata
-from lithos.core.tasks.commands import CompleteTask, Given, NextTask, TaskCommand
+from lithos.core.tasks.commands import (
+    CompleteTask,
+    CreateTask,
+    Given,
+    NextTask,
+    PostFinding,
+    SpawnTask,
+    TaskCommand,
+)
 from lithos.core.tasks.graph import Blocker, TaskGraph
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.services.retrieve.feedback import Feedback
+from lithos.services.tasks.requests import id_to_make
 from lithos.stores.coordination.board_rows import Reader, RestingTask
 from lithos.stores.coordination.ready_rows import WaitingCounts
 
 T = TypeVar("T")
 
 COMMAND_DEADLINE = 30.0
+#: Of tasks and findings like one that was just made.
+MOST_SIMILAR = 3
 #: Seconds for reads that are still in memory to be stored before the access log is read.
 FLUSH_PATIENCE = 2.0
 
@@ -123,6 +134,9 @@ class Coordination:
     async def run(self, command: TaskCommand[T]) -> T:
         """Run a command durably and return its reply. Raises the refusal, or `StorageFailed`."""
         self._coordinator.touch(command.agent)
+        if isinstance(command, CreateTask | SpawnTask | PostFinding):
+            made = attrs.evolve(command, made_id=id_to_make())
+            return cast(T, await self._submit(made))
         return await self._submit(command)
 
     async def complete(self, command: CompleteTask) -> list[str]:
@@ -150,6 +164,19 @@ class Coordination:
         if given is not None:
             return given
         return Waiting(*await self._read(lambda: self._waiting.count(command)))
+
+    async def namesakes(self, task_id: str) -> list[Task]:
+        """Other open tasks with the title of a task that was just made."""
+
+        def read() -> list[Task]:
+            task = self._rows.task(task_id)
+            return [] if task is None else self._rows.namesakes(task, MOST_SIMILAR)
+
+        return await self._read(read)
+
+    async def repeated(self, finding_id: str) -> list[Finding]:
+        """Other findings of the same agent that say the same of the same task."""
+        return await self._read(lambda: self._rows.repeated(finding_id, MOST_SIMILAR))
 
     async def list_tasks(self, wanted: TaskFilter, *, with_claims: bool) -> list[TaskView]:
         """Tasks newest first. Raises `InvalidInput`."""

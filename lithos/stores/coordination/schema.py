@@ -8,6 +8,7 @@ Specified in docs/spec/coordination.md §1.
 `unreadable_times`: what stood in the place of a time and was none, when the times were rewritten.
 Triggers keep them in step also with a version that knows nothing of them.
 `citations`: the notes that completions cited (`ImpactRows`).
+`requests`: calls with a `request_id`, and their answers (`RequestRows`).
 
 The migration is idempotent. Indexes are separate, because an older file gets its missing columns before an
 index may name them. Note records are facts that the note files do not hold themselves:
@@ -34,6 +35,7 @@ from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.core.times import EPOCH, format_time
 from lithos.stores.coordination.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.stores.coordination.proposals import PROPOSAL_INDEXES, PROPOSAL_TABLE
+from lithos.stores.coordination.requests import REQUEST_INDEXES, REQUEST_TABLE
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import add_missing_columns, read_time
 from lithos.stores.sqlite import load_object
@@ -143,6 +145,7 @@ CREATE TABLE IF NOT EXISTS claim_ends(
 """
 _TASK_INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS tasks_status ON tasks(status);
+CREATE INDEX IF NOT EXISTS tasks_title ON tasks(title);
 CREATE INDEX IF NOT EXISTS claims_task ON claims(task_id);
 CREATE INDEX IF NOT EXISTS claims_expiry ON claims(expires_at);
 CREATE INDEX IF NOT EXISTS claim_ends_untold ON claim_ends(expires_at) WHERE is_told=0;
@@ -157,8 +160,8 @@ CREATE INDEX IF NOT EXISTS findings_task ON findings(task_id);
 CREATE INDEX IF NOT EXISTS task_edges_from ON task_edges(from_task_id, type);
 CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
 """
-TASK_TABLES: Final = _TASK_TABLES + CITATION_TABLE + PROPOSAL_TABLE
-TASK_INDEXES: Final = _TASK_INDEXES + IMPACT_INDEXES + PROPOSAL_INDEXES
+TASK_TABLES: Final = _TASK_TABLES + CITATION_TABLE + PROPOSAL_TABLE + REQUEST_TABLE
+TASK_INDEXES: Final = _TASK_INDEXES + IMPACT_INDEXES + PROPOSAL_INDEXES + REQUEST_INDEXES
 
 
 #: Columns that older files may lack, with their definitions.

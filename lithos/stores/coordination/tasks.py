@@ -28,6 +28,7 @@ from lithos.core.tasks.model import (
 from lithos.core.times import format_time
 from lithos.stores.coordination.board_rows import ImpactRows
 from lithos.stores.coordination.ready_rows import CLAIMS, ReadyRows
+from lithos.stores.coordination.requests import RequestRows
 from lithos.stores.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table, listed
 
 #: Bound of the lesson queue, which grows only while a database refuses writes.
@@ -95,6 +96,10 @@ class TaskRows(Rows):
     @property
     def ready(self) -> ReadyRows:
         return ReadyRows(self.connection)
+
+    @property
+    def requests(self) -> RequestRows:
+        return RequestRows(self.connection)
 
     @property
     def impact(self) -> ImpactRows:
@@ -203,6 +208,23 @@ class TaskRows(Rows):
     def add_finding(self, finding: Finding) -> None:
         """Append a finding."""
         self.connection.execute(_FINDINGS.insert, _FINDINGS.row(finding))
+
+    def namesakes(self, task: Task, most: int) -> list[Task]:
+        """Other open tasks with the title of a task, the newest first."""
+        where = "WHERE title=? AND status='open' AND id<>? ORDER BY created_at DESC LIMIT ?"
+        return self._find(_TASKS, where, task.title, task.id, most)
+
+    def repeated(self, finding_id: str, most: int) -> list[Finding]:
+        """Other findings of the same agent on the same task in the same words, the newest first."""
+        where = (
+            "WHERE (task_id,agent,summary)=(SELECT task_id,agent,summary FROM findings WHERE id=?1)"
+            " AND id<>?1 ORDER BY created_at DESC LIMIT ?2"
+        )
+        return self._find(_FINDINGS, where, finding_id, most)
+
+    def has_finding(self, finding_id: str) -> bool:
+        """Whether there is a finding with this id."""
+        return self._first("SELECT 1 FROM findings WHERE id=?", finding_id) is not None
 
     # -- lessons -------------------------------------------------------------------------------
 

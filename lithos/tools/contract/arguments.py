@@ -66,6 +66,9 @@ A = TypeVar("A")
 
 #: The calling agent may be given under this name in every tool, whatever the parameter is called.
 _CALLER: Final = "agent"
+#: By what a retry of a call is known, and what clients are told of it.
+REQUEST_ID: Final = "request_id"
+_TOLD_OF_REQUEST: Final = "Retry with the same id: same call."
 #: Rows, or characters, to skip in tools that answer in pages.
 _OFFSET: Final = "offset"
 #: Parameters that name the one note a tool is about, and what takes its path instead; where the tool means
@@ -76,6 +79,8 @@ _PATH, _FROM_PATH = "path", "from_path"
 _PREFIX: Final = "path_prefix"
 #: Which notes a parameter may name by their path: those that are there, or deleted ones too.
 Which = Literal["there", "kept"]
+#: Whether a tool takes a `request_id`, and whether clients are shown that.
+TakesRequest = Literal["listed", "taken", "none"]
 #: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
 
@@ -178,9 +183,11 @@ class ArgumentReader:
     whoever calls `read` has looked up (`with_ids`).
     """
 
-    def __init__(self, cls: type, *, is_paged: bool = False) -> None:
+    def __init__(self, cls: type, *, is_paged: bool = False, request: TakesRequest = "none") -> None:
+        """`request`: whether the tool takes a `request_id`, and whether clients are shown that."""
         self._cls = cls
         self._is_paged = is_paged
+        self._lists_request = request == "listed"
         kinds = {name: KINDS[kind_of(hint)] for name, hint in get_type_hints(cls).items()}
         self._readers = {each.name: (*kinds[each.name], each) for each in attrs.fields(cls)}
         #: The parameters that name the calling agent, and those that only Lithos itself may give.
@@ -188,6 +195,8 @@ class ArgumentReader:
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
         self._caller = self.callers[0] if self.callers else None
         self._common = ({_CALLER, _OFFSET} if is_paged else {_CALLER}) - self._readers.keys()
+        if request != "none":
+            self._common |= {REQUEST_ID}
         #: By the name of a path: the parameter that it stands for.
         self._paths = {path: name for name, path in note_paths(cls).items()}
         #: The parameters that name namespaces, and whether one begins paths.
@@ -226,6 +235,8 @@ class ArgumentReader:
                 properties[paths[each.name]] = {"type": "string", "description": told}
         if self._is_paged:
             properties.setdefault(_OFFSET, {"type": "integer", "description": "Skip rows."})
+        if self._lists_request:
+            properties[REQUEST_ID] = {"type": "string", "description": _TOLD_OF_REQUEST}
         result = {"type": "object", "properties": properties, "additionalProperties": False}
         return {**result, "required": required} if required else result
 
@@ -296,7 +307,7 @@ class ArgumentReader:
 
     def _check_added(self, name: str, given: Mapping[str, Any]) -> None:
         """Raise `ArgumentFault` for an unknown argument, unless the client adds it of its own accord."""
-        if not is_added(name, given.keys(), self._readers.keys()):
+        if not is_added(name, given.keys(), self._readers.keys() | self._common):
             known = ", ".join((*self._readers, *self._paths)) or "none"
             raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
 
@@ -349,6 +360,15 @@ class ArgumentReader:
         if offset < 0:
             raise InvalidInput(f"offset must not be negative; {offset:.0f} is. Leave it out to begin.")
         return offset
+
+    def request_id(self, given: Mapping[str, Any]) -> str | None:
+        """By what a retry of the call is known; None without. Raises `ArgumentFault`, `InvalidInput`."""
+        value = given.get(REQUEST_ID)
+        if value is None or REQUEST_ID not in self._common or is_blank(value):
+            return None
+        request_id = read_text(REQUEST_ID, value).strip()
+        NAME.check(REQUEST_ID, request_id)
+        return request_id
 
     def _with_caller(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments with `agent` under the name that the tool has for it, unless that is given too."""

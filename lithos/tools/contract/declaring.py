@@ -26,7 +26,7 @@ import attrs
 from attrs import define, field
 
 import lithos.tools
-from lithos.tools.contract.arguments import ArgumentReader, ToolSpec
+from lithos.tools.contract.arguments import ArgumentReader, TakesRequest, ToolSpec
 from lithos.tools.contract.fitting import UNPAGED, Paged
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Tool:
     * `counts`: the operation on knowledge that metrics count it as;
     * `filters_agent`: its `agent` selects what is shown: agents may look at each other's work;
     * `preview`: a parameter and the value (also when left out) with which a call changes nothing;
+    * `creates`: it makes something new each time, so `request_id` is listed, by which a retry is known;
     * `is_legacy`: there only with `server.legacy_tools`.
     """
 
@@ -76,6 +77,7 @@ class Tool:
     counts: str = ""
     filters_agent: bool = False
     preview: tuple[str, str] | None = None
+    creates: bool = False
     is_legacy: bool = False
     arguments: type = field(init=False)
     reader: ArgumentReader = field(init=False)
@@ -84,7 +86,9 @@ class Tool:
         """Declare the tool."""
         # Nobody compares or prints calls; methods for it take half of what tools cost a start.
         self.arguments = made = attrs.frozen(cls, eq=False, repr=False)
-        self.reader = ArgumentReader(made, is_paged=bool(self.paged.rows))
+        changes = "R" not in self.hints and self.profile != OWN
+        request: TakesRequest = "listed" if self.creates else "taken" if changes else "none"
+        self.reader = ArgumentReader(made, is_paged=bool(self.paged.rows), request=request)
         _DECLARED[self.name] = self
         return made
 

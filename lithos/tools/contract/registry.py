@@ -32,6 +32,7 @@ from lithos.tools.contract.declaring import (
     own_tools,
 )
 from lithos.tools.contract.fitting import UNPAGED, Pictured, fit
+from lithos.tools.contract.repeating import serve_once
 
 #: Every tool takes the calling agent under this name, unless the tool means something else by it.
 CALLER: Final = "agent"
@@ -270,7 +271,11 @@ class Tools:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:
                 await self._opening.wait_recalled()
-            answer = await self._serve(tool, given, principal)
+            request_id = tool.reader.request_id(arguments)
+            if request_id is None:
+                answer = await self._serve(tool, given, principal)
+            else:
+                answer = await self._serve_once(tool, given, principal, arguments, request_id)
             answer = answer if is_whole else self._fit(tool, answer, offset)
             outcome, error = "ok", None
         except LithosError as refusal:
@@ -314,6 +319,26 @@ class Tools:
             return await given.answer(self._using)
         with self._admission.changing(), acting_as(principal):
             return await given.answer(self._using)
+
+    async def _serve_once(
+        self,
+        tool: Tool,
+        given: Answering,
+        principal: Principal,
+        arguments: Mapping[str, Any],
+        request_id: str,
+    ) -> Answer:
+        """Have a call served unless it was before, under the same id by the same caller."""
+        agents = (arguments.get(name) for name in identities_of(tool))
+        agent = next((each for each in agents if _said(each) is not None), None)
+        return await serve_once(
+            self._using,
+            tool,
+            given,
+            (principal, agent),
+            request_id,
+            lambda call: self._serve(tool, call, principal),
+        )
 
     def _fit(self, tool: Tool, answer: Answer, offset: int) -> Answer:
         """The answer within the limit."""

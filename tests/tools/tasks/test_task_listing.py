@@ -11,7 +11,8 @@ from tests.servers import MISSING_ID, Lithos, refusal, serving
 
 #: Name: required parameters, optional ones; in the order of the spec. All else: contract/test_registry.py.
 TOOLS = {
-    "task_create": ("title agent", "description tags metadata task_type depends_on parent_task_id"),
+    "task_create": ("title agent", "description tags metadata task_type depends_on parent_task_id "
+        "request_id"),
     "task_update": ("task_id agent", "title description tags metadata"),
     "task_claim": ("task_id aspect agent", "ttl_minutes"),
     "task_renew": ("task_id aspect agent", "ttl_minutes fence"),
@@ -21,7 +22,7 @@ TOOLS = {
     "task_list": ("", "agent status tags since resolved_since with_claims metadata_match task_type offset",
     ),
     "task_status": ("", "task_id offset"),
-    "finding_post": ("task_id agent summary", "knowledge_id fence"),
+    "finding_post": ("task_id agent summary", "knowledge_id fence request_id"),
     "finding_list": ("task_id", "since offset"),
     "task_get": ("task_id", ""),
     "task_reopen": ("task_id agent", ""),
@@ -31,7 +32,7 @@ TOOLS = {
     "task_edge_upsert": ("from_task_id to_task_id type agent", "metadata"),
     "task_edge_list": ("task_id", "direction types offset"),
     "task_spawn": ("source_task_id title agent",
-        "description relation_type inherit_project inherit_tags inherit_context metadata",
+        "description relation_type inherit_project inherit_tags inherit_context metadata request_id",
     ),
     "task_next": ("agent", "aspect ttl_minutes project tags metadata_match task_id"),
 }  # fmt: skip
@@ -80,12 +81,12 @@ async def test_wrong_and_unknown_arguments_are_protocol_faults(lithos: Lithos) -
             answer = await lithos.call(f"lithos_{name}", **others | {missing: " \t"})
             assert missing in refusal(answer, "invalid_input")
     for name, arguments, named in (
-        ("task_create", {"title": "T", "agent": "a", "depends_on": "x"}, "depends_on"),
+        ("task_create", {"title": "T", "agent": "a", "depends_on": "x,y"}, "depends_on"),
         ("task_create", {"title": "T", "agent": "a", "metadata": []}, "metadata"),
         ("task_claim", {"task_id": "t", "aspect": "x", "agent": "a", "ttl_minutes": "long"}, "ttl_minutes"),
-        ("task_list", {"with_claims": "yes"}, "with_claims"),
+        ("task_list", {"with_claims": "perhaps"}, "with_claims"),
         ("task_ready", {"limit": 1.5}, "limit"),
-        ("task_edge_list", {"task_id": "t", "types": "blocks"}, "types"),
+        ("task_edge_list", {"task_id": "t", "types": "blocks,x"}, "types"),
     ):
         with pytest.raises(ArgumentFault, match=f"'{named}'"):
             await lithos.call(f"lithos_{name}", **arguments)

@@ -370,7 +370,7 @@ async def test_findings_are_posted_and_listed_oldest_first(tmp_path: Path) -> No
                 lithos, "finding_post", task_id=task, agent=f"a{number}", summary=f"s{number}",
                 **({"knowledge_id": "n"} if number else {}),
             )  # fmt: skip
-            assert list(answer) == ["finding_id"]
+            assert next(iter(answer)) == "finding_id"
             posted.append(answer["finding_id"])
             clock.advance(minutes=1)
         await call(lithos, "task_complete", task_id=task)

@@ -1,0 +1,78 @@
+"""Calls with a `request_id`: a retry gets the answer of the first one (docs/spec/tools.md §1.6).
+
+A call is entered before it changes anything, and its answer afterwards. Of one without an answer it is not
+known whether it took effect; what it creates has an id that follows from the call, so that it is made once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from attrs import frozen
+
+from lithos.core.tasks.commands import TaskCommand
+from lithos.core.times import format_time
+
+#: How long a call is known, and how many are: beyond it the oldest are forgotten.
+KEPT: Final = timedelta(days=7)
+MOST_KEPT: Final = 10_000
+#: Characters of an answer that is kept; answers of creating tools have a fraction of it.
+LONGEST_KEPT: Final = 16_384
+
+
+@frozen
+class Call:
+    """A call with a `request_id`; `key` is of caller and id, `digest` of the tool and its arguments."""
+
+    key: str
+    digest: str
+    request_id: str
+    agent: str
+
+    @classmethod
+    def of(cls, caller: str, agent: str, request_id: str, tool: str, arguments: Mapping[str, Any]) -> Call:
+        """The call of a tool by the token `caller` and the agent that it names."""
+        key = _digest_of([caller, agent, request_id])
+        return cls(key, _digest_of([tool, arguments]), request_id, agent)
+
+
+@frozen
+class Begun:
+    """What is known of a call when it comes: since when, what was asked, the answer if there is one."""
+
+    at: datetime
+    digest: str
+    answer: str | None
+    is_new: bool
+
+
+@frozen(kw_only=True)
+class BeginCall(TaskCommand[Begun]):
+    """Enter a call unless it is known; the reply is what is known of it."""
+
+    key: str
+    digest: str
+
+
+@frozen(kw_only=True)
+class EndCall(TaskCommand[None]):
+    """Enter the answer of a call, JSON; None forgets a call that changed nothing. No reply."""
+
+    key: str
+    answer: str | None
+
+
+def made_id(call: Call, begun: datetime) -> str:
+    """The id of what a call creates."""
+    digest = hashlib.sha256(f"{call.key} {format_time(begun)}".encode()).digest()
+    return str(UUID(bytes=digest[:16], version=4))
+
+
+def _digest_of(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

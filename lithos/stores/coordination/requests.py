@@ -1,0 +1,45 @@
+"""Rows of calls with a `request_id` in `coordination.db`: at most `MOST_KEPT`, none older than `KEPT`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from lithos.core.tasks.requests import KEPT, MOST_KEPT, Begun
+from lithos.core.times import format_time, parse_time
+from lithos.stores.table import Rows
+
+REQUEST_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS requests(
+    key TEXT PRIMARY KEY, begun_at TEXT NOT NULL, digest TEXT NOT NULL, answer TEXT);
+"""
+REQUEST_INDEXES: Final = """
+CREATE INDEX IF NOT EXISTS requests_time ON requests(begun_at);
+"""
+
+
+class RequestRows(Rows):
+    """Calls as one connection sees them; writing needs an open transaction."""
+
+    def begin(self, key: str, digest: str, now: datetime) -> Begun:
+        """Enter a call unless it is known, after dropping what is too old or too much."""
+        run = self.connection.execute
+        run("DELETE FROM requests WHERE begun_at<?", (format_time(now - KEPT),))
+        rows = run("SELECT begun_at,digest,answer FROM requests WHERE key=?", (key,)).fetchall()
+        if rows:
+            at, known, answer = rows[0]
+            return Begun(parse_time(str(at)), str(known), None if answer is None else str(answer), False)
+        run("INSERT INTO requests VALUES(?,?,?,NULL)", (key, format_time(now), digest))
+        run(
+            "DELETE FROM requests WHERE key IN (SELECT key FROM requests ORDER BY begun_at DESC"
+            " LIMIT -1 OFFSET ?)",
+            (MOST_KEPT,),
+        )
+        return Begun(now, digest, None, True)
+
+    def end(self, key: str, answer: str | None) -> None:
+        """Enter the answer of a call; None drops it."""
+        if answer is None:
+            self.connection.execute("DELETE FROM requests WHERE key=?", (key,))
+        else:
+            self.connection.execute("UPDATE requests SET answer=? WHERE key=?", (answer, key))
