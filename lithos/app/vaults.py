@@ -298,11 +298,11 @@ class Vaults:
         await answer(scope, receive, send, 200 if serving else 503, body, headers=unkept)
 
     async def scrape(self, principal: Principal | None) -> bytes:
-        """The metrics of the vaults that a caller may administer, each with the label `vault`."""
+        """The metrics of the vaults whose metrics a caller may see, each with the label `vault`."""
         families = {}
         for vault, who in self.set.allowed(principal) if principal is not None else []:
             server = self.hosted[vault.name].server
-            if server is not None and who.may("admin"):
+            if server is not None and who.may("metrics"):
                 families[vault.name] = await server.gauges.families()
         return await trio.to_thread.run_sync(labelled, families)
 

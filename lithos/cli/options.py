@@ -33,8 +33,8 @@ CLIENTS = (
 )  # fmt: skip
 #: Those that live elsewhere, of which it tells what to enter where.
 HOSTED = ("chatgpt", "claude-ai")
-#: `core.principals.RIGHTS`, and days that a token may live.
-RIGHTS = ("read", "write", "admin")
+#: `core.principals.TOKEN_RIGHTS`, and days that a token may live.
+RIGHTS = ("metrics", "read", "write", "admin")
 LONGEST_LIFE = 36_500
 #: Shells that `lithos completion` knows.
 SHELLS = ("bash", "zsh")

@@ -43,9 +43,11 @@ RESERVED: Final = frozenset({
 #: Whoever gave no name: nobody's, so that everybody may be called so.
 UNKNOWN_AGENT: Final = "unknown"
 
-Rights = Literal["read", "write", "admin"]
+Rights = Literal["metrics", "read", "write", "admin"]
 #: From the fewest to the most: each may do what those before it may.
 RIGHTS: Final[tuple[Rights, ...]] = ("read", "write", "admin")
+#: Those of tokens, from the fewest: besides them the one to see `/metrics`, which only `admin` includes.
+TOKEN_RIGHTS: Final[tuple[Rights, ...]] = ("metrics", *RIGHTS)
 
 
 @frozen
@@ -69,7 +71,9 @@ class Principal:
     is_connector: bool = field(default=False, eq=False)
 
     def may(self, needed: Rights) -> bool:
-        """Whether these rights include `needed`."""
+        """Whether these rights include `needed`. The one to see `/metrics` is no part of reading notes."""
+        if "metrics" in (self.rights, needed):
+            return needed == "metrics" and self.rights in ("metrics", "admin")
         return RIGHTS.index(self.rights) >= RIGHTS.index(needed)
 
 

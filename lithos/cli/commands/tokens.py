@@ -334,6 +334,7 @@ _NONE_LEFT: Final = (
     "one, or open it to everyone who can reach it: lithos token off"
 )
 _MAY: Final[Mapping[Rights, str]] = {
+    "metrics": "see /metrics alone",
     "read": "read",
     "write": "read and write",
     "admin": "do everything",

@@ -127,7 +127,7 @@ class Visits:
         """A visit of whoever has this token; None for one that no vault takes."""
         # All are asked, so that the time does not tell which of them takes it.
         asked = {vault.name: vault.ring.find(secret) for vault in self._vaults() if not vault.ring.is_open}
-        principals = {name: found for name, found in asked.items() if found is not None}
+        principals = {name: found for name, found in asked.items() if found is not None and found.may("read")}
         if not principals:
             return None
         visit = Visit(secrets.token_urlsafe(32), agent, self._clock() + LIFE, principals)

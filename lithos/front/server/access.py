@@ -66,7 +66,7 @@ ADDRESSES: Final[Mapping[str, Address]] = MappingProxyType(
         "/messages/": Address(),
         "/events": _STREAM,
         "/events/ws": _STREAM,
-        "/metrics": _ADMIN,
+        "/metrics": Address("metrics"),
         "/audit": _ADMIN,
         "/reconcile": _ADMIN,
         "/import": Address("admin", most_values=IMPORT_VALUES),

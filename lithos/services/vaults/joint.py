@@ -13,7 +13,7 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput, VaultUnavailable
-from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal
+from lithos.core.principals import ANYONE, OWNER, TOKEN_RIGHTS, Principal
 from lithos.core.scopes import Scope
 from lithos.services.keyring import TokenRing
 from lithos.services.services import Services
@@ -128,11 +128,12 @@ class JointRing:
 
 def _join(parts: Sequence[tuple[str, Principal]]) -> JointPrincipal:
     """One principal: the most rights of any, and its agent where all vaults bind it to the same."""
+    parts = [each for each in parts if each[1].may("read")] or parts  # metrics of one open no notes of it
     agents = {part.agent for _, part in parts}
     first = parts[0][1]
     return JointPrincipal(
         first.name,
-        max((part.rights for _, part in parts), key=RIGHTS.index),
+        max((part.rights for _, part in parts), key=TOKEN_RIGHTS.index),
         first.agent if len(agents) == 1 else None,
         mark="+".join(f"{name}:{part.mark}" for name, part in parts),
         parts=tuple(parts),

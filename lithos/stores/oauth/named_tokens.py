@@ -11,7 +11,7 @@ from unicodedata import normalize
 from attrs import field, frozen
 
 from lithos.core.oauth.grants import Access, Code, Grant
-from lithos.core.principals import RIGHTS, Principal, Rights
+from lithos.core.principals import TOKEN_RIGHTS, Principal, Rights
 from lithos.core.scopes import Scope
 from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores.oauth.scope_rows import row_of_scope, scope_of_row
@@ -90,7 +90,7 @@ def token_of_row(row: dict[str, Any]) -> Token:
         scope=scope_of_row(row),
         every_vault=row.get("every_vault", False) is True,
     )
-    if token.rights not in RIGHTS or not DIGEST.fullmatch(token.digest):
+    if token.rights not in TOKEN_RIGHTS or not DIGEST.fullmatch(token.digest):
         raise ValueError("no such rights, or no hash")
     return token
 
@@ -119,10 +119,10 @@ def check_agent(agent: str) -> str:
 
 def check_scope(rights: Rights, scope: Scope | None) -> None:
     """Raises `ValueError` for a scope beside rights that change nothing."""
-    if scope is not None and rights == "read":
+    if scope is not None and rights in ("metrics", "read"):
         raise ValueError(
-            "A token with the rights read changes nothing, so it takes no --write and no --propose. Leave "
-            "them out, or give it --rights write."
+            f"A token with the rights {rights} changes nothing, so it takes no --write and no --propose. "
+            "Leave them out, or give it --rights write."
         )
 
 

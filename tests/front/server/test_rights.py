@@ -16,7 +16,7 @@ import trio
 from attrs import define, field
 from trio_websocket import ConnectionClosed, open_websocket_url
 
-from lithos.core.principals import RIGHTS, Rights
+from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.front.server.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
 from lithos.services.state import ServerState
 from lithos.stores.tokens import TOKENS, TokenStore
@@ -32,7 +32,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 #: every other spelling, and sees that none is missing.
 NEEDED: dict[str, Rights | None] = {
     "/health": None,
-    "/metrics": "admin",
+    "/metrics": "metrics",
     "/audit": "admin",
     "/reconcile": "admin",
     "/import": "admin",
@@ -129,12 +129,29 @@ async def test_every_address_wants_its_right(tmp_path: Path) -> None:
             elif rights is None:
                 assert (status, answer.json()) == (401, {"error": "unauthorized"}), path
                 assert answer.headers["WWW-Authenticate"] == "Bearer"
-            elif RIGHTS.index(rights) >= RIGHTS.index(needed):
+            elif Principal("x", rights).may(needed):
                 assert status not in (401, 403), (path, rights)
             else:
                 body = answer.json()
                 assert (status, body["error"]) == (403, "forbidden"), (path, rights)
                 assert f"'{rights}' has the right {rights}; {path} needs {needed}" in body["message"]
+
+
+async def test_a_scraper_sees_metrics_and_nothing_else(tmp_path: Path) -> None:
+    """behaviour 387: no tool, resource or stream"""
+    async with team(tmp_path) as made:
+        made.create("prometheus", "metrics")
+        await made.known(5)
+        assert "lithos_documents" in (await made.get("/metrics", "prometheus")).text
+        for path, needed in NEEDED.items():
+            if needed not in (None, "metrics"):
+                answer = await _head_of(made, path, "prometheus")
+                assert answer.status_code == 403, path
+        for method, given in (("tools/list", {}), ("resources/list", {})):
+            message = rpc(method, **given)
+            async with httpx2.AsyncClient(base_url=made.whole.url) as client:
+                answer = await client.post("/mcp", json=message, headers=made.bearer("prometheus") | ACCEPT)
+                assert answer.status_code == 403, method
 
 
 async def _head_of(made: Team, path: str, name: str | None) -> httpx2.Response:

@@ -17,7 +17,7 @@ import pytest
 import trio
 from attrs import define, field
 
-from lithos.core.principals import RIGHTS
+from lithos.core.principals import RIGHTS, Principal
 from lithos.front.events import monitoring
 from lithos.front.server import application
 from lithos.front.server.access import ADDRESSES, find_address
@@ -228,10 +228,21 @@ async def test_every_address_is_listed_and_wants_its_right(
                     assert status in (200, 302), (path, who, status)
                 elif who == "none":
                     assert status == 401, path
-                elif RIGHTS.index(who) < RIGHTS.index(needs):  # type: ignore[arg-type]
+                elif not Principal("x", who).may(needs):  # type: ignore[arg-type]
                     assert status == 403, (path, who)
                 else:
                     assert status in (200, 307, 405, 400, 101), (path, who, status)
+
+
+async def test_a_scraper_has_no_session_of_the_console(tmp_path: Path) -> None:
+    """behaviour 387: the right `metrics` opens no page"""
+    async with visiting(tmp_path) as person:
+        secret = await make_token(person, "prometheus", "metrics")
+        async with httpx2.AsyncClient(base_url=person.url) as client:
+            page = await client.post("/console/login", data={"token": secret})
+            assert page.status_code == 403
+            assert not client.cookies
+            assert "may see /metrics alone" in page.text
 
 
 async def test_a_second_slash_opens_no_door_over_a_socket(tmp_path: Path) -> None:

@@ -62,6 +62,9 @@ class LoginPages:
         principal = parts.keyring.find(form.get("token", "").strip().encode())
         if principal is None:
             return await self._refuse(target)
+        if not principal.may("read"):
+            message = f"The token {principal.name} may see /metrics alone. Log in with one that may read."
+            return await self._console.show("login.html", 403, next=target, message=message)
         try:
             chosen = choose_agent(form.get("agent", ""), self._console.own_agent, self._console.own_agent)
         except InvalidInput as refusal:
