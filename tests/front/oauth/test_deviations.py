@@ -213,7 +213,7 @@ async def test_a_client_gets_no_more_than_it_asked_for(tmp_path: Path) -> None:
             "/metrics", headers={"Authorization": f"Bearer {tokens['access_token']}"}
         )
         assert metrics.status_code == 403
-        assert metrics.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="admin"'
+        assert metrics.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="metrics"'
 
 
 async def test_registrations_are_bounded_and_read_strictly(tmp_path: Path) -> None:
