@@ -23,6 +23,7 @@ from lithos.app.stores import utc_now
 from lithos.catalogue.note_reading import examine
 from lithos.config.catalogue import Config
 from lithos.config.sections import ServerConfig, StorageConfig
+from lithos.core.events import REINDEX_COMPLETE
 from lithos.core.principals import OWNER
 from lithos.front.server.ports import compact_json
 from lithos.stores.indexes.embedder import Embedder, load_embedder
@@ -105,9 +106,10 @@ class Lithos:
         return [item["title"] for item in answer["items"]]
 
     def events(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """(type, payload) of everything journalled since this server started."""
+        """(type, payload) of everything journalled since this server started, but for its own indexing."""
         store = self.server.coordinator._store
-        return [(e.draft.type, e.draft.payload) for e in store.events_after(self.first_seq)]
+        drafts = [e.draft for e in store.events_after(self.first_seq)]
+        return [(draft.type, draft.payload) for draft in drafts if draft.type != REINDEX_COMPLETE]
 
     async def audit(self) -> list[tuple[str, str, str]]:
         """(agent, note, operation) of the access log, oldest first."""

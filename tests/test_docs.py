@@ -15,7 +15,7 @@ from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
 from lithos.actors.coordinating.messages import Flush
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
-from lithos.core.events import Event, EventDraft
+from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
 from lithos.core.proposals import TidyProposals
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.front.events.frames import sse_frames
@@ -140,6 +140,8 @@ async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> No
         lithos.first_seq = last
         await lithos.server.complete_reindex()
         told += lithos.events()
+        journalled = [each.draft for each in lithos.server.coordinator._store.events_after(last)]
+        told += [(each.type, each.payload) for each in journalled if each.type == REINDEX_COMPLETE]
         last = lithos.server.coordinator.head
     async with serving(tmp_path, settled=False, server={"watch_files": True}) as lithos:
         moved, copy = (
