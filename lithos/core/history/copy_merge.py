@@ -22,7 +22,12 @@ from lithos.core.history.versions import COPY, OUTSIDE, head_of
 #: What a person can keep of a place that both sides changed.
 Side = Literal["note", "copy", "both"]
 SIDES: Final[tuple[Side, ...]] = ("note", "copy", "both")
-_STAMP: Final = re.compile(rb"^(version|updated_at):[ \t]*([^\r\n]*)", re.MULTILINE)
+#: Version and time of update as Lithos writes them; `version: 1.4.2` and `28.11.2026` are a person's.
+_STAMP: Final = re.compile(
+    rb"^(version|updated_at):[ \t]*(['\"]?\d{1,19}['\"]?|['\"]?\d{4}-\d\d-\d\d(?:T[^\s#]{1,40})?['\"]?)"
+    rb"[ \t]*(?:#[^\n]*)?\r?$",
+    re.MULTILINE,
+)
 _STAMPS: Final = re.compile(rb"^(?:version|updated_at):[^\n]*\n", re.MULTILINE)
 _RUNS: Final = re.compile(rb"<{7,}|={7,}|>{7,}")
 
@@ -220,10 +225,10 @@ def _pieces(data: bytes, markers: Markers) -> Iterator[bytes | tuple[bytes, byte
 
 
 def say_the_same(one: bytes, other: bytes) -> bool:
-    """Whether two files differ at most in their `version` and `updated_at`."""
+    """Whether two files differ at most in the `version` and `updated_at` that Lithos gave them."""
     return one == other or _unstamped(one) == _unstamped(other)
 
 
 def _unstamped(data: bytes) -> tuple[bytes, bytes]:
     head = head_of(data)
-    return _STAMPS.sub(b"", head), data[len(head) :]
+    return _STAMPS.sub(b"", head) if _stamp(data) else head, data[len(head) :]

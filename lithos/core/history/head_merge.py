@@ -23,9 +23,14 @@ from lithos.core.times import parse_time
 
 _UPDATED: Final = "updated_at"
 #: Of these the greater counts: they follow from the write itself.
-_GREATER: Final = frozenset(("version", _UPDATED))
+_OWN_UPDATED: Final = f"lithos_{_UPDATED}"
+_GREATER: Final = frozenset(("version", _UPDATED, "lithos_version", _OWN_UPDATED))
 #: Where a text stands for a list of one or several.
-_LISTS: Final = frozenset(("tags", "aliases", "contributors", "derived_from_ids", "entities"))
+_LISTS: Final = frozenset(
+    prefix + key
+    for key in ("tags", "aliases", "contributors", "derived_from_ids", "entities")
+    for prefix in ("", "lithos_")
+)
 
 
 class _NotByKey(Exception):
@@ -134,7 +139,7 @@ def _value_of(key: str, node: yaml.Node, values: Values) -> Any:
     value = values.value(node)
     if key in _LISTS and isinstance(value, str):
         return [item for each in value.split(",") if (item := each.strip())]
-    if key == _UPDATED and isinstance(value, str):
+    if key in (_UPDATED, _OWN_UPDATED) and isinstance(value, str):
         with suppress(ValueError):
             return parse_time(value)
     return value

@@ -132,3 +132,7 @@ def test_only_version_and_time_are_no_difference() -> None:
     assert say_the_same(stamped(BASE, 1), stamped(BASE, 4, "2027-01-01"))
     assert not say_the_same(stamped(BASE, 1), stamped(BASE, 1).replace(b"id: x", b"id: x # y"))
     assert not say_the_same(BASE + b"version: 1\n", BASE + b"version: 2\n")
+    persons = "---\nversion: 1.4.{}\nupdated_at: 28.11.2026\n---\nText.\n"
+    assert not say_the_same(*(persons.format(number).encode() for number in (1, 2))), "a person's own"
+    alone = "---\nversion: {}\n---\nText.\n"
+    assert not say_the_same(*(alone.format(number).encode() for number in (1, 2))), "Lithos writes both"
