@@ -22,7 +22,7 @@ from lithos.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.catalogue.relations import Multimap, Relations
 from lithos.catalogue.spelling import path_to_make, prefix_as_spelled
 from lithos.catalogue.turns import LONGEST, Turns
-from lithos.core.errors import DocNotFound
+from lithos.core.errors import DocNotFound, InvalidInput
 from lithos.core.notes.copies import strong_originals
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.links import FileNames
@@ -115,6 +115,8 @@ class Catalogue:
         self.facets = Facets()
         #: Ids with other characters than UUIDs have: few or none in most vaults.
         self._own_ids: set[str] = set()
+        #: Notes by the property `id` that a person gave them, as text.
+        self._foreign_ids = Multimap()
         #: Notes whose frontmatter cannot be read, by id.
         self.broken: set[str] = set()
         #: All other files of the vault, which links may lead to.
@@ -164,6 +166,19 @@ class Catalogue:
                 f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
             )
         return entry
+
+    def identify(self, text: str) -> str:
+        """The id of the note whose file has this text as `id`, which is a person's property; else the text.
+
+        Raises `InvalidInput` where several notes have it.
+        """
+        found = sorted(self._foreign_ids.of(text.strip())) if text not in self._by_id else []
+        if len(found) > 1:
+            raise InvalidInput(
+                f"{len(found)} notes have the property id {text[:100]!r}, which is no id of Lithos. Name the "
+                'note by its path, or by the id that lithos_list with metadata_match {"id": ...} shows.'
+            )
+        return found[0] if found else text
 
     def at_path(self, path: str) -> Entry | None:
         """The note in this file."""
@@ -426,6 +441,7 @@ class Catalogue:
         if not _HEXADECIMAL.fullmatch(note.id.lower()):
             self._own_ids.add(note.id)
         self._mark(note)
+        self._claim_foreign_id(note)
         self.relations.enter(note)
         self.turns.enter(entry)
         self._claim_name(entry)
@@ -442,6 +458,7 @@ class Catalogue:
         self._drop_tags(note)
         self.broken.discard(note.id)
         self._own_ids.discard(note.id)
+        self._release_foreign_id(note)
         self.relations.leave(note)
         self.turns.leave(entry.serial)
         self._release_name(entry)
@@ -473,6 +490,9 @@ class Catalogue:
         self._drop_tags(old.note)
         self.tags.update(set(new.note.all_tags))
         self._mark(new.note)
+        if old.note.extra.get("id") != new.note.extra.get("id"):
+            self._release_foreign_id(old.note)
+            self._claim_foreign_id(new.note)
         self.relations.replace(old.note, new.note)
         if (old.note.title, old.path, old.state.size > LONGEST) != (
             new.note.title,
@@ -519,6 +539,14 @@ class Catalogue:
         if note.source_url:
             self.urls.discard(note.source_url, note.id)
             self.sites.discard(host_of(note.source_url), note.id)
+
+    def _claim_foreign_id(self, note: Note) -> None:
+        if (own := note.own_id) is not None:
+            self._foreign_ids.add(own, note.id)
+
+    def _release_foreign_id(self, note: Note) -> None:
+        if (own := note.own_id) is not None:
+            self._foreign_ids.discard(own, note.id)
 
     def _mark(self, note: Note) -> None:
         if note.frontmatter_error is None:

@@ -381,6 +381,8 @@ class NoteGraph:
         aliases: Sequence[str] = note.note.aliases
         if self._by_file_name:
             aliases = (*aliases, file_alias(note.path))
+        if note.note.link_id is not None:
+            aliases = (*aliases, note.note.link_id)
         return note_keys(note.note.id, note.path, note.note.title, aliases)
 
     def _watch(self, name: str) -> None:

@@ -142,16 +142,20 @@ class NoteRecords:
             if is_urgent:
                 self._urgent.add(note_id)
 
-    def settle_version(self, note_id: str, standing: Standing) -> None:
+    def settle_version(self, note_id: str, standing: Standing, *, is_said: bool = True) -> None:
         """Drop the row of a version that the file itself says by now, and the catalogue too.
 
-        Other bytes may have been read while it was written: their version is not assigned again.
+        One that the file does not say (not `is_said`) is recorded: by the commit that the next one joins, and
+        no later than its intent is dropped. Other bytes may have been read while it was written: their
+        version is not assigned again.
         """
         seen = self._versions.get(note_id)
         if seen is not None and seen.version >= standing.version and seen.digest != standing.digest:
             self.put_version(note_id, Standing(seen.version, ""))
-        else:
+        elif is_said:
             self.drop_version(note_id)
+        else:
+            self.put_version(note_id, standing, is_urgent=False)
 
     def drop_version(self, note_id: str) -> None:
         """Delete the row: the note is gone, or its file itself says the version."""
@@ -242,6 +246,12 @@ class NoteRecords:
                 self.place(former, None)
             self._ids[path], self._paths[note_id] = note_id, path
         self._unsaved.ids[path] = note_id
+
+    def keep_ids(self, former: Mapping[str, str]) -> None:
+        """Record ids that files named once, by path, where nothing else is recorded."""
+        for path, note_id in former.items():
+            if path not in self._ids:
+                self.place(path, note_id)
 
     def leave(self, path: str, note_id: str) -> None:
         """Delete the id at a path that a note has left."""

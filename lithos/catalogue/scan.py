@@ -113,11 +113,14 @@ def give_versions(
     rows: Iterable[Entry],
     announced: Mapping[str, Standing],
     records: NoteRecords,
+    *,
+    says_versions: bool = True,
 ) -> None:
     """Assign effective versions, in place, to the entries (by id) that were edited while no server ran.
 
     The last known version of a note is the newest of the manifest's row, of the record, and of what
-    was `announced` after the manifest was stored.
+    was `announced` after the manifest was stored. Not `says_versions`: files may not say theirs, so that
+    what is known of them stays recorded.
     """
     known = {row.note.id: row for row in rows}
     for note_id, entry in entries.items():
@@ -138,7 +141,7 @@ def give_versions(
             entries[note_id] = attrs.evolve(dated, note=attrs.evolve(dated.note, version=version))
             records.put_version(note_id, entries[note_id].standing)
         elif remembered is not None and remembered != entry.standing:
-            records.settle_version(note_id, entry.standing)
+            records.settle_version(note_id, entry.standing, is_said=says_versions)
 
 
 def _with_creation(entry: Entry, row: Entry | None, records: NoteRecords) -> Entry:
@@ -215,6 +218,7 @@ def scan_folder(
     """
     records = catalogue.records
     rows = {row.path: row for row in manifest.load()}
+    records.keep_ids(manifest.former_ids)
     shown = _show(rows.values(), catalogue.style, show) if len(rows) >= MANY_KNOWN else None
     found = {file.path: file for file in files.list_notes()}
     plan = plan_files(
@@ -258,7 +262,13 @@ def scan_folder(
     entries |= {row.note.id: row for row in vanished}
     ids = {str(event.draft.payload.get("id")) for event in announced}
     given = {each: told[each].standing for each in ids & told.keys()}
-    give_versions(entries, rows.values(), given, records)
+    give_versions(
+        entries,
+        rows.values(),
+        given,
+        records,
+        says_versions=not catalogue.style.minimal_frontmatter,
+    )
     if shown is not None and _are_same(entries, rows):
         catalogue.adopt(shown)
     else:

@@ -140,7 +140,7 @@ def plan_amendments(
     for file in files:
         if file.note is None or file.note.frontmatter_error is not None:
             continue
-        missing = [key for key in wanted if key not in file.given]
+        missing = [key for key in wanted if key not in file.given and not _is_taken(key, file.note)]
         values = {key: str(getattr(file.note, key)) for key in missing}
         issues = len(missing)
         if ids and holders.setdefault(file.note.id, file.path) != file.path:
@@ -148,6 +148,11 @@ def plan_amendments(
             issues += 1
         if values:
             yield Amendment(file.path, values, issues)
+
+
+def _is_taken(key: str, note: Note) -> bool:
+    """Whether a person uses a key for something else, so that nothing is missing but an id."""
+    return key != "id" and key in note.extra
 
 
 def _unused(new_id: Callable[[], str], taken: set[str]) -> str:
@@ -171,8 +176,10 @@ _Notes = Sequence[tuple[CheckedFile, Note]]
 def _missing(notes: _Notes) -> Iterator[Issue]:
     for file, note in notes:
         for key, group in _MISSING.items():
-            if key not in file.given and note.frontmatter_error is None:
-                yield Issue(group, file.path, f"the file names no {key}; {getattr(note, key)!r} is used")
+            if key not in file.given and note.frontmatter_error is None and not _is_taken(key, note):
+                own = f"its {key} {note.own_id!r} is a property of its own" if key in note.extra else ""
+                cause = own or f"the file names no {key}"
+                yield Issue(group, file.path, f"{cause}; {getattr(note, key)!r} is used")
 
 
 def _duplicates(
@@ -223,7 +230,8 @@ def _table(notes: _Notes, by_file_name: bool, doubled: Mapping[str, str]) -> Lin
     table, holders = LinkTable(), dict(doubled)
     for file, note in notes:
         if holders.setdefault(note.id, file.path) == file.path:
-            names = (file_alias(file.path),) if by_file_name else ()
+            names = [file_alias(file.path)] if by_file_name else []
+            names += [note.link_id] if note.link_id is not None else []
             table.add(note.id, file.path, note.title, (*note.aliases, *names))
     return table
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 import apsw
 from attrs import fields, frozen
 
+from lithos.core.notes.healing import is_id
 from lithos.core.notes.model import Note, Standing
 from lithos.core.notes.paths import namespace_of, slug_of
 from lithos.core.plan import Claim
@@ -120,6 +121,9 @@ class Manifest(Database):
         super().__init__(path, connections)
         #: True when there was no usable manifest: this is a first scan.
         self.is_new = connections is None or self._is_empty()
+        #: By path what files named as their id that is none any more, but a property of a person: what is
+        #: known of these notes stays theirs.
+        self.former_ids: Mapping[str, str] = {}
 
     def _connect(self, now: datetime) -> None:
         super()._connect(now)
@@ -178,15 +182,17 @@ class Manifest(Database):
         return _rules(self._writer)
 
     def read_by(self, reading: str) -> None:
-        """Forget everything that was read by other rules than `reading`."""
+        """Forget everything that was read by other rules than `reading`, but for `former_ids`."""
         if self.reading == reading:
             return
+        rows = self._writer.execute("SELECT path,id FROM files WHERE identified=1").fetchall()
         with self.transaction():
             self._writer.execute("DELETE FROM files")
             self._writer.execute("DELETE FROM meta WHERE name='seq'")
             self._writer.execute("DELETE FROM reading")
             self._writer.execute("INSERT INTO reading VALUES(?)", (reading,))
         self.is_new = self._is_empty()
+        self.former_ids = {str(path): str(note_id) for path, note_id in rows if not is_id(str(note_id))}
 
     @property
     def seq(self) -> int | None:

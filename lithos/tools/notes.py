@@ -22,7 +22,8 @@ from lithos.actors.writing.messages import (
 )
 from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
-from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES
+from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
+from lithos.core.notes.owned_keys import check_keys
 from lithos.core.times import parse_end
 from lithos.services.attachments.searching import ATTACHMENT, NOTE
 from lithos.services.notes.knowledge import ListRequest
@@ -164,16 +165,12 @@ def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
             raise InvalidInput(f"summaries[{key!r}] must be a text.")
 
 
-def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
-    """Keys that Lithos does not own itself."""
-    for key in metadata or {}:
-        if not key.strip():
-            raise InvalidInput("metadata has a blank key. Give every entry a name.")
-        if key in OWNED_KEYS:
-            raise InvalidInput(
-                f"metadata must not contain {key!r}, which Lithos keeps itself. Use the parameter of that "
-                "name if there is one, or another key."
-            )
+def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, using: Services) -> None:
+    """Keys that Lithos does not own itself, or that the note's file has for something else."""
+    if metadata and not all(key.strip() for key in metadata):
+        raise InvalidInput("metadata has a blank key. Give every entry a name.")
+    if metadata:
+        check_keys(metadata, using.knowledge.extra_of(note_id))
 
 
 def _check_schema_version(version: int | None) -> None:
@@ -241,7 +238,7 @@ class WriteTool:
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        request = self._request(using.clock())
+        request = self._request(using, self.id and await using.knowledge.identify(self.id))
         if request.id is not None or not request.title or not request.content:
             return row_of(await using.knowledge.write(request))
         new = NewNote(request.title, request.content, request.agent)
@@ -278,7 +275,7 @@ class WriteTool:
                 "warnings": [],
             }
 
-    def _request(self, now: datetime) -> WriteNote:
+    def _request(self, using: Services, note_id: str | None) -> WriteNote:
         _check_written(self)
         _check_ttl(self.ttl_hours, self.expires_at)
         check_choice("access_scope", self.access_scope, ACCESS_SCOPES)
@@ -286,7 +283,7 @@ class WriteTool:
         check_choice("note_type", self.note_type, NOTE_TYPES)
         check_choice("status", self.status, STATUSES)
         _check_summaries(self.summaries)
-        _check_metadata(self.metadata)
+        _check_metadata(self.metadata, note_id, using)
         _check_schema_version(self.schema_version)
         if self.id is None and self.access_scope == "task" and not (self.source_task or "").strip():
             raise InvalidInput("access_scope 'task' needs source_task: name the task the note belongs to.")
@@ -294,10 +291,10 @@ class WriteTool:
             WriteNote,
             self,
             title=None if self.title is None else read_title(self.title),
-            id=self.id or None,
+            id=note_id or None,
             tags=unique(self.tags),
             source_task=None if self.source_task is None else self.source_task.strip(),
-            expires_at=_read_expiry(self.ttl_hours, self.expires_at, now),
+            expires_at=_read_expiry(self.ttl_hours, self.expires_at, using.clock()),
         )
 
 
@@ -453,7 +450,7 @@ class NoteUpdateTool:
             raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
         check_choice("status", self.status, STATUSES)
         _check_on_conflict(self)
-        _check_metadata(self.metadata)
+        _check_metadata(self.metadata, self.id, using)
         title = None if self.title is None else read_title(self.title)
         request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
         return row_of(await using.knowledge.write(request))

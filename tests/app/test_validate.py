@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import trio
 
 from lithos.core.findings import GROUPS, CheckedFile, plan_amendments
 from lithos.core.notes.document import amend_document, derive_id, parse_document
+from lithos.core.notes.healing import is_id
 from lithos.core.notes.model import Note
 from lithos.core.times import from_nanoseconds
 from lithos.services.upkeep import validation
@@ -30,11 +32,15 @@ def _nobody_else_opens_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "GRACE", 0.01)
 
 
+#: What a line may begin with that was added.
+KEYS = (b"id", b"lithos_id", b"title", b"author", b"---", b"")
+NEW = "22222222-2222-4222-8222-22222222222{}"
 WHOLE = "---\nid: {id}\ntitle: {title}\nauthor: me\n{more}---\n{body}\n"
 
 
 def put_whole(data: Path, path: str, *, note_id: str, title: str, more: str = "", body: str = "") -> Path:
-    return put_note(data, path, WHOLE.format(id=note_id, title=title, more=more, body=body))
+    given = note_id if is_id(note_id) else uuid.uuid5(uuid.NAMESPACE_URL, note_id)
+    return put_note(data, path, WHOLE.format(id=given, title=title, more=more, body=body))
 
 
 def put_one_of_each(data: Path) -> None:
@@ -119,8 +125,9 @@ def test_fix_writes_what_is_missing_once_and_keeps_all_other_bytes_and_times(pro
         if not path.endswith(".md"):
             assert new == old
             continue
+        assert b"id: not-a-uuid\n" not in old or b"id: not-a-uuid\n" in new, "a person's own id"
         added = [line for line in new.splitlines() if line not in old.splitlines()]
-        assert all(line.split(b":")[0] in (b"id", b"title", b"author", b"---", b"") for line in added), path
+        assert all(line.split(b":")[0] in KEYS for line in added), path
         kept = iter(new.splitlines(keepends=True))
         assert all(line in kept or line == old.splitlines(keepends=True)[-1]
                    for line in old.splitlines(keepends=True)), path  # fmt: skip
@@ -164,7 +171,9 @@ def fix(data: Path) -> Fixing:
     """`fix_notes` without the program around it, for tests inside an event loop."""
     files = NoteFiles(data / "knowledge")
     before = validate_notes(files)
-    return fix_notes(files, before, plan_fixes(before, iter(["new-1", "new-2"]).__next__, ids=True))
+    return fix_notes(
+        files, before, plan_fixes(before, iter([NEW.format(1), NEW.format(2)]).__next__, ids=True)
+    )
 
 
 async def test_later_duplicates_get_ids_that_a_server_then_knows(tmp_path: Path) -> None:
@@ -178,10 +187,10 @@ async def test_later_duplicates_get_ids_that_a_server_then_knows(tmp_path: Path)
         assert await lithos.listed() == ["A"]
     done = fix(tmp_path)
     assert (done.fixed, done.left.total, done.failures) == (4, 0, ())
-    assert "---\n# mine\nid: 'new-2'  # kept\n" in (tmp_path / "knowledge" / "c.md").read_text()
+    assert f"---\n# mine\nid: '{NEW.format(2)}'  # kept\n" in (tmp_path / "knowledge" / "c.md").read_text()
     async with serving(tmp_path) as lithos:
         assert sorted(await lithos.listed()) == ["A", "B", "c"]
-        assert (await lithos.read("new-1"))["metadata"]["derived_from_ids"] == [old]
+        assert (await lithos.read(NEW.format(1)))["metadata"]["derived_from_ids"] == [old]
     assert fix(tmp_path).fixed == 0
 
 
@@ -235,9 +244,9 @@ def test_without_a_folder_of_notes_nothing_is_made(program: Program) -> None:
 def test_amending_changes_only_what_it_is_told(path: str) -> None:
     modified = from_nanoseconds(1_600_000_000_000_000_000)
     old = parse_document(FILES[path], path, modified)
-    data = amend_document(FILES[path], path, modified, {"id": "other", "author": "somebody"})
+    data = amend_document(FILES[path], path, modified, {"id": NEW.format(9), "author": "somebody"})
     new = parse_document(data, path, modified)
-    assert (new.note.id, new.note.author, new.content) == ("other", "somebody", old.content)
+    assert (new.note.id, new.note.author, new.content) == (NEW.format(9), "somebody", old.content)
     assert (new.note.title, new.note.extra, new.note.tags) == (old.note.title, old.note.extra, old.note.tags)
 
 

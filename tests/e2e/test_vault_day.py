@@ -46,11 +46,13 @@ def test_git_says_in_the_evening_what_was_asked_for_and_nothing_else(tmp_path: P
 @pytest.mark.parametrize(
     ("found", "foul"),
     [
-        ("---\n# mine\ntags: [x]\nid: a\nversion: 2\n---\n\nText.\n", None),
-        ("---\n# mine\ntags: [x]\nid: a\nversion: 2\nentities: [Text]\n---\n\nText.\n", "entities"),
+        ("---\n# mine\ntags: [x]\nid: a\n---\n\nText.\n", None),
+        ("---\n# mine\ntags: [x]\nid: b\n---\n\nText.\n", "is not a 2"),
+        ("---\n# mine\ntags: [x]\nid: a\nversion: 2\n---\n\nText.\n", "version"),
+        ("---\n# mine\ntags: [x]\nid: a\nentities: [Text]\n---\n\nText.\n", "entities"),
         ("---\n# mine\ntags: [x]\nid: a\nversion: 3\n---\n\nText.\n", "is not a 2"),
-        ("---\ntags: [x]\nid: a\nversion: 2\n---\n\nText.\n", "n.md: "),
-        ("---\n# mine\ntags: [x]\nid: a\nversion: 2\n---\n\nTexts.\n", "is not 'Text.'"),
+        ("---\ntags: [x]\nid: a\n---\n\nText.\n", "n.md: "),
+        ("---\n# mine\ntags: [x]\nid: a\n---\n\nTexts.\n", "is not 'Text.'"),
     ],
 )
 def test_what_nobody_asked_for_is_seen(found: str, foul: str | None) -> None:

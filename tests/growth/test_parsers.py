@@ -60,7 +60,9 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "joins three short texts": ("events.note_origin",),
     "cuts at two colons": ("events.origin_version",),
     "document.parse_document as frontmatter": (
-        "healing.heal", "healing.older_source", "layout.FrontmatterHandler.load", "limits.cut_name",
+        "healing.heal_own", "healing.heal_older", "healing.older_source", "healing.is_older_source",
+        "healing.is_id", "owned_keys.read_owned", "owned_keys.OwnedKeys.names", "owned_keys.check_keys",
+        "owned_keys.means_something", "layout.FrontmatterHandler.load", "limits.cut_name",
         "limits.cut_items", "limits.cut_extra", "limits.json_bytes",
     ),
     "inference.build_messages": ("inference.count_most_tokens",),
@@ -100,7 +102,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "looks two keys up": ("graph.check_keys",),
     "findings.find_issues": ("findings.plan_amendments",),
     "document.rewrite_document": (
-        "document.Reading.rewritten", "document.Reading.edited", "document.Reading.heading_for",
+        "document.Reading.rewritten", "document.Reading.updated", "document.Reading.edited",
+        "document.Reading.heading_for",
         "yaml_edit.apply_changes", "yaml_edit.apply_edits",
     ),
     "asks for a type": ("yaml_nodes.is_scalar",),

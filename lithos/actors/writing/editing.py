@@ -177,9 +177,8 @@ class EditPreparation:
             return decide_edit(request.agent, note, now=now, is_signed=is_signed)
 
         body = edited.body if isinstance(edited, Edited) else ""
-        data, document, identified = edit_document(
-            source.data, entry.path, modified, decide, body, entry.stand_in, style
-        )
+        made = edit_document(source.data, entry.path, modified, decide, body, entry.stand_in, style)
+        data, document = made.data, made.document
         assert isinstance(edited, Edited), "a file that could be parsed could be taken apart"
         check_content(document.content, self._content_limit)
         document = attrs.evolve(document, note=self._catalogue.with_creation(document.note, modified))
@@ -187,7 +186,7 @@ class EditPreparation:
             entry,
             note=document.note,
             digest=digest_of(data),
-            identified=identified,
+            identified=made.identified,
             links=scan_targets(document.content, entry.path),
         )
         return make_prepared(
@@ -196,6 +195,7 @@ class EditPreparation:
             document,
             request.agent,
             min(new.note.updated_at, now),
+            says_version=made.says_version,
             warnings=edited.warnings,
             section=edited.section,
             section_hash=edited.section_hash,

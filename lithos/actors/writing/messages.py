@@ -231,6 +231,9 @@ class RestoreNote(_OfNote):
     """
 
     data: bytes
+    #: The bytes are those of a kept version: an undo, and in somebody else's vault every restoring, writes
+    #: them as they are.
+    is_kept: bool = False
     path: str
     title: str
     source_url: str | None

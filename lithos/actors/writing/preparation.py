@@ -39,6 +39,7 @@ from lithos.core.errors import InvalidInput, LithosError, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import (
+    Rewritten,
     open_document,
     parse_document,
     place_heading,
@@ -180,18 +181,21 @@ class Preparation:
         if isinstance(request, WriteNote):
             check_values(request, self.content_limit)
         entry, source = find_note(self.catalogue, request, source)
-        decision, data = self._rewrite(request, entry, source, rebased)
-        new = self._entry(decision, data, entry.serial)
+        decision, made = self._rewrite(request, entry, source, rebased)
+        data, new = made.data, self._entry(decision, made.data, entry.serial)
         modified = from_nanoseconds(source.state.mtime_ns)
         new = attrs.evolve(new, note=self.catalogue.with_creation(new.note, modified))
         is_unseen = _replaces_body(request) and source.digest != entry.digest
         operation = Put(entry.path, data, source.digest, saves_old=is_unseen)
         source_name = request.source if isinstance(request, PatchNote) else TOOL
-        return self._prepared(operation, new, decision, request.agent, source=source_name)
+        says_version = made.says_version
+        return self._prepared(
+            operation, new, decision, request.agent, source=source_name, says_version=says_version
+        )
 
     def _rewrite(
         self, request: UpdateRequest, entry: Entry, source: ReadFile, rebased: Rebased | None
-    ) -> tuple[Decision, bytes]:
+    ) -> tuple[Decision, Rewritten]:
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
             reading = open_document(source.data, entry.path, modified, entry.stand_in, self.catalogue.style)
@@ -218,13 +222,13 @@ class Preparation:
             document, heading = place_heading(decision.document, self.catalogue.style)
             decision = attrs.evolve(decision, document=document)
         try:
-            data = reading.rewritten(decision.document, replace_body=replace, heading=heading)
+            made = reading.rewritten(decision.document, replace_body=replace, heading=heading)
         except UnreadableNote as problem:
             _render(
                 decision.document, entry.path, self.catalogue.style, heading=heading
             )  # when no file could hold these values, the file is not to blame
             raise cannot_update(entry.path, problem) from problem
-        return decision, data
+        return decision, made
 
     def _prepared(
         self, operation: Put, entry: Entry, decision: Decision, agent: str, **more: Any

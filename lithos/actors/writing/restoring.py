@@ -1,9 +1,9 @@
 """Preparation of given bytes: a restoring (earlier bytes of a note as its next version), an import, and what
 comes from another vault.
 
-Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Bytes whose
-frontmatter cannot be edited are written as they are, with a version that the file does not say: as after an
-edit by a person.
+Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Kept bytes that an
+undo brings back, and all kept bytes in somebody else's vault, are written as they are, with a version that
+the file does not say: as after an edit by a person. So are bytes whose frontmatter cannot be edited.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lithos.actors.writing.write_rules import (
 )
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
-from lithos.core.events import TOOL
+from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.history.versions import RENAMED
 from lithos.core.notes.document import amend_document, derive_id, given_keys, parse_document, parse_identified
 from lithos.core.notes.links import scan_targets
@@ -121,18 +121,51 @@ class RestorePreparation:
     ) -> _Bytes:
         """The bytes under a new version. Raises `InvalidInput` when they are no note any more."""
         now, style = self._clock(), self._catalogue.style
-        values: dict[str, Any] = {"id": request.id, "version": version, "updated_at": at}
         if created_at is not None:
             self._catalogue.records.put_creation(request.id, created_at)
         try:
-            given = given_keys(request.data)
-            if created_at is not None and "created_at" not in given and not style.minimal_frontmatter:
+            if request.is_kept and (style.minimal_frontmatter or request.source == TAKING_BACK):
+                document, identified = parse_identified(request.data, path, now, request.id, style)
+                if document.note.id == request.id:
+                    document = self._dated(document, now)
+                    return self._as_it_is(request, document, path, version, at, identified=identified)
+            values: dict[str, Any] = {"id": request.id, "version": version, "updated_at": at}
+            given = given_keys(request.data, style)
+            if style.minimal_frontmatter:
+                values = {key: value for key, value in values.items() if key == "id" or key in given}
+            elif created_at is not None and "created_at" not in given:
                 values["created_at"] = created_at
             data = amend_document(request.data, path, now, values, request.id, style)
         except UnreadableNote:
             return self._keep(request, path, version, now)
         document, identified = parse_identified(data, path, now, request.id, style)
-        return _Bytes(data, self._dated(document, now), identified, says_version=True)
+        document = self._versioned(self._dated(document, now), version, at)
+        return _Bytes(data, document, identified, says_version="version" in values)
+
+    def _as_it_is(
+        self,
+        request: RestoreNote,
+        document: Document,
+        path: str,
+        version: int,
+        at: datetime,
+        *,
+        identified: bool,
+    ) -> _Bytes:
+        """The bytes without any change."""
+        records, says_version = self._catalogue.records, document.note.version == version
+        if request.is_return:
+            # What the file does not say must be durable before it is there, as no index knows it either.
+            records.put_version(request.id, Standing(version, digest_of(request.data)))
+            if not identified:
+                records.place(path, None if derive_id(path) == request.id else request.id)
+        return _Bytes(
+            request.data, self._versioned(document, version, at), identified, says_version=says_version
+        )
+
+    @staticmethod
+    def _versioned(document: Document, version: int, at: datetime) -> Document:
+        return attrs.evolve(document, note=attrs.evolve(document.note, version=version, updated_at=at))
 
     def _dated(self, document: Document, now: datetime) -> Document:
         return attrs.evolve(document, note=self._catalogue.with_creation(document.note, now))

@@ -38,8 +38,10 @@ from lithos.core.errors import (
     VersionConflict,
 )
 from lithos.core.limits import check_merged
+from lithos.core.notes.healing import is_id
 from lithos.core.notes.links import normalise_sources
 from lithos.core.notes.model import Document, Note
+from lithos.core.notes.owned_keys import check_keys
 from lithos.core.notes.paths import (
     file_name_of,
     folder_of,
@@ -105,6 +107,7 @@ def decide_creation(
     if not (style.titles_per_folder and names_file(request.path)):
         check_slug(slug, catalogue, path)
     check_free(path, catalogue)
+    _check_sources(request.derived_from_ids or (), catalogue)
     sources = normalise_sources(list(request.derived_from_ids or ()), None)
     note = Note(
         id=note_id,
@@ -146,6 +149,7 @@ def decide_update(
     check_version(request.expected_version, note)
     if isinstance(request, WriteNote):
         url["source_url"] = _decide_url(request.source_url, note, catalogue)
+        _check_sources(request.derived_from_ids or (), catalogue)
         has_inline = request.tags is not None and catalogue.style.inline_tags
         inline = scan_tags(content if request.content is None else request.content) if has_inline else ()
         content = content if request.content is None else request.content.strip()
@@ -363,6 +367,7 @@ def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str,
         return dict(old)
     if not patch:
         return {}
+    check_keys(patch, old)
     merged = {key: value for key, value in {**old, **patch}.items() if value is not None or key not in patch}
     check_merged(old, merged)
     return merged
@@ -378,6 +383,18 @@ def _contributors(note: Note, agent: str) -> tuple[str, ...]:
     if agent == note.author or agent in note.contributors:
         return note.contributors
     return (*note.contributors, agent)
+
+
+def _check_sources(given: Sequence[str], catalogue: Catalogue) -> None:
+    """Raises `InvalidInput` for a source that is named by its path or its own `id`: says the one to give."""
+    for each in given:
+        entry = None if is_id(each.strip()) else catalogue.get(catalogue.identify(each))
+        entry = entry or catalogue.at_path(each)
+        if entry is not None and is_id(entry.note.id):
+            raise InvalidInput(
+                f"derived_from_ids takes note ids (UUIDs), not {each[:100]!r}; the note at {entry.path} has "
+                f"the id {entry.note.id}."
+            )
 
 
 def _missing(sources: tuple[str, ...], catalogue: Catalogue) -> tuple[str, ...]:

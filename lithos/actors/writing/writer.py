@@ -494,8 +494,9 @@ class Writer:
             entry = attrs.evolve(entry, state=state)
             if prepared.former is None:  # else it came with the edit before
                 await take_turns(self._catalogue.put_in_steps(entry))
-            if prepared.says_version:
-                self._catalogue.records.settle_version(entry.note.id, entry.standing)
+            self._catalogue.records.settle_version(
+                entry.note.id, entry.standing, is_said=prepared.says_version
+            )
             former = prepared.operation.path
             vacated = None if former == entry.path or self._catalogue.at_path(former) else former
         return await self._pass_on(

@@ -27,13 +27,21 @@ from lithos.core.notes.healing import (
     clean_items,
     clean_sources,
     clean_title,
-    heal,
+    is_id,
     normalise_note,
     older_source,
     written_values,
 )
 from lithos.core.notes.layout import FRONTMATTER, Heading, Layout, leading_title, read_layout, unify_breaks
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
+from lithos.core.notes.owned_keys import (
+    NO_KEYS,
+    PREFIX,
+    PREFIXED,
+    OwnedKeys,
+    means_something,
+    read_owned,
+)
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_edit import Changes, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
@@ -48,15 +56,32 @@ _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
 _LONGEST_REASON: Final = 1_000
 #: A key with names, and its value: the rest of the line, and the indented lines and items after it.
 _NAMES: Final = re.compile(r"^(title|alias|aliases):[ \t]*([^\r\n]*)(?:\r?\n[ \t-][^\r\n]*)*", re.MULTILINE)
-#: All that an update adds to a note of somebody else besides what the call changed, under a minimal style.
-_ADDED: Final = frozenset(("id", "updated_at", "version"))
+#: All that an update adds to a note of somebody else besides what the call changed, under a minimal style:
+#: by it the note is known when a person moves and changes the file at once.
+_ADDED: Final = frozenset(("id",))
+#: What changes with every update; where a note of somebody else does not say it Lithos keeps it elsewhere.
+_STAMPS: Final = ("version", "updated_at")
 #: What a new note has under a minimal style, besides what was given.
-_CREATED: Final = _ADDED | {"author", "created_at"}
+_CREATED: Final = _ADDED | {"author", "created_at", *_STAMPS}
 _DEFAULTS: Final = written_values(Note(id="", title=""))
 #: Every value of a note but `extra`, whose numbers are compared more closely.
 _BUT_EXTRA: Final = attrgetter(*(each.name for each in fields_of(Note) if each.name != "extra"))
-#: By these a note of our own is known.
-_SIGNATURE: Final = frozenset(("id", "author", "created_at"))
+#: By these a note that Lithos made is known among those that it manages.
+_SIGNATURE: Final = frozenset(("author", "created_at"))
+
+
+@frozen(kw_only=True)
+class Rewritten:
+    """The bytes of a changed file, what they read as, and whether they name the id and the version.
+
+    The document has the version and the time of update that were wanted, also where the file does not say
+    them.
+    """
+
+    data: bytes
+    document: Document
+    identified: bool
+    says_version: bool
 
 
 @frozen(kw_only=True)
@@ -66,7 +91,7 @@ class Reading:
     layout: Layout
     mapping: YamlMapping
     nodes: Mapping[str, yaml.Node]
-    healed: Mapping[str, Any]
+    owned: OwnedKeys
     document: Document
     path: str
     modified_at: datetime
@@ -75,13 +100,18 @@ class Reading:
     @property
     def is_identified(self) -> bool:
         """Whether the file itself names its id."""
-        return "id" in self.healed
+        return "id" in self.owned.values
+
+    @property
+    def says_version(self) -> bool:
+        """Whether the file itself says its version, or would from the next update on."""
+        return not self.style.minimal_frontmatter or "version" in self.owned.said
 
     @property
     def is_signed(self) -> bool:
         """Whether those who change it are to be written down; a minimal style spares the notes of others."""
-        given = self.healed.keys()
-        return not self.style.minimal_frontmatter or given >= _SIGNATURE or "contributors" in given
+        is_own = self.owned.is_managed and self.owned.said >= _SIGNATURE
+        return not self.style.minimal_frontmatter or is_own
 
     @property
     def title_heading(self) -> Heading | None:
@@ -95,7 +125,7 @@ class Reading:
             return title
         return self.layout.text[found.start : found.end]
 
-    def rewritten(self, new: Document, *, replace_body: bool, heading: bool = True) -> bytes:
+    def rewritten(self, new: Document, *, replace_body: bool, heading: bool = True) -> Rewritten:
         """The file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
         style, newline = self.style, self.layout.newline
         content = unify_breaks(new.content, newline).strip() if replace_body else self.document.content
@@ -107,26 +137,52 @@ class Reading:
             body = _spared_body(self, note.title, content, heading=heading)
         else:
             body = _body(self.heading_for(note.title) if heading else None, content, newline)
-        return self.edited(_changes(self, note), body, lambda new: _same(new.document, expected))[0]
+        return self.updated(note, body, lambda new, note: _same(new.document, evolve(expected, note=note)))
+
+    def updated(self, wanted: Note, body: str, is_right: Callable[[Reading, Note], bool]) -> Rewritten:
+        """The file as the next version of the note, with this body.
+
+        `is_right` compares what the new file reads as with the values that it has to say. Raises
+        `UnreadableNote`.
+        """
+        changes = _changes(self, wanted)
+        said = self._as_said(wanted, changes)
+        data, new = self.edited(changes, body, lambda new: is_right(new, said))
+        known = {key: getattr(wanted, key) for key in _STAMPS}
+        document = evolve(new.document, note=evolve(new.document.note, **known))
+        return Rewritten(
+            data=data, document=document, identified=new.is_identified, says_version=new.says_version
+        )
+
+    def _as_said(self, wanted: Note, changes: Changes) -> Note:
+        """What a file with these changes says of the note: what Lithos keeps elsewhere stays as it was."""
+        written = changes.values.keys()
+        kept = {
+            key: getattr(self.document.note, key)
+            for key in _STAMPS
+            if PREFIX + key not in written and (key not in written or key in wanted.extra)
+        }
+        return evolve(wanted, **kept) if self.style.minimal_frontmatter else wanted
 
     def edited(
         self, changes: Changes, body: str, is_right: Callable[[Reading], bool]
-    ) -> tuple[bytes, Document, bool]:
+    ) -> tuple[bytes, Reading]:
         """The file with this body and changed frontmatter: the gentlest edit that reads back right.
 
-        Also what it reads as, and whether it names its id. Raises `UnreadableNote` where no edit does.
+        Also what it reads as. Raises `UnreadableNote` where no edit does.
         """
         values, strict = self.mapping.values, evolve(self.style, serves_broken=False)
 
         def read_item(key: str, node: yaml.Node) -> Any:
-            return values.text(node) if key in _OWNED else values.value(node)
+            is_owned = key in PREFIXED or (key in _OWNED and key not in self.owned.foreign)
+            return values.text(node) if is_owned else values.value(node)
 
         for head in apply_changes(self.mapping, changes, self.layout.newline, read_item):
             data = _encode(_assemble(self.layout, head, body))
             with suppress(UnreadableNote):
                 new = open_document(data, self.path, self.modified_at, None, strict)
                 if is_right(new):
-                    return data, new.document, new.is_identified
+                    return data, new
         raise UnreadableNote(
             "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` "
             "lines"
@@ -167,10 +223,14 @@ def parse_identified(
     return reading.document, reading.is_identified
 
 
-def given_keys(data: bytes) -> frozenset[str]:
-    """The owned keys of which the file itself gives a usable value; raises as `parse_document` does."""
+def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
+    """The owned keys of which the file itself gives a usable value; raises as `parse_document` does.
+
+    Under a minimal style only those that an update would keep up to date.
+    """
     mapping: YamlMapping = FRONTMATTER.load(read_layout(data).yaml)
-    return frozenset(heal(mapping.nodes, mapping.values))
+    owned = read_owned(mapping.nodes, mapping.values, minimal=style.minimal_frontmatter)
+    return owned.said if style.minimal_frontmatter else frozenset(owned.values)
 
 
 def place_heading(document: Document, style: VaultStyle) -> tuple[Document, bool]:
@@ -200,6 +260,8 @@ def render_document(
     expected = _expected(document.note, document.content.strip(), style)
     note = expected.note
     values = {**_new_values(note, path, style), **note.extra}
+    if not is_id(note.id):
+        values = {PREFIX + "id" if key == "id" else key: value for key, value in values.items()}
     head = "".join(write_entry(key, value, "", "\n") for key, value in values.items())
     title = note.title if heading and not style.titles_from_files else None
     data = _encode(f"---\n{head}---\n{_body(title, expected.content)}")
@@ -227,7 +289,7 @@ def rewrite_document(
     Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
     """
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
-    return old.rewritten(new, replace_body=replace_body, heading=heading)
+    return old.rewritten(new, replace_body=replace_body, heading=heading).data
 
 
 def edit_document(
@@ -238,8 +300,8 @@ def edit_document(
     body: str,
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
-) -> tuple[bytes, Document, bool]:
-    """`data` with another body, character by character; what it reads as, and whether it names its id.
+) -> Rewritten:
+    """`data` with another body, character by character, as the next version of the note.
 
     `decide` makes the values of the new note of the old one and `Reading.is_signed`. Raises `UnreadableNote`
     when `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that
@@ -248,17 +310,17 @@ def edit_document(
     old = open_document(data, path, modified_at, stand_in, style)
     wanted = normalise_note(decide(old.document, old.is_signed))
 
-    def is_right(new: Reading) -> bool:
+    def is_right(new: Reading, said: Note) -> bool:
         document = new.document
         if document.note.title != wanted.title:
             raise InvalidInput(
                 f"The body would begin with the heading {document.note.title[:200]!r}, which would be read "
                 "as the note's title. Begin with another text, or with a heading of a lower level."
             )
-        expected = _expected(wanted, document.content, style)
+        expected = _expected(said, document.content, style)
         return new.layout.text.endswith(body) and _same(document, expected)
 
-    return old.edited(_changes(old, wanted), body, is_right)
+    return old.updated(wanted, body, is_right)
 
 
 def amend_document(
@@ -277,10 +339,12 @@ def amend_document(
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     fields = dict(values)
     if "id" in values:  # its own id was no source of it, but that of another note is
-        fields["derived_from_ids"] = clean_sources(old.healed.get("derived_from_ids", ()), values["id"])
+        fields["derived_from_ids"] = clean_sources(old.owned.values.get("derived_from_ids", ()), values["id"])
     expected = evolve(old.document, note=evolve(old.document.note, **fields))
     written = written_values(expected.note)
-    changes = Changes(values={key: written[key] for key in values}, removed=frozenset())
+    wanted = {key: written[key] for key in values}
+    names = old.owned.names(wanted, expected.note.extra, minimal=style.minimal_frontmatter)
+    changes = Changes(values={names[key]: value for key, value in wanted.items()}, removed=frozenset())
     return old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))[0]
 
 
@@ -299,12 +363,15 @@ def adopt_document(
     back right.
     """
     old = open_document(data, path, modified_at, None, evolve(style, serves_broken=False))
-    wanted, keys = decide(old.document, frozenset(old.healed))
+    wanted, keys = decide(old.document, frozenset(old.owned.values))
     expected = evolve(old.document, note=wanted)
     extra = _changes_of_extra(old, wanted)
     owned = {key: value for key, value in written_values(wanted).items() if key in keys}
-    changes = evolve(extra, values={**owned, **extra.values})
-    return old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))
+    names = old.owned.names(owned, wanted.extra, minimal=style.minimal_frontmatter)
+    named = {names[key]: value for key, value in owned.items()}
+    changes = evolve(extra, values={**named, **extra.values})
+    data, new = old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))
+    return data, new.document, new.is_identified
 
 
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
@@ -327,35 +394,40 @@ def open_document(
     try:
         mapping: YamlMapping = FRONTMATTER.load(layout.yaml)
         nodes = mapping.nodes
-        healed = heal(nodes, mapping.values)
-        extra = {key: mapping.values.value(node) for key, node in nodes.items() if key not in _OWNED}
-        fields |= {**healed, "extra": cut_extra(extra, layout.yaml)}
+        owned = read_owned(nodes, mapping.values, minimal=style.minimal_frontmatter) if nodes else NO_KEYS
+        extra = {key: mapping.values.value(nodes[key]) for key in nodes if _is_extra(key, owned)}
+        fields |= {**owned.values, "extra": cut_extra(extra, layout.yaml)}
     except UnreadableNote as problem:
         if not style.serves_broken:
             raise
         # The names that stand in it are aliases, so that links by them still lead here.
-        mapping, nodes, healed = FRONTMATTER.load(""), {}, {}
+        mapping, nodes, owned = FRONTMATTER.load(""), {}, NO_KEYS
         fields["aliases"] = _names_in(layout.yaml)
         fields["frontmatter_error"] = {"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]}
-    fields["id"] = own_id = healed.get("id") or stand_in or derive_id(path)
+    fields["id"] = own_id = owned.values.get("id") or stand_in or derive_id(path)
     heading, content = layout.heading, layout.content
     if heading is not None and not layout.keeps_heading:
         fields["title"] = clean_title(layout.text[heading.start : heading.end])
-    elif "title" not in healed:
+    elif "title" not in owned.values:
         fields["title"] = _file_title(path)
-    if "derived_from_ids" in healed:
-        fields["derived_from_ids"] = clean_sources(healed["derived_from_ids"], own_id)
+    if "derived_from_ids" in owned.values:
+        fields["derived_from_ids"] = clean_sources(owned.values["derived_from_ids"], own_id)
     fields |= told_by(content, style)
     return Reading(
         layout=layout,
         mapping=mapping,
         nodes=nodes,
-        healed=healed,
+        owned=owned,
         document=Document(note=Note(**fields), content=content),
         path=path,
         modified_at=modified_at,
         style=style,
     )
+
+
+def _is_extra(key: str, owned: OwnedKeys) -> bool:
+    """Whether a key of the file is a person's own."""
+    return key in owned.foreign or not (key in _OWNED or key in PREFIXED)
 
 
 def _names_in(broken: str) -> tuple[str, ...]:
@@ -364,7 +436,7 @@ def _names_in(broken: str) -> tuple[str, ...]:
     for found in _NAMES.finditer(broken):
         try:
             mapping: YamlMapping = FRONTMATTER.load(found[0])
-            healed = heal(mapping.nodes, mapping.values)
+            healed = read_owned(mapping.nodes, mapping.values, minimal=False).values
         except UnreadableNote:
             healed = {"title": clean_title(found[2].strip("\"' "))} if found[1] == "title" else {}
         names += [healed["title"]] if healed.get("title") else healed.get("aliases", ())
@@ -388,22 +460,45 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
 def _changes(old: Reading, new: Note) -> Changes:
     """The changes of an update; under a minimal style only `_ADDED`, and what differs."""
     before, after = written_values(old.document.note), written_values(new)
+    owned, minimal = old.owned, old.style.minimal_frontmatter
     is_older = older_source(old.nodes, old.mapping.values) is not None
-    if old.style.minimal_frontmatter:
-        forced = set(_ADDED) - old.healed.keys()
+    if minimal:
+        forced = set(_ADDED) - owned.values.keys()
     else:
-        forced = (after.keys() - old.nodes.keys()) | (_DEFAULT_FROM_FILE - old.healed.keys())
+        forced = (after.keys() - old.nodes.keys() - owned.prefixed) | (
+            _DEFAULT_FROM_FILE - owned.values.keys()
+        )
         forced |= {"source"} if is_older else set()
     values = {key: value for key, value in after.items() if key in forced or value != before.get(key)}
-    if old.style.minimal_frontmatter:
+    extra = _changes_of_extra(old, new)
+    if minimal:
+        for key in _STAMPS:
+            if key not in owned.said:
+                values.pop(key, None)
         is_titled = old.title_heading is not None or after["title"] == _file_title(old.path)
-        if "title" not in old.nodes and is_titled:
+        if "title" not in owned.said and is_titled:
             values.pop("title", None)
         if is_older and "source" in values and "derived_from_ids" in after:
             values["derived_from_ids"] = after["derived_from_ids"]
-    extra = _changes_of_extra(old, new)
-    removed = extra.removed | (before.keys() - after.keys())
-    return Changes(values={**values, **extra.values}, removed=removed)
+    values |= {key: after.get(key) for key in _to_mark(old, new, extra) if key not in values}
+    dropped = before.keys() - after.keys() - values.keys()
+    names = owned.names(values | dict.fromkeys(dropped), new.extra, minimal=minimal)
+    named = {names[key]: value for key, value in values.items()}
+    removed = extra.removed | {names[key] for key in dropped}
+    return Changes(values={**named, **extra.values}, removed=removed)
+
+
+def _to_mark(old: Reading, new: Note, extra: Changes) -> set[str]:
+    """The keys of which Lithos says its own value too, as what a person's say now would be taken for it."""
+    changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
+    marked = {key for key in changed if means_something(key, extra.values[key])}
+    if not old.style.minimal_frontmatter:
+        return marked
+    is_named = "id" in old.owned.said and "id" not in old.owned.prefixed
+    looks_managed = is_named and all(
+        key in new.extra and means_something(key, new.extra[key]) for key in _STAMPS
+    )
+    return (marked - {*_STAMPS, "source"}) | ({"version"} if marked and looks_managed else set())
 
 
 def _changes_of_extra(old: Reading, new: Note) -> Changes:

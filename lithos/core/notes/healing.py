@@ -38,6 +38,11 @@ def clean_items(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(cut_items(items))
 
 
+def is_id(text: str) -> bool:
+    """Whether it is an id as Lithos gives them, in any case."""
+    return _UUID.fullmatch(text.lower()) is not None
+
+
 def clean_sources(ids: Iterable[str], own_id: str) -> tuple[str, ...]:
     """The UUIDs among `ids` without `own_id`: lowercase, sorted, each once."""
     known = {text for item in ids if _UUID.fullmatch(text := item.strip().lower())}
@@ -49,17 +54,24 @@ def clean_confidence(number: float) -> float:
     return min(1.0, max(0.0, float(number))) if math.isfinite(number) else 1.0
 
 
-def heal(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, Any]:
+def heal_own(nodes: Mapping[str, yaml.Node], values: Values, *, is_prefixed_id: bool) -> dict[str, Any]:
     """The usable owned values of a frontmatter by key; a key that is absent or beyond use is left out.
 
-    Older spellings count where the current key gives nothing. `derived_from_ids` may still hold the
-    note's own id.
+    `derived_from_ids` may still hold the note's own id. An id is a UUID; with `is_prefixed_id` it is
+    Lithos's own key, which may say any other, too.
     """
     healed: dict[str, Any] = {}
     for key, node in nodes.items():
         healer = _HEALERS.get(key)
+        if key == "id" and is_prefixed_id:
+            healer = _whole(ID)
         if healer is not None and not is_null(node) and (value := healer(node, values)) is not None:
             healed[key] = value
+    return healed
+
+
+def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: Values) -> None:
+    """Add what older spellings say, where the current key gives nothing."""
     for key, older in (("created_at", "created"), ("updated_at", "updated")):
         if key not in healed and older in nodes and (moment := _time(nodes[older], values)) is not None:
             healed[key] = moment
@@ -72,7 +84,11 @@ def heal(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, Any]:
     # Obsidian's `alias`: no tool changes aliases, so those of both keys count.
     if "alias" in nodes and (aliases := _items(nodes["alias"], values)):
         healed["aliases"] = clean_items(dict.fromkeys((*healed.get("aliases", ()), *aliases)))
-    return healed
+
+
+def is_older_source(nodes: Mapping[str, yaml.Node], values: Values) -> bool:
+    """Whether `source` is the older mapping."""
+    return older_source(nodes, values) is not None
 
 
 def older_source(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, yaml.Node] | None:
@@ -107,9 +123,31 @@ def _whole(limit: int) -> Callable[[yaml.Node, Values], str | None]:
     return read
 
 
+def _uuid(node: yaml.Node, values: Values) -> str | None:
+    """An id as Lithos gives them, in any case; every other `id` is a person's own property."""
+    text = _text(node, values)
+    return text if text is not None and is_id(text) else None
+
+
 def _title(node: yaml.Node, values: Values) -> str | None:
-    # A collection too: `title: [draft]` is what a person wrote as the title.
+    # A collection on one line too: `title: [draft]` is what a person wrote as the title.
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        return None
     return clean_title(values.text(node)) or None
+
+
+def _sources(node: yaml.Node, values: Values) -> tuple[str, ...] | None:
+    """Ids of notes, among them what is none; a list without any id is a person's own."""
+    items = _items(node, values)
+    if items and not any(is_id(item.strip()) for item in items):
+        return None
+    return items
+
+
+def _address(node: yaml.Node, values: Values) -> str | None:
+    """A web address of whatever form."""
+    text = _whole(URL)(node, values)
+    return text if text is not None and text.lower().startswith(("http://", "https://")) else None
 
 
 def _items(node: yaml.Node, values: Values) -> tuple[str, ...] | None:
@@ -192,7 +230,7 @@ def _summaries(node: yaml.Node, values: Values) -> dict[str, str] | None:
 
 
 _HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
-    "id": _whole(ID),
+    "id": _uuid,
     "title": _title,
     "author": _name,
     "created_at": _time,
@@ -204,8 +242,8 @@ _HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
     "source": _name,
     "supersedes": _name,
     "version": _version,
-    "source_url": _whole(URL),
-    "derived_from_ids": _items,
+    "source_url": _address,
+    "derived_from_ids": _sources,
     "expires_at": _end,
     "schema_version": _integer,
     "namespace": _name,

@@ -21,6 +21,9 @@ ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")
 STATUSES: Final = ("active", "archived", "quarantined")
 
+#: Characters of a person's own `id` from which on `[[...]]` may name a note by it: `202611281200`.
+LEAST_LINK_ID: Final = 8
+
 #: Frontmatter keys that Lithos defines, in the order in which new ones are written (docs/spec/notes.md §3).
 OWNED_KEYS: Final = (
     "id", "title", "author", "created_at", "updated_at", "tags", "aliases", "confidence", "contributors",
@@ -73,6 +76,18 @@ class Note:
     def all_tags(self) -> tuple[str, ...]:
         """The tags of the frontmatter, then those of the text, each once."""
         return tuple(dict.fromkeys(self.tags + self.inline_tags)) if self.inline_tags else self.tags
+
+    @property
+    def own_id(self) -> str | None:
+        """The `id` that a person gave the note, which is no id of Lithos, as text."""
+        value = self.extra.get("id")
+        return str(value).strip() if isinstance(value, str | int | float) else None
+
+    @property
+    def link_id(self) -> str | None:
+        """The same where it can be linked by: long enough to be no word."""
+        own = self.own_id
+        return own if own is not None and len(own) >= LEAST_LINK_ID else None
 
     @property
     def frontmatter_problem(self) -> str | None:

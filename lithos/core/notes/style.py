@@ -30,7 +30,8 @@ class VaultStyle:
     def reading(self) -> str:
         """The rules that decide what is read of a file: what was read by others is read anew."""
         titles = "files" if self.titles_from_files else ""
-        return f"{titles} {'tags' * self.inline_tags} {'broken' * self.serves_broken}".strip()
+        owned = "few owned keys" if self.minimal_frontmatter else "owned keys"
+        return f"{titles} {'tags' * self.inline_tags} {'broken' * self.serves_broken} {owned}".strip()
 
     @classmethod
     def of_foreign(cls) -> VaultStyle:

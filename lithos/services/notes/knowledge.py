@@ -34,7 +34,7 @@ from lithos.catalogue.facets import FacetFilter
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
 from lithos.core.history.section_edit import SectionEdit, check_edit
-from lithos.core.notes.healing import one_line
+from lithos.core.notes.healing import is_id, one_line
 from lithos.core.notes.links import WikiLink, scan_links
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
@@ -257,6 +257,8 @@ class Knowledge:
         the note is as it was then, also a deleted one.
         """
         truncate("", max_length)  # refuse a bad length before anything is read
+        if note_id:
+            note_id = await self.identify(note_id)
         kept: KeptNote | None = None
         if version is not None or as_of is not None:
             kept = await self._find_version(note_id, path, title, version, as_of)
@@ -476,6 +478,21 @@ class Knowledge:
             assert found is not None  # of a path that is not blank
             return found
         return self._find(None, path).note.id
+
+    async def identify(self, note_id: str) -> str:
+        """The id of the note that has this text as its own property `id`; else the text.
+
+        Raises `InvalidInput` where several notes have it.
+        """
+        if is_id(note_id) or note_id in self._catalogue:
+            return note_id
+        await self._opening.wait_known()
+        return self._catalogue.identify(note_id)
+
+    def extra_of(self, note_id: str | None) -> Mapping[str, Any]:
+        """The further keys of a note's file, as far as they are known; of no note there are none."""
+        entry = self._catalogue.get(note_id) if note_id else None
+        return {} if entry is None else entry.note.extra
 
     async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
         """A note by its path while the first pass runs; by id that is waited for. None afterwards."""

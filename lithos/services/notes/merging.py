@@ -13,7 +13,13 @@ from lithos.actors.writing.messages import MERGE, UpdateRequest, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import StorageFailed, VersionConflict
 from lithos.core.history.merging import merge_documents, merge_items
-from lithos.core.notes.document import parse_document, place_heading, rewrite_document
+from lithos.core.notes.document import (
+    amend_document,
+    given_keys,
+    parse_document,
+    place_heading,
+    rewrite_document,
+)
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -82,7 +88,10 @@ class Merging:
 
 @frozen
 class MergedFile:
-    """The bytes to write, None when there is nothing to do; `is_merged`: they are those of neither side."""
+    """The bytes to write, None when there is nothing to do; `is_merged`: they are those of neither side.
+
+    Otherwise they are those of `mine`, as they are.
+    """
 
     data: bytes | None
     is_merged: bool = False
@@ -105,6 +114,8 @@ def merge_files(
     that are no notes.
     """
     modified = from_nanoseconds(theirs.source.state.mtime_ns)
+    if base == theirs.source.data:
+        return MergedFile(None if mine == base else mine)
     try:
         # One path and time stand in for what the files do not say, so that these never differ.
         before, wanted, now = (
@@ -113,7 +124,7 @@ def merge_files(
         )
         if says(wanted) == says(now):
             return MergedFile(None)
-        if says(before) == says(now):
+        if says(before) == says(now) and _differ_in_stamps(base, now, theirs.source.data, entry, style):
             return MergedFile(mine)
         merged = merge_documents(before, wanted, now)
         if merged.result is None:
@@ -148,6 +159,19 @@ def merge_files(
             f"The versions of {entry.path} cannot be merged: {problem.reason}. Nothing was changed."
         ) from problem
     return MergedFile(data, is_merged=True)
+
+
+def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, style: VaultStyle) -> bool:
+    """Whether `current`, which says `now`, has the bytes of `base` but for what follows from a write itself.
+
+    Where a person rearranged them, or wrote a comment, that stays.
+    """
+    try:
+        keys = given_keys(base, style) & {"id", "version", "updated_at", "contributors"}
+        values = {key: getattr(now.note, key) for key in keys}
+        return amend_document(base, entry.path, now.note.updated_at, values, entry.note.id, style) == current
+    except UnreadableNote:
+        return False
 
 
 def says(document: Document) -> tuple[Any, str]:

@@ -15,7 +15,7 @@ from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import RestoreNote, WriteOutcome
-from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import (
     DocNotFound,
     InvalidInput,
@@ -26,7 +26,7 @@ from lithos.core.errors import (
 from lithos.core.events import TOOL
 from lithos.core.history.merging import merge_documents
 from lithos.core.history.undo import takes_back
-from lithos.core.history.versions import DELETED, VersionRow
+from lithos.core.history.versions import DELETED, OUTSIDE, VersionRow
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
@@ -35,10 +35,12 @@ from lithos.core.principals import UNDO_AGENT
 from lithos.services.notes.history import HistoryRequest, KeptVersion, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.merging import merge_files, says
-from lithos.services.notes.texts import NoteTexts
+from lithos.services.notes.texts import LoadedNote, NoteTexts
 
 #: Earlier versions by the same agent that are looked at.
 MOST_EARLIER: Final = 20
+#: Newest versions among which the last bytes are looked for that no agent wrote.
+MOST_LOOKED_AT: Final = 200
 #: How often a merge is made again because the note was changed meanwhile.
 RETRIES: Final = 5
 
@@ -147,6 +149,7 @@ class Restoring:
             created_at=oldest.at if oldest is not None and entry is None else None,
             expected=request.expected_version,
             is_return=entry is None,
+            is_kept=True,
         )
         if request.dry_run:
             holder = self._catalogue.at_path(path)
@@ -186,22 +189,51 @@ class Restoring:
         merged = await self._blocking.run(
             lambda: merge_files(base.data, kept.data, now, entry, style, refused=refused)
         )
-        if merged.data is None:
+        data, is_kept = merged.data, not merged.is_merged
+        if request.undo is not None and (data is None or merged.is_merged):
+            own = await self._own_bytes(entry, now, data)
+            data, is_kept = (data, is_kept) if own is None else (own, True)
+        if data is None:
             return Restored(None, request.id, entry.path, current)
         merged_with = current if merged.is_merged else None
         newest = await self._history.newest(request.id)
         made = await self._make(
             request,
             kept,
-            merged.data,
+            data,
             path=entry.path,
             newest=newest.version if newest else current,
             created_at=None,
             expected=current,
+            is_kept=is_kept,
         )
         if request.dry_run:
             return _told(WriteOutcome("updated", request.id, entry.path, current + 1), merged_with)
         return _told(await self._knowledge.write(made), merged_with)
+
+    async def _own_bytes(self, entry: Entry, now: LoadedNote, merged: bytes | None) -> bytes | None:
+        """The newest bytes that no agent wrote, or the oldest, where what is left says no more than they do.
+
+        So the last of several undos takes out of the file what Lithos had put in. None where agents' changes
+        are left, where the file has these bytes, and where they are not kept.
+        """
+        asked = HistoryRequest(note_id=entry.note.id, limit=MOST_LOOKED_AT)
+        listed = await self._history.list_versions(asked)
+        rows = listed.rows
+        row = next((each for each in rows if each.op == OUTSIDE), None)
+        if row is None and len(rows) == listed.total and rows:
+            row = rows[-1]
+        if row is None or row.op == DELETED:
+            return None
+        try:
+            kept = await self._history.at_version(entry.note.id, row.version)
+        except VersionNotFound:  # pruned meanwhile
+            return None
+        left = now.source.data if merged is None else merged
+        is_right = await self._blocking.run(
+            partial(_say_the_same, kept.data, left, entry, row.at, self._catalogue.style)
+        )
+        return kept.data if is_right and kept.data != now.source.data else None
 
     async def _is_done(
         self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion, path: str
@@ -241,6 +273,7 @@ class Restoring:
         created_at: datetime | None,
         expected: int | None,
         is_return: bool = False,
+        is_kept: bool = False,
     ) -> RestoreNote:
         """The message to the writer. Raises `InvalidInput` for bytes that are no note any more."""
         row, style = kept.row, self._catalogue.style
@@ -259,6 +292,7 @@ class Restoring:
             id=request.id,
             agent=request.agent,
             data=data,
+            is_kept=is_kept,
             path=path,
             title=document.note.title,
             source_url=document.note.source_url,
@@ -268,6 +302,15 @@ class Restoring:
             expected_version=expected,
             source=request.source,
         )
+
+
+def _say_the_same(one: bytes, other: bytes, entry: Entry, at: datetime, style: VaultStyle) -> bool:
+    """Whether two files of one note differ in nothing that it says. Blocks."""
+    try:
+        first, second = (parse_document(each, entry.path, at, entry.note.id, style) for each in (one, other))
+    except UnreadableNote:
+        return False
+    return says(first) == says(second)
 
 
 def _told(outcome: WriteOutcome, merged_with: int | None = None) -> Restored:
@@ -283,5 +326,7 @@ def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str
         )
     except UnreadableNote:
         return False
+    if says(before) == says(mine):  # only the bytes differ: what Lithos had put in
+        return then.data == kept.data
     merged = merge_documents(before, mine, theirs).result
     return merged is not None and says(merged) == says(theirs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import trio
@@ -196,13 +196,13 @@ class NoteTexts:
                 version = self._judge(loaded, entry.note.id, before)
             if version is not None:
                 await self._save(loaded.document.note.id)
-                return _with_version(loaded, version)
+                return _with_version(loaded, version, self._catalogue.get(entry.note.id))
         return None  # it changes all the time
 
     def _known_version(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
         """The version of bytes that are those of `before`."""
         note = loaded.document.note
-        if before is None or before.digest != digest_of(loaded.source.data) or note.id != note_id:
+        if before is None or before.digest != loaded.source.digest or note.id != note_id:
             return None
         return max(before.version, note.version)
 
@@ -211,7 +211,7 @@ class NoteTexts:
         if before != self._catalogue.standing(note_id):
             return None
         note = loaded.document.note
-        return self._catalogue.see_version(note.id, digest_of(loaded.source.data), note.version)
+        return self._catalogue.see_version(note.id, loaded.source.digest, note.version)
 
     async def find_unread(self, path: str) -> Entry | None:
         """The note at a path that no scan has met yet; None when there is none. Raises `AliasedPath`."""
@@ -359,11 +359,15 @@ class NoteTexts:
             return None
 
 
-def _with_version(loaded: LoadedNote, version: int) -> LoadedNote:
+def _with_version(loaded: LoadedNote, version: int, known: Entry | None) -> LoadedNote:
+    """The note with its version; what these bytes do not say is as the catalogue has it of them."""
     document = loaded.document
-    if document.note.version == version:
+    values: dict[str, Any] = {"version": version}
+    if known is not None and known.digest == loaded.source.digest:
+        values["updated_at"] = known.note.updated_at
+    if all(getattr(document.note, name) == value for name, value in values.items()):
         return loaded
-    note = attrs.evolve(document.note, version=version)
+    note = attrs.evolve(document.note, **values)
     return attrs.evolve(loaded, document=attrs.evolve(document, note=note))
 
 

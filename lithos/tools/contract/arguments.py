@@ -20,7 +20,7 @@ from attrs import frozen
 from lithos.core.errors import InvalidInput
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.limits import TITLE, check_text
-from lithos.core.notes.healing import clean_title
+from lithos.core.notes.healing import clean_title, is_id
 from lithos.core.text.analysis import normalise
 from lithos.core.times import parse_time
 from lithos.tools.contract.additions import is_added
@@ -83,6 +83,8 @@ Which = Literal["there", "kept"]
 TakesRequest = Literal["listed", "taken", "none"]
 #: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
+#: The id of the note that a text names which is no id of Lithos; the text itself where no note has it.
+Identify = Callable[[str], Awaitable[str]]
 
 
 def argument(
@@ -324,8 +326,10 @@ class ArgumentReader:
         is_text = self._readers[name][0] is read_text and not metadata["one_of"] and metadata["note"] is None
         return not is_text and says_nothing(value)
 
-    async def with_ids(self, given: Mapping[str, Any], locate: Locate) -> Mapping[str, Any]:
-        """The arguments with the ids of notes that are named by their paths.
+    async def with_ids(
+        self, given: Mapping[str, Any], locate: Locate, identify: Identify
+    ) -> Mapping[str, Any]:
+        """The arguments with the ids of notes that are named by their paths, or by an `id` of their own.
 
         Raises `ArgumentFault`, `InvalidInput` also for the path of another note than the id, and as `locate`.
         """
@@ -343,6 +347,10 @@ class ArgumentReader:
                     f"Give {name} or {path} alone."
                 )
             given = {**given, name: note_id}
+        for name in self._paths.values():
+            value = given.get(name)
+            if isinstance(value, str) and value.strip() and not is_id(value):
+                given = {**given, name: await identify(value)}
         return given
 
     def _missing(self, name: str) -> ArgumentFault:

@@ -203,7 +203,7 @@ class Tools:
     def __init__(self, using: Services) -> None:
         """Until its start is complete, what is read of notes says so, and writes wait for its first pass."""
         server = using.config.server
-        self._locate = using.knowledge.locate
+        self._locate, self._identify = using.knowledge.locate, using.knowledge.identify
         self._opening = using.opening
         self._using = using
         has_connectors = server.tools == CONNECTOR or server.public_url is not None
@@ -262,7 +262,7 @@ class Tools:
         error: str | None = "exception"
         try:
             arguments = admit(principal, tool, arguments)
-            arguments = await tool.reader.with_ids(arguments, self._locate)
+            arguments = await tool.reader.with_ids(arguments, self._locate, self._identify)
             given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
             if tool.reader.has_prefix and given.path_prefix:
                 spelled = self._using.catalogue.prefix_as_spelled(given.path_prefix)
@@ -303,7 +303,7 @@ class Tools:
 
     async def with_ids(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments of a call with the ids of notes that are named by paths. Raises as the reader."""
-        return await self._by_name[name].reader.with_ids(arguments, self._locate)
+        return await self._by_name[name].reader.with_ids(arguments, self._locate, self._identify)
 
     def fitted(self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any]) -> Answer:
         """An answer made of several within the limit, as those of the tool itself."""

@@ -18,7 +18,7 @@ from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
 from lithos.core.context.parts import LeftOut
 from lithos.core.history.versions import DELETED, VersionRow
-from lithos.core.notes.model import Note, NoteWarning
+from lithos.core.notes.model import OWNED_KEYS, Note, NoteWarning
 from lithos.core.proposals import Proposal
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.model import Claim, Finding, Grant
@@ -154,8 +154,9 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         "id": note.id,
         "title": note.title,
         "content": read.content,
-        # The keys that Lithos does not own stand beside those it does, too.
-        "metadata": {**note.extra, **metadata_row(note, namespace)},
+        # The keys that Lithos does not own stand beside those it does, too; what is named alike does not.
+        "metadata": {key: value for key, value in note.extra.items() if key not in OWNED_KEYS}
+        | metadata_row(note, namespace),
         "links": [{"target": link.target, "display": link.display} for link in read.links],
         "truncated": read.truncated,
         "retrieval_count": read.retrieval_count,

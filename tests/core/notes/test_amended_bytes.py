@@ -13,7 +13,7 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 NOTE = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
 NOW = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 LATER = datetime(2026, 2, 2, tzinfo=UTC)
-OWN = ("id:", "version:", "updated_at:")
+OWN = ("id:", "version:", "updated_at:", "lithos_")
 
 KEYS = st.lists(
     st.sampled_from([
@@ -72,5 +72,6 @@ def test_only_the_named_keys_change(data: bytes) -> None:
     assert after.content == before.content
     assert (after.note.title, after.note.tags) == (before.note.title, before.note.tags)
     assert others(made) == others(data)
+    assert before.note.extra == after.note.extra, "what a person says under such a key stays"
     assert made.startswith(b"\xef\xbb\xbf") == data.startswith(b"\xef\xbb\xbf")
     assert amend_document(made, "a.md", NOW, values, NOTE) == made

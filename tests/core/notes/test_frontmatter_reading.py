@@ -51,8 +51,12 @@ def test_the_derived_id_is_the_documented_one() -> None:
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
-        ("id: x1", True),
-        ("id: 12", True),
+        ("id: 0F0F0F0F-1111-4222-8333-444444444444", True),
+        ("id: ' 0f0f0f0f-1111-4222-8333-444444444444'", True),
+        ("lithos_id: 0f0f0f0f-1111-4222-8333-444444444444\nid: x1", True),
+        ("lithos_id: x1", True),
+        ("id: x1", False),
+        ("id: 12", False),
         ("id:", False),
         ("id: ''", False),
         ("id: [a]", False),
@@ -176,9 +180,9 @@ def test_lists_are_read_tolerantly(text: str, expected: tuple[str, ...]) -> None
 
 
 def test_text_keys_take_the_source_text_of_other_scalars() -> None:
-    read_note = note("title: 2024-01-01\nauthor: yes\nsource: 0012\nsupersedes: 1.50")
+    read_note = note("title: 2024-01-01\nauthor: yes\nsource: 0012\nnamespace: 1.50")
     assert (read_note.title, read_note.author) == ("2024-01-01", "yes")
-    assert (read_note.source, read_note.supersedes) == ("0012", "1.50")
+    assert (read_note.source, read_note.namespace) == ("0012", "1.50")
 
 
 def test_a_title_has_one_line() -> None:

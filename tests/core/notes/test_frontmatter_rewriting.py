@@ -21,12 +21,13 @@ from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 
+ID = "0f0f0f0f-1111-4222-8333-444444444444"
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 LATER = datetime(2026, 6, 6, 6, 6, 6, 123456, tzinfo=UTC)
 LATER_TEXT = "2026-06-06T06:06:06.123456+00:00"
 #: A complete frontmatter, so that an update adds nothing.
 FULL = """\
-id: n-1
+id: 0f0f0f0f-1111-4222-8333-444444444444
 title: Old
 author: ann
 created_at: 2020-01-01T00:00:00.000000+00:00
@@ -75,12 +76,12 @@ def full(**lines: str) -> str:
 def test_a_new_file_has_the_documented_layout() -> None:
     """behaviours 17, 19"""
     note = Note(
-        id="n-1", title="T", author="ann", created_at=LATER, updated_at=LATER, tags=("a", "2024"),
+        id=ID, title="T", author="ann", created_at=LATER, updated_at=LATER, tags=("a", "2024"),
         source="task-1", expires_at=LATER, summaries={"short": "s"},
         extra={"due": "2024-01-01", "deep": {"a": [1]}},
     )  # fmt: skip
     assert render_document(Document(note=note, content="  text\n\n# more \n")).decode() == (
-        f"---\nid: n-1\ntitle: T\nauthor: ann\ncreated_at: '{LATER_TEXT}'\nupdated_at: '{LATER_TEXT}'\n"
+        f"---\nid: {ID}\ntitle: T\nauthor: ann\ncreated_at: '{LATER_TEXT}'\nupdated_at: '{LATER_TEXT}'\n"
         "tags:\n  - a\n  - '2024'\naliases: []\nconfidence: 1.0\ncontributors: []\nsource: task-1\n"
         f"supersedes: null\nversion: 1\nexpires_at: '{LATER_TEXT}'\nschema_version: 1\naccess_scope: shared\n"
         "note_type: observation\nstatus: active\nsummaries:\n  short: s\ndue: '2024-01-01'\n"
@@ -91,14 +92,14 @@ def test_a_new_file_has_the_documented_layout() -> None:
 
 def test_a_new_file_reads_the_same_in_python_frontmatter() -> None:
     extra = {"emoji 🚀": "yes", "list": [1, 1.5, True, None, "x: y", {"k": ["#", "- a"]}], "": "~"}
-    note = Note(id="1e3", title="12:30 #tag", created_at=LATER, updated_at=LATER, extra=extra)
+    note = Note(id=ID, title="12:30 #tag", created_at=LATER, updated_at=LATER, extra=extra)
     post = python_frontmatter.loads(render_document(Document(note=note, content="")).decode())
-    assert (post["id"], post["title"], post["updated_at"]) == ("1e3", "12:30 #tag", LATER_TEXT)
+    assert (post["id"], post["title"], post["updated_at"]) == (ID, "12:30 #tag", LATER_TEXT)
     assert {key: post[key] for key in extra} == extra
 
 
 def test_a_file_that_could_not_be_read_again_is_not_made() -> None:
-    note = Note(id="n-1", title="T", created_at=LATER, updated_at=LATER)
+    note = Note(id=ID, title="T", created_at=LATER, updated_at=LATER)
     for content in ("nul \0", "surrogate \ud800"):
         with pytest.raises(UnreadableNote):
             render_document(Document(note=note, content=content))
@@ -133,7 +134,6 @@ def test_nothing_changed_means_no_byte_changed() -> None:
         ("title", "? title\n: Old", "New", "title: New"),
         ("version", "version: 1   # count", 2, "version: 2   # count"),
         ("version", "version: '1'", 2, "version: 2"),
-        ("version", "version: nonsense", 2, "version: 2"),
         ("confidence", "confidence: 1", 0.25, "confidence: 0.25"),
         ("confidence", "confidence: 1", 1e-7, "confidence: 1.0e-07"),
         ("updated_at", "updated_at: 2020-01-01 # day", LATER, f"updated_at: {LATER_TEXT} # day"),
@@ -158,7 +158,7 @@ def test_nothing_changed_means_no_byte_changed() -> None:
         ("tags", "tags: &t\n- a\n- b", ("b",), "tags: [b]"),
         ("tags", "tags:\n-\n  a\n- b", ("b", "c"), "tags:\n- b\n- c"),
         ("contributors", "contributors:\n- bob # b", ("bob", "eve"), "contributors:\n- bob # b\n- eve"),
-        ("status", "status: draft # mine", "archived", "status: archived # mine"),
+        ("status", "status: active # mine", "archived", "status: archived # mine"),
     ],
 )
 def test_a_value_is_replaced_in_its_place_and_style(key: str, line: str, value: Any, expected: str) -> None:
@@ -203,7 +203,8 @@ def test_unusable_identity_and_times_are_written_at_the_first_update() -> None:
     """behaviour 177"""
     text = update(full(id="id: # todo", created_at="created_at: long ago"))
     assert f"\nid: {derive_id('a.md')} # todo\n" in text
-    assert "\ncreated_at: '2025-05-05" in text or "\ncreated_at: 2025-05-05" in text
+    assert "\ncreated_at: long ago\n" in text
+    assert "\nlithos_created_at: '2025-05-05" in text
 
 
 def test_healed_values_stay_as_they_are_until_they_change() -> None:
@@ -215,11 +216,13 @@ def test_healed_values_stay_as_they_are_until_they_change() -> None:
 def test_older_spellings_get_current_keys_and_only_the_source_mapping_goes() -> None:
     lineage = "11111111-2222-4333-8444-555555555555"
     before = (
-        "---\nid: n\ntitle: T\ncreated: 2020-01-01 # then\nsource: # from\n  task: t-1\n"
+        f"---\nid: {ID}\ntitle: T\ncreated: 2020-01-01 # then\nsource: # from\n  task: t-1\n"
         f"  derived_from: [{lineage}]\n---\n"
     )
     text = update(before)
-    assert text.startswith("---\nid: n\ntitle: T\ncreated: 2020-01-01 # then\nsource: t-1 # from\nauthor: ")
+    assert text.startswith(
+        f"---\nid: {ID}\ntitle: T\ncreated: 2020-01-01 # then\nsource: t-1 # from\nauthor: "
+    )
     assert "\ncreated_at: '2020-01-01T00:00:00.000000+00:00'\n" in text
     assert f"\nderived_from_ids:\n  - {lineage}\n" in text
     assert "source: {page: 3}" in update(full(source="source: {page: 3}"), version=2)
@@ -379,10 +382,7 @@ def test_the_heading_of_a_foreign_note_is_text_like_all_other() -> None:
     old = parse_document(data.encode(), "Name.md", MODIFIED, style=FOREIGN)
     assert (old.note.title, old.content) == ("Name", "# A heading\n\nText.")
     changed = update_foreign(data, version=2, updated_at=LATER)
-    assert changed.replace("'", "") == (
-        f"---\ncssclass: x\nid: {old.note.id}\nupdated_at: {LATER_TEXT}\nversion: 2\n---\n"
-        "\n# A heading\n\nText.\n"
-    )
+    assert changed.replace("'", "") == (f"---\ncssclass: x\nid: {old.note.id}\n---\n\n# A heading\n\nText.\n")
     assert update_foreign(data, title="Other", version=2).count("title: Other\n") == 1
     assert "title" not in update_foreign(data, title="Name", version=2)
     assert update_foreign(data, content="# New\n\nNewer", version=2).endswith("\n---\n\n# New\n\nNewer\n")
@@ -392,13 +392,13 @@ def test_keys_of_a_foreign_note_that_say_something_odd_stay_as_they_are() -> Non
     """behaviour 254"""
     data = "---\ncreated_at: some day\ntags: a, b\nconfidence: high\nversion: x\nid:\n---\nText"
     changed = update_foreign(data, version=2, updated_at=LATER)
-    assert "created_at: some day\ntags: a, b\nconfidence: high\nversion: 2\nid: " in changed
+    assert "created_at: some day\ntags: a, b\nconfidence: high\nversion: x\nid: " in changed
     assert changed.endswith("\n---\nText")
 
 
 def test_a_new_note_of_a_foreign_vault_has_few_keys_and_no_heading() -> None:
     """behaviour 254"""
-    note = Note(id="n-1", title="Name", author="ann", created_at=LATER, updated_at=LATER, status="archived")
+    note = Note(id=ID, title="Name", author="ann", created_at=LATER, updated_at=LATER, status="archived")
     data = render_document(Document(note=note, content="Text"), "Name.md", FOREIGN, heading=False).decode()
     keys = [line.partition(":")[0] for line in data.splitlines()]
     assert keys == ["---", "id", "author", "created_at", "updated_at", "version", "status", "---", "", "Text"]

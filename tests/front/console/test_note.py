@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from lithos.config.sections import HistoryConfig, LcmaConfig
+from lithos.core.notes.document import derive_id
 from tests.front.console.injections import LONG_LINE, PAYLOADS
 from tests.front.console.pages import Element, check, parse
 from tests.front.console.visiting import Visitor, form_of, visiting
@@ -330,9 +331,9 @@ async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_
 
 
 async def test_nobody_known_is_named_as_nobody(tmp_path: Path) -> None:
-    put_note(tmp_path, "plain.md", "---\nid: plain\n---\nA text.\n")
+    put_note(tmp_path, "plain.md", "A text.\n")
     async with visiting(tmp_path, settled=True) as person:
-        page = await person.look("/console/notes/plain")
+        page = await person.look(f"/console/notes/{derive_id('plain.md')}")
         (head,) = page.all("div", "note-head")
         assert "unknown" not in head.text
         assert "unknown" not in (await person.look("/console/notes")).told

@@ -352,7 +352,7 @@ async def test_the_stream_of_the_console_tells_the_same_as_events(tmp_path: Path
 
 async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
     for path in ("twin.md", "twin 2.md", "one more.md"):
-        put_note(tmp_path, path, "---\nid: one-id\n---\n# Twin\n")
+        put_note(tmp_path, path, "---\nid: 0f0f0f0f-1111-4222-8333-444444444444\n---\n# Twin\n")
     put_note(tmp_path, "torn.md", "# Torn\n\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n")
     async with visiting(tmp_path) as person:
         call = person.lithos.call
@@ -385,7 +385,7 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
         assert "twin 2.md" in work["conflict_copy"]
         assert work["conflict_markers"].startswith("Notes with a conflict of git 1")
         assert "Torn" in work["conflict_markers"]
-        assert "twin 2.md" in (await person.look("/console/notes/one-id")).text
+        assert "twin 2.md" in (await person.look("/console/notes/0f0f0f0f-1111-4222-8333-444444444444")).text
         assert [each.attributes["data-fill"] for each in page.has("data-fill")] == [
             "health",
             "numbers",

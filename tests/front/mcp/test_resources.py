@@ -115,7 +115,7 @@ async def test_a_task_is_told_with_everything_about_it(tmp_path: Path) -> None:
 async def test_files_are_told_byte_for_byte_under_any_id(tmp_path: Path) -> None:
     """behaviour 205: odd ids round-trip, the text is the file's, readable state or not"""
     odd = "ü /%2F?#100%"
-    head = f'---\r\nid: "{odd}"\r\ntitle: Odd # comment\r\nstatus: archived\r\n---\r\n'
+    head = f'---\r\nlithos_id: "{odd}"\r\ntitle: Odd # comment\r\nstatus: archived\r\n---\r\n'
     file = put_note(tmp_path, "odd.md", f"\ufeff{head}# Odd\r\n\r\nBody \U0001f600")
     async with whole_server(tmp_path) as whole:
         page = await whole.result(MODERN, "resources/list")

@@ -93,25 +93,26 @@ async def test_a_move_rewrites_the_links_that_would_break_and_nothing_else(
 
 async def test_links_by_name_follow_a_renamed_note_and_spare_others(tmp_path: Path) -> None:
     """behaviour 255"""
+    ids = [f"0f0f0f0f-1111-4222-8333-44444444444{n}" for n in range(3)]
     files = {
-        "x/foo.md": "---\nid: n-1\n---\n",
-        "y/bar.md": "---\nid: n-2\n---\n",
+        "x/foo.md": f"---\nid: {ids[0]}\n---\n",
+        "y/bar.md": f"---\nid: {ids[1]}\n---\n",
         "z.md": "[[foo]] [[foo#Part|f]] [[bar]] [[Bar Title]]",
-        "titled.md": "---\nid: n-3\ntitle: Bar Title\n---\n",
+        "titled.md": f"---\nid: {ids[2]}\ntitle: Bar Title\n---\n",
     }
     for path, text in files.items():
         put_note(tmp_path, path, text)
     async with serving(tmp_path, storage=FOREIGN) as lithos:
-        assert (await move(lithos, "n-1", "x/bar.md"))["status"] == "updated"
+        assert (await move(lithos, ids[0], "x/bar.md"))["status"] == "updated"
         # [[bar]] meant y/bar and would be ambiguous.
         assert (lithos.knowledge / "z.md").read_text() == "[[x/bar]] [[x/bar#Part|f]] [[y/bar]] [[Bar Title]]"
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
-        await move(lithos, "n-1", "x/Bar Title.md")
+        await move(lithos, ids[0], "x/Bar Title.md")
         assert (lithos.knowledge / "z.md").read_text() == (
             "[[x/Bar Title]] [[x/Bar Title#Part|f]] [[y/bar]] [[titled]]"
         )
         graph = lithos.server.catalogue.graph
-        assert [graph.resolve(each) for each in ("x/Bar Title", "y/bar", "titled")] == ["n-1", "n-2", "n-3"]
+        assert [graph.resolve(each) for each in ("x/Bar Title", "y/bar", "titled")] == ids
 
 
 async def test_only_the_lines_with_links_differ(tmp_path: Path) -> None:

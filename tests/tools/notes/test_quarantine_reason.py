@@ -75,7 +75,9 @@ async def test_a_reason_written_by_hand_is_read_bounded_and_stays_where_nobody_c
     async with serving(tmp_path, settled=False) as lithos:
         assert (await metadata(lithos, "a"))["quarantine_reason"] == "wrong numbers  # kept"
         assert (await metadata(lithos, "b"))["quarantine_reason"] == "y" * NAME_KEPT
-        assert "quarantine_reason" not in await metadata(lithos, "c")
+        other = await metadata(lithos, "c")
+        assert "quarantine_reason" not in other
+        assert other["extra"]["quarantine_reason"] == [1, 2], "a list is the person's own"
         await lithos.call("lithos_note_update", id="a", agent="eve", tags=["x"])
         assert "quarantine_reason: >-\n  wrong\n  numbers  # kept\n" in text_of(lithos, "a.md")
         answer = await lithos.call(
