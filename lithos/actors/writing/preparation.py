@@ -48,6 +48,7 @@ from lithos.core.notes.document import (
 )
 from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.ignored import Ignored
+from lithos.core.notes.layout import trim_content
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
@@ -236,7 +237,7 @@ class Preparation:
         return make_prepared(
             operation,
             entry,
-            attrs.evolve(decision.document, note=entry.note),
+            Document(note=entry.note, content=trim_content(decision.document.content)),
             agent,
             min(entry.note.updated_at, self.clock()),  # a note may be ahead of a clock that was put back
             warnings=decision.warnings,

@@ -21,6 +21,7 @@ from lithos.core.errors import LithosError, VersionConflict
 from lithos.core.history.merging import Merged, merge_documents, metadata_patch
 from lithos.core.notes.document import parse_document, place_heading
 from lithos.core.notes.healing import normalise_note
+from lithos.core.notes.layout import trim_content
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -112,7 +113,7 @@ def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Docu
     note = base.note
     content = base.content
     if isinstance(request, WriteNote) and request.content is not None:
-        content = request.content.strip()
+        content = trim_content(request.content)
     inline = scan_tags(content) if style.inline_tags and request.tags is not None else ()
     changes = intended_changes(request, note, (*inline, *note.inline_tags))
     normal = normalise_note(attrs.evolve(note, **changes))

@@ -61,7 +61,10 @@ _PATCHED_FIELDS = (
 
 @frozen
 class Decision:
-    """An accepted request: the document to store at `path`, and warnings for the caller."""
+    """An accepted request: the document to store at `path`, and warnings for the caller.
+
+    Its content is as it was given, with the blank lines around it.
+    """
 
     document: Document
     path: str
@@ -124,8 +127,7 @@ def decide_creation(
         **changes,
     )
     _check_scope(note)
-    content = (request.content or "").strip()
-    return Decision(Document(note=note, content=content), path, _missing(sources, catalogue))
+    return Decision(Document(note=note, content=request.content or ""), path, _missing(sources, catalogue))
 
 
 def decide_update(
@@ -152,7 +154,7 @@ def decide_update(
         _check_sources(request.derived_from_ids or (), catalogue)
         has_inline = request.tags is not None and catalogue.style.inline_tags
         inline = scan_tags(content if request.content is None else request.content) if has_inline else ()
-        content = content if request.content is None else request.content.strip()
+        content = content if request.content is None else request.content
     if request.title is not None:
         _check_new_title(request.title, note, path, catalogue)
     changes = intended_changes(request, note, inline) | url

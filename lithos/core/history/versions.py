@@ -23,8 +23,10 @@ _PROPERTIES: Final = (
     "summaries", "entities", "extra",
 )  # fmt: skip
 _FRONTMATTER: Final = re.compile(
-    rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n.*?^---[ \t]*(?:\r?\n|\r?\Z)", re.DOTALL | re.M
+    rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n.*?^(?:---|\.\.\.[ \t]*(?:\r?\n---)?)[ \t]*(?:\r?\n|\r?\Z)",
+    re.DOTALL | re.M,
 )
+_BLANK_LINES: Final = re.compile(rb"\A(?:[ \t]*\r?\n)+")
 _HEADING: Final = re.compile(rb"\A\s*#[ \t][^\n]*(?:\n|\Z)")
 
 
@@ -50,7 +52,7 @@ def body_of(data: bytes) -> bytes:
     found = _FRONTMATTER.match(data)
     body = data[found.end() :] if found else data
     heading = _HEADING.match(body)
-    return (body[heading.end() :] if heading else body).strip()
+    return _BLANK_LINES.sub(b"", body[heading.end() :] if heading else body, count=1).rstrip()
 
 
 #: What made a version.

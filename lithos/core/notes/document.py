@@ -32,7 +32,16 @@ from lithos.core.notes.healing import (
     older_source,
     written_values,
 )
-from lithos.core.notes.layout import FRONTMATTER, Heading, Layout, leading_title, read_layout, unify_breaks
+from lithos.core.notes.layout import (
+    FRONTMATTER,
+    Heading,
+    Layout,
+    leading_title,
+    read_layout,
+    tail_of,
+    trim_content,
+    unify_breaks,
+)
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
 from lithos.core.notes.owned_keys import (
     NO_KEYS,
@@ -127,17 +136,16 @@ class Reading:
 
     def rewritten(self, new: Document, *, replace_body: bool, heading: bool = True) -> Rewritten:
         """The file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
-        style, newline = self.style, self.layout.newline
-        content = unify_breaks(new.content, newline).strip() if replace_body else self.document.content
-        expected = _expected(new.note, content, style)
-        note, heading = expected.note, heading and not style.titles_from_files
-        if not replace_body:
-            body = _kept_body(self, note.title)
-        elif style.minimal_frontmatter:
-            body = _spared_body(self, note.title, content, heading=heading)
+        given = unify_breaks(new.content, self.layout.newline) if replace_body else self.document.content
+        expected = _expected(new.note, trim_content(given), self.style)
+        if replace_body:
+            heading = heading and not self.style.titles_from_files
+            body = _replaced_body(self, expected.note.title, given, heading=heading)
         else:
-            body = _body(self.heading_for(note.title) if heading else None, content, newline)
-        return self.updated(note, body, lambda new, note: _same(new.document, evolve(expected, note=note)))
+            body = _kept_body(self, expected.note.title)
+        return self.updated(
+            expected.note, body, lambda new, note: _same(new.document, evolve(expected, note=note))
+        )
 
     def updated(self, wanted: Note, body: str, is_right: Callable[[Reading, Note], bool]) -> Rewritten:
         """The file as the next version of the note, with this body.
@@ -257,14 +265,15 @@ def render_document(
     Where titles are not headings there is no H1. Raises `UnreadableNote` when no such file would read back
     as `document`.
     """
-    expected = _expected(document.note, document.content.strip(), style)
+    expected = _expected(document.note, trim_content(document.content), style)
     note = expected.note
     values = {**_new_values(note, path, style), **note.extra}
     if not is_id(note.id):
         values = {PREFIX + "id" if key == "id" else key: value for key, value in values.items()}
     head = "".join(write_entry(key, value, "", "\n") for key, value in values.items())
     title = note.title if heading and not style.titles_from_files else None
-    data = _encode(f"---\n{head}---\n{_body(title, expected.content)}")
+    body = _with_tail(_body(title, expected.content), tail_of(document.content), "\n")
+    data = _encode(f"---\n{head}---\n{body}")
     if not _same(parse_document(data, path, note.updated_at, style=style), expected):
         raise UnreadableNote("the note would not read back as it was given; simplify its metadata")
     return data
@@ -517,11 +526,28 @@ def _body(title: str | None, content: str, newline: str = "\n") -> str:
     return text if newline == "\n" else text.replace("\n", newline)
 
 
+def _with_tail(body: str, tail: str, newline: str) -> str:
+    """The body with the blank space at its end that was given, if that has a line break."""
+    if "\n" not in tail:
+        return body
+    return body.rstrip() + tail.replace("\n", newline)
+
+
+def _replaced_body(old: Reading, title: str, given: str, *, heading: bool) -> str:
+    """The body with the content that was given; one that is the same keeps every byte around it."""
+    content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
+    if content == old.document.content and heading == (old.title_heading is not None):
+        body = _kept_body(old, title)
+    elif old.style.minimal_frontmatter:
+        body = _spared_body(old, title, content, heading=heading)
+    else:
+        body = _body(old.heading_for(title) if heading else None, content, newline)
+    return _with_tail(body, tail, newline)
+
+
 def _spared_body(old: Reading, title: str, content: str, *, heading: bool) -> str:
     """A body with another content; the heading it has, and the blank lines around the text, stay."""
     found, said = old.title_heading, old.heading_for(title)
-    if content == old.document.content and (heading or found is None):
-        return _kept_body(old, title)
     layout, top = old.layout, ""
     newline, rest = layout.newline, layout.body
     if found is not None:

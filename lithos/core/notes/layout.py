@@ -11,6 +11,9 @@ from frontmatter.default_handlers import YAMLHandler
 from lithos.core.notes.yaml_nodes import UnreadableNote, read_mapping
 
 _BLANK_LINES: Final = re.compile(r"[ \t\r\n]*\n")
+#: The line after a frontmatter: that of Markdown, or the end of a document of YAML and Pandoc, which may
+#: have the other one after it.
+_END: Final = re.compile(r"^(?:---|\.\.\.[ \t]*(?:\r?\n---)?)[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
 #: The first line that is neither blank nor a comment.
 _FIRST_LINE: Final = re.compile(r"^[^\S\n]*([^\s#][^\n]*)", re.MULTILINE)
@@ -57,7 +60,7 @@ class Layout:
 
     @property
     def content(self) -> str:
-        """The body without its leading H1, stripped; line breaks of a CRLF file become `\\n`.
+        """The body without its leading H1, trimmed; line breaks of a CRLF file become `\\n`.
 
         With `keeps_heading` the H1 stays.
         """
@@ -66,12 +69,24 @@ class Layout:
         else:
             before = self.text[self.body_start : self.heading.line_start]
             body = before + self.text[self.heading.line_end :]
-        return unify_breaks(body, self.newline).strip()
+        return trim_content(unify_breaks(body, self.newline))
 
 
 def unify_breaks(text: str, newline: str) -> str:
     """`text` of a file whose line breaks are `newline`, with `\\n` instead."""
     return text.replace("\r\n", "\n") if newline == "\r\n" else text
+
+
+def trim_content(text: str) -> str:
+    """`text` without the blank lines around it; its first line keeps its indentation."""
+    blank = _BLANK_LINES.match(text)
+    return text[blank.end() if blank else 0 :].rstrip()
+
+
+def tail_of(text: str) -> str:
+    """The blank space after the last line of `text`; nothing for a blank one."""
+    kept = len(text.rstrip())
+    return text[kept:] if kept else ""
 
 
 def read_layout(data: bytes, *, keeps_heading: bool = False) -> Layout:
@@ -114,11 +129,18 @@ class FrontmatterHandler(YAMLHandler):
             return None
 
     def split(self, text: str) -> tuple[str, str]:
-        """YAML and body; raises `ValueError` where the library does, and between two thematic breaks."""
-        source, body = super().split(text)
+        """YAML and body; raises `ValueError` without an end, and between two thematic breaks.
+
+        Unlike for the library, `...` ends it as well.
+        """
+        begin = self.FM_BOUNDARY.match(text)
+        end = _END.search(text, begin.end()) if begin else None
+        if begin is None or end is None:
+            raise ValueError("no frontmatter, or one without an end")
+        source = text[begin.end() : end.start()]
         if _is_between_rules(source):
             raise ValueError("two thematic breaks, no frontmatter")
-        return source, body
+        return source, text[end.end() :]
 
     def load(self, fm: str, **_: object) -> Any:
         """A `YamlMapping`, its depth bounded; raises `UnreadableNote` as `read_mapping` does."""
@@ -149,11 +171,13 @@ def _begins_mapping(line: str) -> bool:
 
 
 def leading_title(content: str) -> tuple[str, str] | None:
-    """The text of the H1 with which a content begins, and the content after it, stripped."""
+    """The text of the H1 with which a content begins, and what follows it, without blank lines before."""
     heading = _find_heading(content, 0)
     if heading is None or content[: heading.line_start].strip():
         return None
-    return content[heading.start : heading.end], content[heading.line_end :].strip()
+    rest = content[heading.line_end :]
+    blank = _BLANK_LINES.match(rest)
+    return content[heading.start : heading.end], rest[blank.end() if blank else 0 :]
 
 
 def _decode(data: bytes) -> str:

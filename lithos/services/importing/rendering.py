@@ -20,7 +20,7 @@ from lithos.core.errors import InvalidInput
 from lithos.core.importing import Record
 from lithos.core.notes.document import adopt_document, parse_identified, place_heading, render_document
 from lithos.core.notes.healing import clean_title, normalise_note, written_values
-from lithos.core.notes.layout import leading_title
+from lithos.core.notes.layout import leading_title, trim_content
 from lithos.core.notes.model import NOTE_TYPES, OWNED_KEYS, Document, Note
 from lithos.core.notes.paths import normalise_url
 from lithos.core.notes.style import VaultStyle
@@ -174,10 +174,10 @@ def _render_new(
         extra["imported_source_url"] = record.source_url
         notices.append("its source_url is no web address and is kept as imported_source_url")
     title = clean_title(record.title) or "Untitled"
-    content = record.content.replace("\r\n", "\n").replace("\r", "\n").strip()
+    content = trim_content(record.content.replace("\r\n", "\n").replace("\r", "\n"))
     found = leading_title(content)
     if found is not None and clean_title(found[0]) == title and not style.titles_from_files:
-        content = found[1].strip()
+        content = found[1]
     note = Note(
         id=target.note_id,
         title=title,

@@ -23,7 +23,7 @@ from lithos.stores.importing.reading import MarkdownFile, read_head, read_markdo
 _SUFFIX: Final = ".md"
 #: Files whose heads tell a project from other folders of Markdown.
 _LOOKED_AT: Final = 12
-_HEAD: Final = re.compile(rb"\A---[ \t]*\r?\n(.*?)^---", re.DOTALL | re.MULTILINE)
+_HEAD: Final = re.compile(rb"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)", re.DOTALL | re.MULTILINE)
 _KEY: Final = re.compile(rb"^(title|permalink|type):[ \t]*(\S[^\r\n]{0,1000}?)[ \t]*$", re.MULTILINE)
 _STATEMENT: Final = re.compile(
     rb"^[ \t]*[-*+][ \t]+(?:\[\w[^\[\]()\n]{1,60}\][ \t]\S|[\w-]{2,60}[ \t]+\[\[)", re.MULTILINE

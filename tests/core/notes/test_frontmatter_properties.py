@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.notes.document import parse_document, render_document, rewrite_document
+from lithos.core.notes.layout import trim_content
 from lithos.core.notes.model import OWNED_KEYS, Document, Note
 from lithos.core.notes.yaml_nodes import UnreadableNote, write_entry, write_inline
 
@@ -217,7 +218,7 @@ def test_whatever_is_written_reads_back(
     assert document.note.extra == extra
     assert document.note.tags == tuple(tag.strip() for tag in tags)
     assert document.note.source == ((source or "").strip() or None)
-    assert document.content == content.strip()
+    assert document.content == trim_content(content)
     assert "\n" not in document.note.title
 
 

@@ -80,13 +80,13 @@ def test_a_new_file_has_the_documented_layout() -> None:
         source="task-1", expires_at=LATER, summaries={"short": "s"},
         extra={"due": "2024-01-01", "deep": {"a": [1]}},
     )  # fmt: skip
-    assert render_document(Document(note=note, content="  text\n\n# more \n")).decode() == (
+    assert render_document(Document(note=note, content="\n  text\n\n# more")).decode() == (
         f"---\nid: {ID}\ntitle: T\nauthor: ann\ncreated_at: '{LATER_TEXT}'\nupdated_at: '{LATER_TEXT}'\n"
         "tags:\n  - a\n  - '2024'\naliases: []\nconfidence: 1.0\ncontributors: []\nsource: task-1\n"
         f"supersedes: null\nversion: 1\nexpires_at: '{LATER_TEXT}'\nschema_version: 1\naccess_scope: shared\n"
         "note_type: observation\nstatus: active\nsummaries:\n  short: s\ndue: '2024-01-01'\n"
         "deep:\n  a:\n    - 1\n"
-        "---\n\n# T\n\ntext\n\n# more\n"
+        "---\n\n# T\n\n  text\n\n# more\n"
     )
 
 
@@ -305,7 +305,7 @@ def test_a_replaced_body_has_title_and_content_in_the_line_breaks_of_the_file() 
     """behaviour 175"""
     before = full()
     head = before[: before.index("\nbody")]
-    assert update(before, content=" one\n\ntwo ") == head + "\n# Old\n\none\n\ntwo\n"
+    assert update(before, content="\n one\n\ntwo ") == head + "\n# Old\n\n one\n\ntwo\n"
     assert update(before, content="", title="New") == head.replace("Old", "New") + "\n# New\n"
     crlf = "\ufeff" + before.replace("\n", "\r\n")
     assert update(crlf, content="one\ntwo\r\nthree") == (

@@ -1,4 +1,4 @@
-"""What was written reads back verbatim, apart from surrounding blank space (docs/spec/notes.md §2)."""
+"""What was written reads back verbatim, apart from surrounding blank lines (docs/spec/notes.md §2)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.core.notes.layout import trim_content
 from lithos.core.text.markdown import plain_title
 from tests.servers import Lithos, put_note, serving
 
@@ -30,7 +31,7 @@ CONTENTS = [
     "lone\rreturn",
     "mixed\r\nand\nunix",
     "tabs\tand trailing spaces  \n\nend",
-    "    indented first line is stripped",
+    "    indented first line stays",
     "\ufeffbyte-order mark",
     "\u2028separators\u2029\x85\x0b\x0c inside",
     "\x01\x1b[31mcontrol\x7f",
@@ -44,7 +45,7 @@ CONTENTS = [
 
 async def check(lithos: Lithos, note: str, title: str, content: str) -> None:
     read = await lithos.read(note)
-    assert (read["title"], read["content"]) == (title, content.strip())
+    assert (read["title"], read["content"]) == (title, trim_content(content))
 
 
 async def test_awkward_content_reads_back_on_creation_update_and_restart(tmp_path: Path) -> None:

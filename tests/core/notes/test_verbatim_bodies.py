@@ -1,0 +1,132 @@
+"""Text is stored as it was given: indentation, blank lines at the end, and either end of a frontmatter."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.core.history.versions import body_of, have_same_body, head_of
+from lithos.core.notes.document import parse_document, place_heading, render_document, rewrite_document
+from lithos.core.notes.layout import read_layout, trim_content
+from lithos.core.notes.model import Document, Note
+from lithos.core.notes.style import PLAIN, VaultStyle
+
+MODIFIED: Final = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
+VAULT: Final = VaultStyle.of_foreign()
+STYLES: Final = pytest.mark.parametrize("style", [PLAIN, VAULT], ids=["plain", "vault"])
+#: Lines that do not begin as a heading does: that would be the title.
+LINES: Final = st.lists(
+    st.sampled_from(["", "    code", "\ttabbed", "- item", "  - [ ] nested", "text  ", "| a | b |", " "]),
+    min_size=1,
+    max_size=8,
+)
+
+
+def _new(content: str, style: VaultStyle) -> bytes:
+    note = Note(id="00000000-0000-4000-8000-000000000000", title="a", created_at=MODIFIED)
+    document, heading = place_heading(Document(note=note, content=content), style)
+    return render_document(document, "a.md", style, heading=heading)
+
+
+def _below(data: bytes) -> str:
+    """The body below the frontmatter and the title, without the blank lines before its text."""
+    text = read_layout(data).body.removeprefix("\n").removeprefix("# a\n")
+    lines = text.split("\n")
+    while lines and not lines[0].strip():
+        del lines[0]
+    return "\n".join(lines)
+
+
+@STYLES
+@pytest.mark.parametrize(
+    "content",
+    [
+        "    first line of code\n    second line of code\n",
+        "\tcode\n",
+        "  - nested first\n- item\n",
+        "text\n\n\n",
+        "last line with a break  \n",
+        "text\n  \n",
+    ],
+)
+def test_new_note_stores_its_text_verbatim(content: str, style: VaultStyle) -> None:
+    """behaviour 363"""
+    assert _below(_new(content, style)) == content
+
+
+@STYLES
+@given(lines=LINES, breaks=st.sampled_from(["\n", "\r\n"]))
+def test_write_back_of_a_read_changes_no_byte_of_the_body(
+    style: VaultStyle, lines: list[str], breaks: str
+) -> None:
+    """behaviour 363: what a read shows, written back, yields the same body."""
+    head = "---\nid: 00000000-0000-4000-8000-000000000000\ntitle: a\n---\n"
+    data = (head + "\n# a\n\n" + "\n".join(lines)).replace("\n", breaks).encode()
+    old = parse_document(data, "a.md", MODIFIED, style=style)
+    document, heading = place_heading(old, style)
+    again = rewrite_document(
+        data, "a.md", MODIFIED, document, replace_body=True, style=style, heading=heading
+    )
+    assert read_layout(again).body == read_layout(data).body
+
+
+@STYLES
+@given(lines=LINES)
+def test_replaced_text_is_stored_verbatim(style: VaultStyle, lines: list[str]) -> None:
+    """behaviour 363"""
+    data = _new("before\n", style)
+    content = "\n".join(["begin", *lines, "end", ""])
+    old = parse_document(data, "a.md", MODIFIED, style=style)
+    document, heading = place_heading(evolve(old, content=content), style)
+    again = rewrite_document(
+        data, "a.md", MODIFIED, document, replace_body=True, style=style, heading=heading
+    )
+    assert _below(again) == content
+
+
+def test_trimmed_content_loses_blank_lines_alone() -> None:
+    assert trim_content(" \n\r\n  a\n\n b \n ") == "  a\n\n b"
+    assert trim_content(" \n\t") == ""
+
+
+@pytest.mark.parametrize("end", ["...", "... ", "...\n---"])
+@pytest.mark.parametrize("breaks", ["\n", "\r\n"])
+@STYLES
+def test_dots_end_a_frontmatter(end: str, breaks: str, style: VaultStyle) -> None:
+    """behaviour 364: `...` ends a document of YAML, as Pandoc writes it."""
+    data = f"---\ntitle: With dots\n{end}\nBody.\n".replace("\n", breaks).encode()
+    old = parse_document(data, "a.md", MODIFIED, style=style)
+    assert (old.note.title, old.content) == ("With dots", "Body.")
+    new = evolve(old, note=evolve(old.note, tags=("x",)))
+    again = rewrite_document(data, "a.md", MODIFIED, new, replace_body=False, style=style).decode()
+    assert again.startswith(f"---{breaks}title: With dots{breaks}")
+    assert again.endswith(f"{breaks}{end}{breaks}Body.{breaks}".replace("\n", breaks).replace("\r\r", "\r"))
+    assert again.count("title:") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("---\nSome prose.\n...\nMore.\n", "---\nSome prose.\n...\nMore."),
+        ("---\ntitle: A\n....\n", "---\ntitle: A\n...."),
+        ("---\ntitle: A\n---\n...\n", "..."),
+        ("...\ntitle: A\n...\n", "...\ntitle: A\n..."),
+    ],
+)
+def test_other_dots_are_text(text: str, content: str) -> None:
+    """behaviour 364"""
+    assert parse_document(text.encode(), "a.md", MODIFIED).content == content
+
+
+def test_history_takes_dots_for_the_end_of_the_head() -> None:
+    """behaviour 364"""
+    data = b"---\ntitle: A\n...\n# T\n\n  text\n"
+    assert head_of(data) == b"---\ntitle: A\n...\n"
+    assert body_of(data).endswith(b"text")
+    assert have_same_body(data, b"---\ntitle: B\n---\n# T\n\n  text\n")
+    assert not have_same_body(data, b"# T\n\ntext\n")
