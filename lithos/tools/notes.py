@@ -22,6 +22,7 @@ from lithos.actors.writing.messages import (
 )
 from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
+from lithos.core.notes.layout import frontmatter_at
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.core.notes.owned_keys import check_keys
 from lithos.core.times import parse_end
@@ -186,6 +187,8 @@ def _check_written(given: WriteTool) -> None:
     if given.title is not None and not given.title.strip():
         raise InvalidInput("title must not be blank; to keep the title of a note, leave it out and give id.")
     missing = [name for name in ("title", "content") if getattr(given, name) is None]
+    if given.content is not None and frontmatter_at(given.content) is not None:
+        missing = []  # which may have the title
     if given.id is None and missing:
         raise InvalidInput(
             f"A new note needs {' and '.join(missing)}; to change a note that is there, give its id."
@@ -209,7 +212,7 @@ class WriteTool:
     agent: str = argument("Your id.", bound=NAME)
     title: str | None = argument("Title; names the file; needed to create.", None, bound=TITLE)
     content: str | None = argument(
-        "Markdown without frontmatter; needed to create.",
+        "Markdown; needed to create.",
         None,
         may_be_blank=True,
         bound=CONTENT,
@@ -238,7 +241,8 @@ class WriteTool:
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
-        request = self._request(using, self.id and await using.knowledge.identify(self.id))
+        note_id = self.id and await using.knowledge.identify(self.id)
+        request = await using.pasting.understood(self._request(using, note_id))
         if request.id is not None or not request.title or not request.content:
             return row_of(await using.knowledge.write(request))
         new = NewNote(request.title, request.content, request.agent)

@@ -32,13 +32,20 @@ from lithos.actors.writing.write_rules import (
     refuse_broken,
 )
 from lithos.catalogue.catalogue import Entry
-from lithos.core.errors import LithosError, VersionConflict
+from lithos.core.errors import InvalidInput, LithosError, VersionConflict
 from lithos.core.history.outline import Outline, read_outline, title_of
-from lithos.core.history.section_edit import Edited, OtherHash, apply_edit
+from lithos.core.history.section_edit import (
+    FIND_REPLACE,
+    Edited,
+    OtherHash,
+    SectionEdit,
+    apply_edit,
+)
 from lithos.core.notes.document import edit_document
-from lithos.core.notes.layout import Layout, read_layout
+from lithos.core.notes.layout import Layout, frontmatter_at, read_layout
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note
+from lithos.core.notes.pasted import begins_with_note_keys
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.stores.notes.values import Put, ReadFile, digest_of
@@ -117,11 +124,25 @@ def edit_source(
                 return OutlineNeeded("The outline of the note is not known yet.")
             outline = outlines.read(layout)
         edited = apply_edit(request.edit, body, title, layout.newline, outline)
+        refuse_frontmatter(request.edit, layout, edited.body)
     except LithosError as refusal:
         return refusal
     if edited.outline is not None:
         outlines.keep(edited.outline)
     return edited
+
+
+def refuse_frontmatter(edit: SectionEdit, layout: Layout, body: str) -> None:
+    """Raise `InvalidInput` for an edit that puts a frontmatter into the text, where nobody reads it."""
+    given = edit.op != FIND_REPLACE and begins_with_note_keys(edit.text or "")
+    title = title_of(layout)
+    top = title[1] if title is not None and body.startswith(layout.body[: title[1]]) else 0
+    if given or (frontmatter_at(body, top) is not None and frontmatter_at(layout.body, top) is None):
+        raise InvalidInput(
+            "The text begins with a frontmatter, which would be text in the middle of the note. Nothing was "
+            "changed: leave it out, and change title, tags and metadata with lithos_note_update, or give the "
+            "whole file to lithos_write as content. A rule can be written ***."
+        )
 
 
 class EditPreparation:

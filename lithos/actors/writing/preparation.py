@@ -51,6 +51,7 @@ from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.layout import trim_content
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.model import Document, Note
+from lithos.core.notes.pasted import check_said
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
@@ -208,6 +209,9 @@ class Preparation:
             raise no_such_note(request)
         # An edit by a person since the last version counts as a version, before any is compared.
         version = version_read(self.catalogue, entry, source, old.note.version)
+        if isinstance(request, WriteNote) and request.said:
+            now_note = attrs.evolve(old.note, version=version)
+            check_said(request.said, now_note, old.note.version, request.expected_version)
         note = self.catalogue.to_update(attrs.evolve(old.note, version=version), modified, self.clock())
         old = attrs.evolve(old, note=note)
         expected, merged_with = request.expected_version, None

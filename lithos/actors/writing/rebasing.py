@@ -33,7 +33,7 @@ from lithos.stores.notes.values import ReadFile
 _FIELDS = {name: name for name in (
     "title", "tags", "source_url", "derived_from_ids", "expires_at", "schema_version", "namespace",
     "access_scope", "note_type", "status", "summaries", "confidence", "supersedes", "entities",
-    "entities_extractor", "quarantine_reason",
+    "entities_extractor", "quarantine_reason", "aliases",
 )} | {"source": "source_task"}  # fmt: skip
 #: What clears a field in a request, where None keeps it.
 _CLEARED: Mapping[str, Any] = {
@@ -131,6 +131,7 @@ def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> 
     changes["metadata"] = metadata_patch(theirs.note.extra, merged.note.extra)
     if isinstance(request, WriteNote):
         changes["content"] = None if merged.content == theirs.content else merged.content
+        changes["properties"] = None
     return attrs.evolve(request, **changes, expected_version=None, base=None)
 
 

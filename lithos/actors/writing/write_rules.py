@@ -42,6 +42,7 @@ from lithos.core.notes.healing import is_id
 from lithos.core.notes.links import normalise_sources
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.owned_keys import check_keys
+from lithos.core.notes.pasted import warn_of_unused
 from lithos.core.notes.paths import (
     file_name_of,
     folder_of,
@@ -104,6 +105,7 @@ def decide_creation(
     changes = _plain_changes(request)
     source_url = _decide_url(request.source_url, None, catalogue)
     title = request.title or ""
+    _refuse_copy(request, catalogue)
     slug, style = slug_of(title, note_id), catalogue.style
     name = file_name_of(title, note_id) if style.titles_name_files else slug
     path = catalogue.path_to_make(resolve_new_path(request.path, name))
@@ -119,15 +121,17 @@ def decide_creation(
         created_at=now,
         updated_at=now,
         tags=request.tags or (),
+        aliases=request.aliases or (),
         source=request.source_task or None,
         source_url=source_url,
         derived_from_ids=sources,
         expires_at=request.expires_at or None,
-        extra=_merge({}, request.metadata),
+        extra=_merge(request.properties or {}, request.metadata),
         **changes,
     )
     _check_scope(note)
-    return Decision(Document(note=note, content=request.content or ""), path, _missing(sources, catalogue))
+    warnings = (*_missing(sources, catalogue), *warn_of_unused(request.said or {}, request.unused, None))
+    return Decision(Document(note=note, content=request.content or ""), path, warnings)
 
 
 def decide_update(
@@ -163,6 +167,7 @@ def decide_update(
     if isinstance(request, WriteNote):
         _check_scope(new)
         warnings = _missing(new.derived_from_ids, catalogue) if request.derived_from_ids is not None else ()
+        warnings += warn_of_unused(request.said or {}, request.unused, note)
     return Decision(Document(note=new, content=content), path, warnings)
 
 
@@ -182,7 +187,9 @@ def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]
             changes["source"] = request.source_task or None
         if request.expires_at is not None:
             changes["expires_at"] = request.expires_at or None
-        changes["extra"] = _merge(note.extra, request.metadata)
+        if request.aliases is not None:
+            changes["aliases"] = request.aliases
+        changes["extra"] = _merge({**note.extra, **(request.properties or {})}, request.metadata)
     else:
         changes = _given(request, _PATCHED_FIELDS)
         changes["extra"] = _merge(note.extra, request.metadata or None)
@@ -293,6 +300,16 @@ def _plain_changes(request: WriteNote) -> dict[str, Any]:
     if request.confidence is not None:
         changes["confidence"] = read_confidence(request.confidence)
     return changes
+
+
+def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:
+    """Raise `InvalidInput` for a new note whose content is the file of one that is there."""
+    holder = catalogue.get((request.said or {}).get("id", ""))
+    if holder is not None:
+        raise InvalidInput(
+            f"content begins with the frontmatter of the note {holder.note.title[:200]!r}. To change that "
+            f"note, give its id, {holder.note.id}; for a copy of it leave the id line out."
+        )
 
 
 def check_unique(note: Note, current: Note | None, path: str, catalogue: Catalogue) -> None:

@@ -150,6 +150,14 @@ class FrontmatterHandler(YAMLHandler):
 FRONTMATTER: Final = FrontmatterHandler()
 
 
+def frontmatter_at(text: str, position: int = 0) -> int | None:
+    """Where a frontmatter begins in a text, behind blank lines; None where the text begins otherwise."""
+    blank = _BLANK_LINES.match(text, position)
+    start = blank.end() if blank else position
+    at = start + text.startswith("\ufeff", start)
+    return start if text.startswith("---", at) and FRONTMATTER.find(text[at:]) is not None else None
+
+
 def _is_between_rules(between: str) -> bool:
     """True for text that stands between two thematic breaks of Markdown, and is no frontmatter.
 

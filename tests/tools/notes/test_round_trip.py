@@ -10,13 +10,13 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.layout import trim_content
+from lithos.core.notes.layout import frontmatter_at, trim_content
 from lithos.core.text.markdown import plain_title
 from tests.servers import Lithos, put_note, serving
 
 CONTENTS = [
     "",
-    "---\nid: fake\n---\nbody",
+    "```\n---\nid: fake\n---\nbody",
     "---",
     "---\n\n# Title\n\ntext",
     "# Title",
@@ -87,7 +87,8 @@ markdown = st.lists(
     ),
     max_size=12,
 ).map("".join)
-notes = st.tuples(texts, texts | markdown, texts | markdown)
+contents = (texts | markdown).filter(lambda text: frontmatter_at(text) is None)
+notes = st.tuples(texts, contents, contents)
 
 
 async def test_random_notes_read_back(lithos: Lithos) -> None:
