@@ -62,6 +62,7 @@ from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.reconcile import LiveCheck
 from lithos.services.upkeep.samples import Samples
 from lithos.services.upkeep.worth import WorthCounter
+from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Services:
         self.history = NoteHistory(stores.history, Threads(2), actors.catalogue)
         self.knowledge = Knowledge(actors, self.search, texts, self.history, remembered.cited_before)
         self.pasting = Pasting(actors.catalogue, texts)
+        #: What was given out cut.
+        self.cut_reads = CutReads(actors.catalogue, texts)
         self.restoring = Restoring(self.history, self.knowledge, actors.catalogue, texts, Threads())
         self.moving = Moving(actors)
         self.proposals = Proposals(actors, self.knowledge, self.moving, self.history, texts)

@@ -62,6 +62,7 @@ class ConnectorFetchTool:
             note_id=note_id, path=None, max_length=room, agent_id=self.agent_id, offset=int(start or 0)
         )
         note, shown = found.entry.note, dict[str, Any]()
+        using.cut_reads.see(note.id, self.agent_id, found.content, int(start or 0), is_cut=found.truncated)
         await warn(using, [(note.id, shown)])
         warnings = shown.get("warnings", ())
         text = f"{in_words(warnings)}{found.content}"

@@ -22,6 +22,7 @@ from lithos.actors.writing.messages import (
 )
 from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
+from lithos.core.history.section_edit import REPLACE as REPLACE_SECTION
 from lithos.core.notes.layout import frontmatter_at
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.core.notes.owned_keys import check_keys
@@ -83,6 +84,8 @@ class NoteEditTool:
     expected_hash: str | None = argument("Refuse another hash.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
+        if self.op == REPLACE_SECTION:
+            using.cut_reads.check_section(self.id, self.agent, self.text or "")
         outcome = await using.knowledge.edit(
             as_command(SectionEdit, self),
             agent=self.agent,
@@ -226,7 +229,7 @@ class WriteTool:
     derived_from_ids: tuple[str, ...] | None = argument("Notes this is based on; [] clears.", None, bound=IDS)
     ttl_hours: float | None = argument("Hours until stale.", None)
     expires_at: str | None = argument(
-        'Time (ISO 8601) when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
+        'ISO time when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
     )
     expected_version: int | None = argument(_EXPECTED, None)
     schema_version: int | None = argument("Schema version.", None)
@@ -236,13 +239,16 @@ class WriteTool:
     )
     note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
-    summaries: dict[str, Any] | None = argument("Object with short and/or long.", None, bound=SUMMARIES)
+    summaries: dict[str, Any] | None = argument("Keys short, long.", None, bound=SUMMARIES)
     metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
+    replace_all: bool = argument("Replace unread parts, too.", False)
 
     async def answer(self, using: Services) -> Answer:
         note_id = self.id and await using.knowledge.identify(self.id)
         request = await using.pasting.understood(self._request(using, note_id))
+        if request.id is not None and not self.replace_all:
+            await using.cut_reads.check(request)
         if request.id is not None or not request.title or not request.content:
             return row_of(await using.knowledge.write(request))
         new = NewNote(request.title, request.content, request.agent)

@@ -277,6 +277,8 @@ class Tools:
             else:
                 answer = await self._serve_once(tool, given, principal, arguments, request_id)
             answer = answer if is_whole else self._fit(tool, answer, offset)
+            if tool.paged.content and answer is not None:
+                self._remember(given, answer, offset, principal)
             outcome, error = "ok", None
         except LithosError as refusal:
             outcome, error = "error", refusal.code
@@ -346,6 +348,17 @@ class Tools:
             return answer
         fitted = fit(answer, tool.paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
         return Pictured(fitted, answer.media_type, answer.data) if type(answer) is Pictured else fitted
+
+    def _remember(
+        self, given: Answering, answer: Mapping[str, Any], offset: int, principal: Principal
+    ) -> None:
+        """Remember what of a note's text was given out in part."""
+        holder = answer.get("document", answer)
+        text = holder.get("content") if holder else None
+        if text and "id" in holder:
+            agent = getattr(given, "agent_id", None) or principal.agent
+            start = None if "section" in answer else max(0, offset)
+            self._using.cut_reads.see(holder["id"], agent, text, start, is_cut="next_offset" in holder)
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES

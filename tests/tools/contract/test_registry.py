@@ -100,7 +100,7 @@ PARAMETERS = {
         "agent",
         "title content tags confidence path id source_task source_url derived_from_ids ttl_hours expires_at "
         "expected_version schema_version namespace access_scope note_type status summaries metadata "
-        "on_conflict request_id",
+        "on_conflict replace_all request_id",
     ),
     "lithos_read": ("", "id path title max_length offset outline section agent_id version as_of place"),
     "lithos_history": ("", "id path agent since deleted limit before diff offset"),
@@ -133,7 +133,7 @@ PARAMETERS = {
 }
 DEFAULTS = {
     "lithos_context": {"budget": 2_000},
-    "lithos_write": {"on_conflict": "refuse"},
+    "lithos_write": {"on_conflict": "refuse", "replace_all": False},
     "lithos_read": {"offset": 0, "outline": False},
     "lithos_search": {"limit": 10, "mode": "hybrid", "graph_depth": 2},
     "lithos_retrieve": {"limit": 10, "surface_conflicts": False},
