@@ -2,6 +2,7 @@
 
 A *block* is text between blank lines. Where an edit puts a block beside others there is exactly one blank
 line between them, in the line break of the file; the blank lines at the end of the file stay as they are.
+A block that begins as the list or table before it goes on (`list_joining`) follows it directly.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from lithos.core.errors import InvalidInput, TextAmbiguous, TextNotFound, VersionConflict
+from lithos.core.history.list_joining import joins_above, joins_below
 from lithos.core.history.outline import (
     TOP,
     Outline,
@@ -172,9 +174,12 @@ def _change(edit: SectionEdit, body: str, section: Section, origin: int, newline
     text, here, op = edit.text or "", section.start, edit.op
     if op in (APPEND, INSERT_AFTER):
         at = section.text_end if section.start == section.stop else section.stop
-        return _insert(body, at, text, newline, here)
+        joined = op == APPEND and joins_above(body[section.text_end : at], _as_block(text, newline))
+        return _insert(body, at, text, newline, here, after_list=joined)
     if op == PREPEND:
-        return _insert(body, section.text_end, text, newline, here)
+        at = _blank_behind(body, section.text_end)
+        joined = joins_below(_as_block(text, newline), body[at : section.stop])
+        return _insert(body, section.text_end, text, newline, here, before_list=joined)
     if op == INSERT_BEFORE:
         least = origin if here >= origin else 0
         change = _insert(body, stop_before(body, here, least), text, newline, here)
@@ -186,13 +191,26 @@ def _change(edit: SectionEdit, body: str, section: Section, origin: int, newline
     return (_find_replace if op == FIND_REPLACE else _toggle)(edit, body, section, newline)
 
 
-def _insert(body: str, at: int, text: str, newline: str, here: int | None) -> _Change:
-    """A block behind the text that ends at `at`, before what follows."""
+def _insert(
+    body: str,
+    at: int,
+    text: str,
+    newline: str,
+    here: int | None,
+    *,
+    after_list: bool = False,
+    before_list: bool = False,
+) -> _Change:
+    """A block behind the text that ends at `at`, before what follows.
+
+    No blank line parts it from a list or table that it joins.
+    """
     block = _as_block(text, newline)
     blank = _blank_behind(body, at)
     gap, is_last = body[at:blank], blank == len(body)
     before = newline * 2 if body[:at].strip("\ufeff \t\r\n") else (gap if gap and not is_last else newline)
-    behind = newline * 2
+    before = newline if after_list else before
+    behind = newline if before_list else newline * 2
     if is_last:
         behind = gap if body[:at] else newline
     return _Change(at, blank, before + block + behind, here)

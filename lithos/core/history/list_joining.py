@@ -1,0 +1,154 @@
+"""Whether a block continues the list or the table next to it, so that no blank line parts them.
+
+Decided from the lines between the last blank line and the place, as they are written: a parser would have to
+read the whole text for each line that an agent adds to a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice, takewhile
+from typing import Final
+
+from attrs import frozen
+
+_MARKER: Final = re.compile(r"([ \t]*)([-*+]|\d{1,9}([.)]))([ \t]{0,4})(?=[ \t]|\S|\Z)")
+_RULE: Final = re.compile(r"[ \t]*(?:-[ \t]*){3,}\Z|[ \t]*(?:\*[ \t]*){3,}\Z")
+_QUOTE: Final = re.compile(r" {0,3}>[ \t]?")
+#: Beginnings of lines that are no continuation of a list item, where they are not indented.
+_OTHER_BLOCKS: Final = ("#", ">", "|", "<", "-->", "```", "~~~", "$$", "%%")
+#: Lines of a block that are looked at.
+_MOST_LINES: Final = 5_000
+#: Columns of a tab, and from which on a line is code.
+_TAB = 4
+
+
+@frozen
+class _Item:
+    """The first line of a list item: the column of its marker and of its text, and what kind of list."""
+
+    column: int
+    text: int
+    kind: str
+
+
+def joins_above(above: str, block: str) -> bool:
+    """Whether the block goes on with the list or table with which the text `above` ends."""
+    first = block.split("\n", 1)[0].rstrip("\r")
+    if "|" not in first and _item(_unquoted(first)) is None:
+        return False
+    return _continues(_lines_up(above), first, block)
+
+
+def joins_below(block: str, below: str) -> bool:
+    """Whether the list with which the text `below` begins goes on with that at the end of the block."""
+    lines = islice(_lines_down(below), _MOST_LINES)
+    first = next(lines, "")
+    item = _item(_unquoted(first))
+    if item is None or _is_loose(map(_unquoted, lines), item):
+        return False
+    return _continues(_lines_up(block), first, "")
+
+
+def _continues(lines: Iterator[str], first: str, block: str) -> bool:
+    """Whether a block with this first line goes on with that of which the lines are, the last one first."""
+    lines = islice(lines, _MOST_LINES)
+    if _QUOTE.match(first):
+        lines = map(_unquoted, takewhile(_QUOTE.match, lines))
+        first = _unquoted(first)
+    item = _item(first)
+    if item is None:
+        return bool(block) and _is_row(first) and not _has_own_head(block) and _is_table(lines)
+    return _joins_list(lines, item)
+
+
+def _joins_list(lines: Iterator[str], item: _Item) -> bool:
+    """Whether an item belongs to the list at the end of these lines, the last one first."""
+    shallowest: _Item | None = None
+    for line in lines:
+        if not line.strip():
+            break
+        found = _item(line)
+        if found is None:
+            if line.startswith(_OTHER_BLOCKS) or _RULE.match(line):
+                return False
+            continue
+        shallowest = found
+        if found.column <= item.column:
+            if item.column >= found.text:
+                return True
+            return found.kind == item.kind and not _is_loose(lines, found)
+    return shallowest is not None and shallowest.column < _TAB and shallowest.kind == item.kind
+
+
+def _is_loose(further: Iterator[str], item: _Item) -> bool:
+    """Whether a blank line parts an item from its neighbour, as it does all items of a loose list.
+
+    `further` are the lines on the way to that.
+    """
+    is_parted = False
+    for line in further:
+        if not line.strip():
+            is_parted = True
+            continue
+        found = _item(line)
+        if found is not None and found.column <= item.column:
+            return is_parted and found.kind == item.kind
+        if is_parted and found is None and not line.startswith((" ", "\t")):
+            return False
+    return False
+
+
+def _is_table(lines: Iterator[str]) -> bool:
+    """Whether these lines, the last one first, end with a table."""
+    for line in takewhile(_is_row, lines):
+        if _is_delimiter(line):
+            return _is_row(next(lines, ""))
+    return False
+
+
+def _has_own_head(block: str) -> bool:
+    """Whether a block is a table of its own."""
+    return any(_is_delimiter(_unquoted(line)) for line in block.splitlines()[1:2])
+
+
+def _is_row(line: str) -> bool:
+    return "|" in line and not line.startswith(("```", "~~~"))
+
+
+def _is_delimiter(line: str) -> bool:
+    return "-" in line and "|" in line and not line.strip(" \t|:-")
+
+
+def _item(line: str) -> _Item | None:
+    found = _MARKER.match(line)
+    if found is None or _RULE.match(line) or (not found[4] and found.end() < len(line)):
+        return None
+    column = len(found[1].expandtabs(_TAB))
+    return _Item(column, column + len(found[2]) + 1, found[3] or found[2])
+
+
+def _unquoted(line: str) -> str:
+    """The line without the mark of a quote."""
+    found = _QUOTE.match(line)
+    return line[found.end() :] if found else line
+
+
+def _lines_up(text: str) -> Iterator[str]:
+    """The lines of a text, the last one first."""
+    end = len(text)
+    while end > 0:
+        begin = text.rfind("\n", 0, end) + 1
+        yield text[begin:end].rstrip("\r")
+        end = begin - 1
+
+
+def _lines_down(text: str) -> Iterator[str]:
+    """The lines of a text."""
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin)
+        end = len(text) if end < 0 else end
+        yield text[begin:end].rstrip("\r")
+        begin = end + 1
