@@ -35,7 +35,7 @@ from lithos.actors.writing.write_rules import (
     refuse_broken,
 )
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import InvalidInput, LithosError, StorageFailed
+from lithos.core.errors import InvalidInput, LithosError, PathCollision, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import (
@@ -57,6 +57,7 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.displaced import MoveIntent
+from lithos.stores.notes.placeholders import FileInCloud
 from lithos.stores.notes.values import (
     Elsewhere,
     FileBusy,
@@ -306,6 +307,13 @@ class Preparation:
         path = prepared.entry.path
         if isinstance(failure, FileOccupied):
             return path_collision(path, self.catalogue)
+        if isinstance(failure, FileInCloud):
+            return PathCollision(
+                f"There is a file {path} in the cloud: {failure.program} has the placeholder "
+                f"{failure.placeholder} for it. Nothing was changed; open it, so that it is downloaded, and "
+                "read it, or choose another path.",
+                existing_id=None,
+            )
         if isinstance(failure, OutsideKnowledge):
             return InvalidInput(f"The path {path} must stay within knowledge directory; it leads out of it.")
         if isinstance(failure, LinkedFile):
@@ -412,6 +420,11 @@ def explain_unreadable(entry: Entry, failure: Exception) -> LithosError:
             f"The file {path} of this note is missing: another program moved or removed it. Nothing was "
             "changed; read the note again and repeat the call in a moment, or put the file back.",
             current_version=entry.note.version,
+        )
+    if isinstance(failure, FileInCloud):
+        return StorageFailed(
+            f"The file {path} cannot be read: {failure.strerror}. Nothing was changed; open it, so that it "
+            "is downloaded, then retry."
         )
     return StorageFailed(
         f"The file {path} cannot be read: {failure}. Nothing was changed; check its permissions."

@@ -319,9 +319,10 @@ class Knowledge:
         """A note as its file says now. Raises `DocNotFound`."""
         loaded = await self._texts.load(entry)
         if loaded is None:
+            reason = await self._texts.why_unread(entry)
             raise DocNotFound(
-                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
-                "then retry."
+                f"The file {entry.path} of this note is missing or cannot be read{reason}. Put it back or "
+                "mend it, then retry."
             )
         return loaded
 

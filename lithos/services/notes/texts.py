@@ -32,6 +32,7 @@ from lithos.core.times import from_nanoseconds
 from lithos.services.notes.frames import Frames
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
+from lithos.stores.notes.placeholders import FileInCloud
 from lithos.stores.notes.recall import Recall
 from lithos.stores.notes.values import Fingerprint, OutsideKnowledge, ReadFile, digest_of
 
@@ -235,6 +236,20 @@ class NoteTexts:
             raise StorageFailed(
                 "The version of this note could not be stored in time: the disk is slow. Try again."
             ) from None
+
+    async def why_unread(self, entry: Entry) -> str:
+        """Why a file is not there that is in the cloud alone, behind a colon; else nothing."""
+
+        def look() -> str:
+            try:
+                self._files.read(entry.path)
+            except FileInCloud as away:
+                return f": {away.strerror}; open it, so that it is downloaded"
+            except (OSError, OutsideKnowledge):
+                return ""
+            return ""
+
+        return await trio.to_thread.run_sync(look, limiter=self._limiter)
 
     async def load_bytes(self, entry: Entry) -> bytes | None:
         """The file of a note as it is stored, or None when it is gone or out of reach."""

@@ -50,25 +50,27 @@ class _Piece:
         return self.start == 0
 
 
-class CutReads(Fitting[str, tuple[_Piece, ...]]):
-    """What was given out of notes, other than the whole."""
+class CutReads(Fitting[int, tuple[_Piece, ...]]):
+    """What was given out of notes, other than the whole; by the notes' serials."""
 
     def __init__(self, catalogue: Catalogue, texts: NoteTexts) -> None:
         super().__init__(_ROOM, lambda pieces: sum(len(piece.text) + 200 for piece in pieces))
         self._catalogue = catalogue
         self._texts = texts
+        catalogue.when_removed.append(self.forget)
 
     def see(self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool) -> None:
         """Note that an agent got a text of a note: from `start` on, to the end unless it `is_cut`."""
-        known = self._kept.get(note_id, ())
-        if not is_cut and start == 0 and not known:
+        entry = self._catalogue.get(note_id)
+        known = () if entry is None else self._kept.get(entry.serial, ())
+        if entry is None or (not is_cut and start == 0 and not known):
             return  # the whole, as nearly always
         if start is not None:
             known = tuple(_read_on(piece, agent, start) for piece in known)
         if is_cut or start != 0:
             piece = _Piece(agent=agent, text=_bare(text), start=start, is_cut=is_cut)
             known = (*(each for each in known if each.text != piece.text), piece)[-_PIECES:]
-        self._keep(note_id, known)
+        self._keep(entry.serial, known)
 
     async def check(self, request: WriteNote) -> None:
         """Raise `InvalidInput` for a text that is a part of the note's, and would replace the whole."""
@@ -96,7 +98,9 @@ class CutReads(Fitting[str, tuple[_Piece, ...]]):
             )
 
     def _pieces_for(self, note_id: str | None, agent: str) -> list[_Piece]:
-        return [piece for piece in self._kept.get(note_id or "", ()) if piece.agent in (None, agent)]
+        entry = self._catalogue.get(note_id or "")
+        pieces = () if entry is None else self._kept.get(entry.serial, ())
+        return [piece for piece in pieces if piece.agent in (None, agent)]
 
 
 def _read_on(piece: _Piece, agent: str | None, start: int) -> _Piece:

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 from attrs import evolve
 
 from lithos.core.notes.ignored import Ignored
+from lithos.stores.notes.placeholders import find_in_cloud
 from lithos.stores.notes.protection import Protection, probe_protection
 from lithos.stores.notes.replacing import (
     Replacing,
@@ -110,9 +111,13 @@ class NoteFiles:
         return walk_notes(self._find_root(), self.ignored)
 
     def read(self, path: str) -> ReadFile:
-        """Read one note as it is now. Raises `OSError`, or `OutsideKnowledge`."""
+        """Read one note as it is now. Raises `OSError`, also `FileInCloud`, or `OutsideKnowledge`."""
         # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
-        descriptor = self._calls.open(self._locate(path), os.O_RDONLY | os.O_NONBLOCK)
+        target = self._locate(path)
+        try:
+            descriptor = self._calls.open(target, os.O_RDONLY | os.O_NONBLOCK)
+        except FileNotFoundError as failure:
+            raise find_in_cloud(target, path) or failure from None
         try:
             status = self._calls.fstat(descriptor)
             check_regular(status, path)
@@ -149,7 +154,11 @@ class NoteFiles:
         `FileBusy`, `OSError`, `OutsideKnowledge`.
         """
         target = self._locate(path)
-        with Watch(self._calls, target, leases=self._has_leases) as watch:
+        try:
+            opened = Watch(self._calls, target, leases=self._has_leases)
+        except FileNotFoundError as failure:
+            raise find_in_cloud(target, path) or failure from None
+        with opened as watch:
             source = watch.read()
             if (source.digest == known and source.data) or (watch.is_quiet() and watch.is_untouched()):
                 return source
@@ -242,6 +251,7 @@ class NoteFiles:
                 written[number] = left
                 # A folder that an update finds missing was renamed: its old name stays free.
                 if isinstance(change, Move) or (isinstance(change, Put) and change.expected is None):
+                    self._refuse_placeholder(change.new if isinstance(change, Move) else change.path, left)
                     for made in make_folders(self._calls, os.path.dirname(left)):
                         folders.setdefault(made, []).append(number)
             except (OSError, OutsideKnowledge, Elsewhere, LinkedFile) as failure:
@@ -259,6 +269,12 @@ class NoteFiles:
         if isinstance(change, Move):
             return target, self._locate_decided(change.new, change.real_new, root)
         return target, target
+
+    def _refuse_placeholder(self, path: str, target: str) -> None:
+        """Raise `FileInCloud` where a new file would take the place of one that is in the cloud alone."""
+        away = find_in_cloud(target, path)
+        if away is not None and not os.path.lexists(target):
+            raise away
 
     def try_writing(self) -> None:
         """Raise `OSError` if notes could not be written now: by a trial, in a foreign folder by its state."""

@@ -13,6 +13,7 @@ from io import FileIO
 from attrs import frozen
 
 from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.placeholders import find_in_cloud
 from lithos.stores.notes.tree import is_text
 from lithos.stores.notes.values import FileState, FoundFile, state_of
 
@@ -123,7 +124,7 @@ def find_note(files: NoteFiles, path: str) -> FoundFile | None:
 
 
 def is_there(files: NoteFiles, path: str) -> bool:
-    """True while a known note file has its name, or when that cannot be determined.
+    """True while a known note file or its placeholder has its name, or when that cannot be determined.
 
     On a disk that ignores case an old spelling can be opened, but is not listed.
     """
@@ -132,7 +133,7 @@ def is_there(files: NoteFiles, path: str) -> bool:
     try:
         return stat.S_ISREG(os.stat(target).st_mode) and name in os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return False
+        return find_in_cloud(target, path) is not None
     except OSError:
         return True
 

@@ -263,19 +263,12 @@ class Tools:
         try:
             arguments = admit(principal, tool, arguments)
             arguments = await tool.reader.with_ids(arguments, self._locate, self._identify)
-            given, offset = tool.reader.read(arguments), tool.reader.offset(arguments)
-            if tool.reader.has_prefix and given.path_prefix:
-                spelled = self._using.catalogue.prefix_as_spelled(given.path_prefix)
-                given = evolve(given, path_prefix=spelled)
+            given, offset = self._as_spelled(tool, tool.reader.read(arguments)), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()
             elif is_early and "path" not in arguments:
                 await self._opening.wait_recalled()
-            request_id = tool.reader.request_id(arguments)
-            if request_id is None:
-                answer = await self._serve(tool, given, principal)
-            else:
-                answer = await self._serve_once(tool, given, principal, arguments, request_id)
+            answer = await self._serve_once(tool, given, principal, arguments)
             answer = answer if is_whole else self._fit(tool, answer, offset)
             if tool.paged.content and answer is not None:
                 self._remember(given, answer, offset, principal)
@@ -322,15 +315,23 @@ class Tools:
         with self._admission.changing(), acting_as(principal):
             return await given.answer(self._using)
 
+    def _as_spelled(self, tool: Tool, given: Any) -> Any:
+        """The arguments with the path prefix as the folders of the notes are spelled."""
+        if not tool.reader.has_prefix or not given.path_prefix:
+            return given
+        return evolve(given, path_prefix=self._using.catalogue.prefix_as_spelled(given.path_prefix))
+
     async def _serve_once(
         self,
         tool: Tool,
         given: Answering,
         principal: Principal,
         arguments: Mapping[str, Any],
-        request_id: str,
     ) -> Answer:
-        """Have a call served unless it was before, under the same id by the same caller."""
+        """Have a call served; one with a `request_id` unless it was before, by the same caller."""
+        request_id = tool.reader.request_id(arguments)
+        if request_id is None:
+            return await self._serve(tool, given, principal)
         agents = (arguments.get(name) for name in identities_of(tool))
         agent = next((each for each in agents if _said(each) is not None), None)
         return await serve_once(

@@ -19,6 +19,7 @@ async def look(lithos: Lithos, note_id: str) -> None:
     """Read, find and brief, so that every cache has the note."""
     for _ in range(2):
         await lithos.read(note_id)
+    await lithos.read(note_id, max_length=50)
     assert (await lithos.call("lithos_search", query="striped zebra", mode="hybrid"))["results"]
     assert "savanna" in (await lithos.call("lithos_context", query="striped zebra"))["text"]
 
@@ -33,7 +34,7 @@ async def test_no_cache_keeps_a_note_that_was_removed(
         catalogue = lithos.server.actors.catalogue
         caches: list[Any] = [cache_of.__self__ for cache_of in catalogue.when_removed]  # type: ignore[attr-defined]
         room = [cache._left for cache in caches]
-        assert len(room) == 4
+        assert len(room) == 5
         kept = await lithos.create("Zebra", TEXT)
         gone = [await lithos.create(f"Zebra {number}", TEXT) for number in range(5)]
         for note_id in (kept, *gone):

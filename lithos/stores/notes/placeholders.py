@@ -1,0 +1,46 @@
+"""Placeholders: what programs that synchronise leave in the place of a file that is in the cloud alone.
+
+Known are those that have a name of their own: `.NAME.icloud` of iCloud Drive before macOS 14
+(https://eclecticlight.co/2018/01/30/how-icloud-marks-the-place-of-documents-stored-remotely/),
+`NAME.nextcloud` and `NAME.owncloud` of virtual files with a suffix (https://github.com/jnweiger/OCFFS), and
+`NAME.cloud` of odrive. Dataless files of macOS and files on demand of OneDrive, Dropbox and Google Drive keep
+their own name and size, and come when they are opened (Apple's TN3150), so they are files like others.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Final
+
+#: Programs, with what they put before and behind the name of a file.
+_NAMES: Final = (
+    ("iCloud", ".", ".icloud"),
+    ("Nextcloud", "", ".nextcloud"),
+    ("ownCloud", "", ".owncloud"),
+    ("odrive", "", ".cloud"),
+)
+
+
+class FileInCloud(OSError):
+    """There is no file, but the placeholder of one: what it says is known in the cloud alone."""
+
+    def __init__(self, path: str, program: str, placeholder: str) -> None:
+        name = os.path.basename(placeholder)
+        super().__init__(
+            errno.ENODATA,
+            f"it is in the cloud and not on this disk ({program} has {name} in its place)",
+            path,
+        )
+        self.program = program
+        self.placeholder = name
+
+
+def find_in_cloud(target: str, path: str) -> FileInCloud | None:
+    """The placeholder in the place of a file that is not there; `path` is what the file is called. Blocks."""
+    folder, name = os.path.split(target)
+    for program, before, behind in _NAMES:
+        placeholder = os.path.join(folder, f"{before}{name}{behind}")
+        if os.path.lexists(placeholder):
+            return FileInCloud(path, program, placeholder)
+    return None
