@@ -279,6 +279,10 @@ class Record:
     text: bytes | None = None
     #: Further names by which the source links to it, such as a permalink.
     aliases: tuple[str, ...] = ()
+    #: The frontmatter of `text` has to say the title, which is not that of the file.
+    is_titled: bool = False
+    #: What leads nowhere and is no link here, as the source has it.
+    dead: tuple[str, ...] = ()
 
 
 @frozen

@@ -24,6 +24,7 @@ from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBa
 from lithos.core.principals import COMMAND, IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing import records, run
+from lithos.services.importing.dead_links import DeadLink
 from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge
 from lithos.services.importing.run import ImportRun, Report, Told, Writer
 from lithos.stores.importing import UnknownKind, known_kinds, make_source, recognise
@@ -43,6 +44,7 @@ _HEADINGS: Final[Mapping[str, str]] = {
     run.ATTACHMENT: "Attachments that were not copied",
     run.ROW: "Rows that were left out",
     run.EDGE: "Relations to what was not imported",
+    run.DEAD_LINK: "Links that lead nowhere",
 }
 
 
@@ -73,6 +75,8 @@ def _describe_report(report: Report) -> Iterator[str]:
             f"Relations: {report.edges[made]:,} {would}made, {report.edges[there]:,} there, "
             f"{report.edges[missing]:,} lead to what was not imported"
         )
+    if report.counted[run.DEAD_LINK]:
+        yield f"Links that lead nowhere: {report.counted[run.DEAD_LINK]:,}"
     yield from _describe_rows(report)
     if options.dry_run:
         yield ""
@@ -123,6 +127,10 @@ class RemoteWriter:
         sent = [[edge.source, edge.relation, edge.target] for edge in edges]
         answer = await self._ask("edges", session=session_id, edges=sent)
         return [str(result) for result in answer["results"]]
+
+    async def dead_links(self, session_id: str, start: int) -> list[DeadLink]:
+        answer = await self._ask("links", session=session_id, start=start)
+        return [DeadLink(**each) for each in answer["links"]]
 
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
         answer = await self._ask("rows", session=session_id, **records.batch_to_json(batch))

@@ -148,7 +148,7 @@ def add_metrics(scrape: Callable[[], Awaitable[bytes]], app: QuartTrio) -> None:
 
 
 def add_import(importing: Importing, app: QuartTrio) -> None:
-    """Add `/import`: a `step` of begin, notes, edges, rows or end, with the answer to it."""
+    """Add `/import`: a `step` of begin, notes, edges, links, rows or end, with the answer to it."""
 
     @app.post("/import")
     async def take_step() -> Response:
@@ -207,6 +207,8 @@ async def _answer(importing: Importing, given: Any, principal: Principal) -> Map
         kept = [[row.key, row.reason, row.is_taken] for row in carried.kept]
         counts = {name: getattr(carried, name) for name in ("created", "updated", "same")}
         return {**counts, "kept": kept}
+    if step == "links":
+        return {"links": list(map(asdict, await importing.dead_links(session, int(given["start"]))))}
     if step == "end":
         await importing.end(session)
         return {}

@@ -26,10 +26,13 @@ from lithos.core.errors import InvalidInput, LithosError, PathCollision, Version
 from lithos.core.importing import Carried, Record, RowBatch
 from lithos.core.learning.edges import UpsertEdge
 from lithos.core.limits import NAME, check_text
+from lithos.core.notes.document import parse_document
 from lithos.core.notes.paths import file_name_of, portable_path, resolve_new_path, slug_of
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import IMPORT_AGENT, check_agent
 from lithos.core.text.analysis import name_key
+from lithos.core.times import EPOCH
+from lithos.services.importing.dead_links import PAGE, DeadLink, LinksOfImport
 from lithos.services.importing.records import (
     CHANGED_HERE,
     CREATED,
@@ -68,6 +71,8 @@ _RETRIES: Final = 5
 MOST_TITLES: Final = 200_000
 #: Records of a run among which duplicates are told; later ones count as the same record, changed.
 MOST_SEEN: Final = 2_000_000
+#: Links that are resolved in one turn of the event loop: about a millisecond.
+_LINKS_A_TURN: Final = 200
 #: What an edge of an import says of its origin.
 PROVENANCE: Final = "imported"
 EDGE_NAMESPACE: Final = "default"
@@ -94,6 +99,8 @@ class _Session:
     own_ids: set[int] = field(factory=set)
     #: What is remembered of rows of tables.
     remembered: Remembered = field(factory=Remembered)
+    #: What is linked, until all notes are there.
+    links: LinksOfImport = field(factory=LinksOfImport)
     #: Batches are planned one after another, each against what those before it promised.
     planning: trio.Lock = field(factory=trio.Lock)
 
@@ -209,6 +216,25 @@ class Importing:
                 results.append(await self._upsert(session.options.agent, source, edge.relation, target))
         return results
 
+    async def dead_links(self, session_id: str, start: int) -> list[DeadLink]:
+        """Links that lead to no note, from the one with this number on; none behind the last.
+
+        Links to files are among them. Raises `NoImport`.
+        """
+        session, graph = self._find(session_id), self._catalogue.graph
+        while not graph.settle(1):
+            await trio.lowlevel.checkpoint()
+        links = session.links
+        if links.dead is None:
+            dead: list[DeadLink] = []
+            for number, found in enumerate(links.find(graph.resolve)):
+                if found is not None:
+                    dead.append(found)
+                if number % _LINKS_A_TURN == 0:
+                    await trio.lowlevel.checkpoint()
+            links.dead = dead
+        return links.dead[start : start + PAGE]
+
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
         """Merge rows of a table, or tell what would become of them. Raises `NoImport`, `StorageFailed`."""
         session = self._find(session_id)
@@ -288,9 +314,29 @@ class Importing:
             note_id = planned.target.note_id
         if note_id and (said := _said_id(record)) is not None:
             session.remembered.rename(said, note_id)
+        self._note_links(session, record, planned, entry)
         if planned.__class__ is _Step or entry is not None:
             self._remember(session, record, key, "" if options.dry_run and entry is None else note_id or "")
         return planned
+
+    def _note_links(
+        self, session: _Session, record: Record, planned: Outcome | _Step, entry: Entry | None
+    ) -> None:
+        """Remember the links of a record that is, or becomes, a note."""
+        if isinstance(planned, _Step):
+            note_id, path = planned.target.note_id, planned.target.path
+        elif entry is not None and planned.result == UNCHANGED:
+            note_id, path = entry.note.id, entry.path
+        else:
+            return
+        if record.text is not None:  # over HTTP it comes without content
+            try:
+                document = parse_document(record.text, path, EPOCH, "-", self._catalogue.style)
+            except UnreadableNote:
+                return
+            names = dict.fromkeys((*record.aliases, *document.note.aliases, document.note.title))
+            record = attrs.evolve(record, content=document.content, aliases=tuple(names))
+        session.links.add(record, note_id, path, is_plan=session.options.dry_run)
 
     def _remember(self, session: _Session, record: Record, key: int, note_id: str) -> None:
         session.notes[key] = note_id

@@ -195,6 +195,8 @@ def record_from_json(given: Mapping[str, Any]) -> Record:
             RecordEdge(_text(relation), _text(target)) for relation, target in given.get("edges", ())
         ),
         links=int(given.get("links", 0)),
+        is_titled=given.get("is_titled") is True,
+        dead=tuple(_text(each) for each in given.get("dead", ())),
         text=None if text is None else _text(text).encode(),
         **{name: _text(given[name]) for name in _TEXTS if name in given},
     )

@@ -117,6 +117,7 @@ def _adopt(
     """The file as it stands, with the further keys."""
     modified = record.updated_at or now
     notices: list[str] = []
+    is_as_file = kind in _TITLED_AS_FILES and not record.is_titled
 
     def decide(document: Document, given: frozenset[str]) -> tuple[Note, frozenset[str]]:
         note = document.note
@@ -135,7 +136,7 @@ def _adopt(
         if target.version > note.version:
             say("version", target.version)
         for key, value in (
-            ("title", None if kind in _TITLED_AS_FILES else clean_title(record.title) or None),
+            ("title", None if is_as_file else clean_title(record.title) or None),
             ("created_at", target.created_at or record.created_at or modified),
             ("updated_at", modified),
             ("author", record.author),

@@ -19,6 +19,8 @@ import trio
 from attrs import asdict, define, field, frozen
 
 from lithos.core.importing import Attachment, Carried, Degraded, Item, Malformed, Record, RowBatch, Source
+from lithos.core.notes.links import FileNames
+from lithos.services.importing.dead_links import DeadLink
 from lithos.services.importing.records import (
     CHANGED_HERE,
     CREATED,
@@ -40,6 +42,7 @@ from lithos.services.importing.records import (
     size_of,
 )
 from lithos.stores.importing.attachments import copy_attachment
+from lithos.stores.notes.lookup import list_attachments
 
 #: Rows that are listed of each kind; the rest is counted.
 MOST_LISTED: Final = 100
@@ -54,13 +57,14 @@ ATTACHMENT_RESULTS: Final = (COPIED, EQUAL, CONFLICT, FAILED)
 NOTICE: Final = "notice"
 ATTACHMENT: Final = "attachment"
 EDGE: Final = "edge"
+DEAD_LINK: Final = "dead_link"
 ROW: Final = "row"
 #: Of rows of tables, besides created, updated and unchanged: not carried, as the list says why.
 KEPT: Final = "left"
 TABLE_RESULTS: Final = (CREATED, UPDATED, UNCHANGED, KEPT)
 _LISTED: Final = (
     CREATED, UPDATED, PROPOSED, CHANGED_HERE, DELETED_HERE, DUPLICATE, MALFORMED, FAILED, NOTICE, ATTACHMENT,
-    EDGE, ROW,
+    EDGE, DEAD_LINK, ROW,
 )  # fmt: skip
 
 
@@ -140,6 +144,7 @@ class Report:
             "dry_run": options.dry_run,
             "notes": {result.replace(" ", "_"): self.results[result] for result in self.note_results},
             "notices": self.counted[NOTICE],
+            "dead_links": self.counted[DEAD_LINK],
             "carried": {name: self.carried[name] for name in ("links", "tags", "dates")},
             "attachments": {result: self.attachments[result] for result in ATTACHMENT_RESULTS},
             "edges": {result.replace(" ", "_"): self.edges[result] for result in EDGE_RESULTS},
@@ -181,6 +186,9 @@ class Writer(Protocol):
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         """Upsert typed edges."""
 
+    async def dead_links(self, session_id: str, start: int) -> list[DeadLink]:
+        """Some of the links that lead to no note."""
+
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
         """Merge rows of a table."""
 
@@ -203,6 +211,8 @@ class ImportRun:
     told: Told
     report: Report = field(init=False)
     _done: int = 0
+    #: Files that come along.
+    _files: FileNames = field(factory=FileNames, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.report = Report(str(self.path), self.options)
@@ -223,6 +233,7 @@ class ImportRun:
                         await nursery.start(self._take, begun, items, spool, before, after, ahead)
                         before = after
             await self._connect(begun, spool)
+        await self._tell_dead_links(begun)
         await self.writer.end(begun.session)
         return self.report
 
@@ -281,12 +292,26 @@ class ImportRun:
             await self._copy(begun, item)
 
     async def _copy(self, begun: Begun, item: Attachment) -> None:
+        self._files.add(item.path)
         path = f"{self.options.into}/{item.path}" if self.options.into else item.path
         copy = partial(copy_attachment, begun.notes_folder, path, item.file, dry_run=self.options.dry_run)
         result, reason = await trio.to_thread.run_sync(copy)
         self.report.attachments[result] += 1
         if reason:
             self.report.tell(ATTACHMENT, item.path, reason)
+
+    async def _tell_dead_links(self, begun: Begun) -> None:
+        """List the links that lead to no note, and to no file that comes along or is there."""
+        start, there = 0, FileNames()
+        while found := await self.writer.dead_links(begun.session, start):
+            if not start:
+                there = await trio.to_thread.run_sync(
+                    lambda: FileNames(list_attachments(str(begun.notes_folder)))
+                )
+            start += len(found)
+            for each in found:
+                if each.target not in self._files and each.target not in there:
+                    self.report.tell(DEAD_LINK, each.position, f"{each.written} leads to no note")
 
     async def _connect(self, begun: Begun, spool: IO[str]) -> None:
         spool.seek(0)

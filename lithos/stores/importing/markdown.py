@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+
+from attrs import evolve
 
 from lithos.core.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
 from lithos.core.notes.document import parse_identified
@@ -22,6 +25,7 @@ from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.stores import open_regular
+from lithos.stores.importing.logseq import LogseqGraph
 from lithos.stores.importing.reading import read_moment
 from lithos.stores.notes.lookup import list_attachments
 from lithos.stores.notes.tree import find_own_notes, is_text, read_ignored, walk_notes
@@ -52,11 +56,12 @@ class MarkdownSource:
         if not path.is_dir():
             raise ImportRefused(f"{path} is no folder of Markdown files. Name the folder.")
         is_logseq = (path / _LOGSEQ / "config.edn").is_file()
-        yield from read_folder(path, read_ignored(path, None), _LOGSEQ if is_logseq else None)
+        yield from read_folder(path, read_ignored(path, None), is_logseq=is_logseq)
 
 
-def read_folder(path: Path, ignored: Ignored, without: str | None = None) -> Iterator[Item]:
-    """Notes by path, then attachments, but for a folder `without`. Raises `ImportRefused`."""
+def read_folder(path: Path, ignored: Ignored, *, is_logseq: bool = False) -> Iterator[Item]:
+    """Notes by path, then attachments, but for what is Logseq's own. Raises `ImportRefused`."""
+    without = _LOGSEQ if is_logseq else None
     root = os.path.realpath(path)
     try:
         notes = sorted(name for name, _ in walk_notes(root, ignored))
@@ -65,16 +70,24 @@ def read_folder(path: Path, ignored: Ignored, without: str | None = None) -> Ite
             f"{path} cannot be read: {failure.filename}: {failure.strerror or failure}. "
             "Check its permissions."
         ) from failure
+    notes = [name for name in notes if without is None or not name.startswith(without)]
+    graph = LogseqGraph.look(path, _contents(root, notes)) if is_logseq else None
     for name in notes:
-        if without is None or not name.startswith(without):
-            yield from _read_note(root, name)
+        yield from _read_note(root, name, graph)
     del notes
     for name in sorted(list_attachments(root)):
         if without is None or not name.startswith(without):
             yield from _find_attachment(root, name, ignored)
 
 
-def _read_note(root: str, name: str) -> Iterator[Item]:
+def _contents(root: str, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """The files that can be read."""
+    for name in names:
+        with suppress(OSError, _TooLarge):
+            yield name, _read_file(os.path.join(root, name))[0]
+
+
+def _read_note(root: str, name: str, graph: LogseqGraph | None) -> Iterator[Item]:
     try:
         data, modified = _read_file(os.path.join(root, name))
         document, identified = parse_identified(data, name, modified, _NO_ID, _STYLE)
@@ -97,7 +110,7 @@ def _read_note(root: str, name: str) -> Iterator[Item]:
             yield Degraded(name, f"its {key} {told!r} is no date that can be read; it stays as it is")
         moments.append(moment)
     properties: dict[str, Any] = {"id": note.id} if identified else {}
-    yield Record(
+    record = Record(
         # With the name of the folder: two sources often have an `index.md` each.
         id=f"{os.path.basename(root)}/{name}",
         hash=hashlib.blake2b(data, digest_size=16).hexdigest(),
@@ -112,6 +125,30 @@ def _read_note(root: str, name: str) -> Iterator[Item]:
         properties=properties,
         links=len(scan_links(document.content, name)),
         text=data,
+    )
+    yield record if graph is None else _as_page(record, graph, modified)
+
+
+def _as_page(record: Record, graph: LogseqGraph, modified: datetime) -> Record:
+    """The record of a page of Logseq."""
+    assert record.text is not None
+    page = graph.page(record.position, record.text, record.title)
+    document = parse_identified(page.data, record.position, modified, _NO_ID, _STYLE)[0]
+    created = record.created_at or page.created_at
+    seen = repr((page.data, page.title, page.aliases, page.tags, sorted(page.properties.items())))
+    return evolve(
+        record,
+        hash=hashlib.blake2b(seen.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest(),
+        title=page.title,
+        content=document.content,
+        tags=tuple(dict.fromkeys((*record.tags, *page.tags))),
+        aliases=page.aliases,
+        created_at=None if created is not None and created > modified else created,
+        properties={**page.properties, **record.properties},
+        links=len(scan_links(document.content, record.position)),
+        text=page.data,
+        is_titled=page.is_titled,
+        dead=page.dead,
     )
 
 

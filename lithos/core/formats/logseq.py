@@ -1,0 +1,175 @@
+"""What a graph of Logseq says in its files: names of pages, properties, days of journals, and its settings.
+
+After the documentation of Logseq (`pages/Filename format.md`, `pages/Properties.md` of
+https://github.com/logseq/docs): since 0.8.9 a `/` of a page's name is `___` in its file's name, and what no
+file name can have is percent-encoded (before: `/` too). Properties are lines `key:: value` at the beginning
+of a page, or of a block. The formats of journals are those of its settings (`:journal/page-title-format`), as
+listed in `pages/logseq.md` of https://github.com/handuozh/personal_logseq; links in a former format stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Final
+from urllib.parse import unquote
+
+from attrs import field, frozen
+
+#: How a day is written where the settings do not say it: a page's title, and a file's name.
+TITLE_FORMAT: Final = "MMM do, yyyy"
+FILE_FORMAT: Final = "yyyy_MM_dd"
+#: Formats in which links to days are understood as well: none can be read as another day.
+_FORMATS: Final = (
+    "MMM do, yyyy", "MMMM do, yyyy", "do MMM yyyy", "do MMMM yyyy", "MMM d, yyyy", "MMMM d, yyyy",
+    "d MMM yyyy", "d MMMM yyyy", "E, yyyy/MM/dd", "EEEE, yyyy/MM/dd", "EEEE, MMM do, yyyy",
+    "EEEE, MMMM do, yyyy", "yyyy-MM-dd", "yyyy_MM_dd", "yyyy/MM/dd", "yyyy.MM.dd",
+    "yyyy-MM-dd EEEE", "yyyyMMdd", "yyyy年MM月dd日",
+)  # fmt: skip
+#: Formats that may mean two days: understood only where the month or the day is above 12.
+_DOUBTFUL: Final = (
+    ("dd-MM-yyyy", "MM-dd-yyyy"), ("dd/MM/yyyy", "MM/dd/yyyy"), ("dd.MM.yyyy", "MM.dd.yyyy"),
+    ("dd_MM_yyyy", "MM_dd_yyyy"), ("E, dd-MM-yyyy", "E, MM-dd-yyyy"), ("E, dd/MM/yyyy", "E, MM/dd/yyyy"),
+    ("E, dd.MM.yyyy", "E, MM.dd.yyyy"), ("EEEE, dd-MM-yyyy", "EEEE, MM-dd-yyyy"),
+    ("EEEE, dd/MM/yyyy", "EEEE, MM/dd/yyyy"), ("EEEE, dd.MM.yyyy", "EEEE, MM.dd.yyyy"),
+)  # fmt: skip
+_MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
+)  # fmt: skip
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_TOKEN: Final = re.compile(r"yyyy|MMMM|MMM|MM|EEEE|EEE|EE|E|do|dd|d")
+_PATTERNS: Final[Mapping[str, str]] = {
+    "yyyy": r"(?P<year>\d{4})",
+    "MMMM": f"(?P<name>{'|'.join(_MONTHS)})",
+    "MMM": f"(?P<name>{'|'.join(month[:3] for month in _MONTHS)})",
+    "MM": r"(?P<month>\d{2})",
+    "dd": r"(?P<day>\d{2})",
+    "d": r"(?P<day>\d{1,2})",
+    "do": r"(?P<day>\d{1,2})(?:st|nd|rd|th)",
+    "EEEE": r"[^\W\d]{2,12}",
+    "EEE": r"[^\W\d]{2,12}\.?",
+    "EE": r"[^\W\d]{2,12}\.?",
+    "E": r"[^\W\d]{2,12}\.?",
+}
+#: Characters of a text that may be a day.
+_LONGEST_DAY: Final = 40
+_YEAR: Final = re.compile(r"\d{4}")
+_PROPERTY: Final = re.compile(r"[ \t]*([^\s:,;#\[\](){}\"`]{1,100})::(?:[ \t]+([^\r\n]{0,10000}))?[ \t]*\Z")
+_BULLET: Final = re.compile(r"-[ \t]+")
+#: A name in a list of names: a link, or what stands between two commas.
+_NAME: Final = re.compile(r"[ \t]*#?\[\[([^\[\]\n]{1,1000})\]\]|([^,\n]{1,1000})")
+_SETTING: Final = re.compile(r'^[ \t{]*:([a-z/-]{1,60})[ \t]+"([^"\n]{0,200})"', re.MULTILINE)
+#: Lines of a page that may be properties.
+_MOST_PROPERTIES: Final = 200
+
+
+@frozen(kw_only=True)
+class Settings:
+    """What `logseq/config.edn` says of names."""
+
+    title_format: str = TITLE_FORMAT
+    file_format: str = FILE_FORMAT
+    pages: str = "pages"
+    journals: str = "journals"
+
+
+def read_settings(text: str) -> Settings:
+    """The settings in a `config.edn`; what it does not say, or comments out, is as usual."""
+    said = dict(_SETTING.findall(text))
+    return Settings(
+        title_format=said.get("journal/page-title-format") or TITLE_FORMAT,
+        file_format=said.get("journal/file-name-format") or FILE_FORMAT,
+        pages=said.get("pages-directory", "").strip("/") or "pages",
+        journals=said.get("journals-directory", "").strip("/") or "journals",
+    )
+
+
+def page_name(stem: str) -> str:
+    """The name of the page in a file with this name, without `.md`."""
+    return unquote(stem.replace("___", "/"), errors="replace").strip() or stem
+
+
+@frozen(kw_only=True)
+class Properties:
+    """The properties of a page: its title, names and tags, and the others as they are written."""
+
+    title: str | None = None
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(factory=dict)
+
+
+def read_properties(content: str) -> Properties:
+    """The properties at the beginning of a page, as lines or as its first block; none of other blocks."""
+    found: dict[str, str] = {}
+    begins_block = False
+    for number, line in enumerate(content.split("\n", _MOST_PROPERTIES)[:_MOST_PROPERTIES]):
+        bullet = _BULLET.match(line)
+        begins_block |= number == 0 and bullet is not None
+        if (bullet is not None and number) or not line.strip():
+            break
+        said = _PROPERTY.match(line.rstrip("\r"), bullet.end() if bullet is not None else 0)
+        if said is None:
+            if begins_block:  # a block with a text of its own, whose properties they are
+                found = {}
+            break
+        found.setdefault(said[1].lower(), (said[2] or "").strip())
+    found.pop("id", None)  # of a block
+    return Properties(
+        title=found.pop("title", "") or None,
+        aliases=names_in(found.pop("alias", "")) + names_in(found.pop("aliases", "")),
+        tags=names_in(found.pop("tags", "")) + names_in(found.pop("tag", "")),
+        others=found,
+    )
+
+
+def names_in(value: str) -> tuple[str, ...]:
+    """The names of a list: `a, [[b, c]], #d`."""
+    names = ((found[1] or found[2]).strip().lstrip("#").strip(" \"'") for found in _NAME.finditer(value))
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def write_day(day: date, day_format: str) -> str:
+    """A day in a format of Logseq, in English."""
+    suffix = "th" if 10 < day.day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
+    weekday, month = _DAYS[day.weekday()], _MONTHS[day.month - 1]
+    written = {
+        "yyyy": f"{day.year:04}", "MMMM": month, "MMM": month[:3], "MM": f"{day.month:02}", "EEEE": weekday,
+        "EEE": weekday[:3], "EE": weekday[:3], "E": weekday[:3], "do": f"{day.day}{suffix}",
+        "dd": f"{day.day:02}", "d": str(day.day),
+    }  # fmt: skip
+    return _TOKEN.sub(lambda found: written[found[0]], day_format)
+
+
+def read_day(text: str, own_format: str) -> date | None:
+    """The day that a text is, in the format of the settings or another that means one day; else None."""
+    text = text.strip()
+    if not 8 <= len(text) <= _LONGEST_DAY or _YEAR.search(text) is None:
+        return None
+    for each in (own_format, *_FORMATS):
+        if (day := _read(text, each)) is not None:
+            return day
+    for one, other in _DOUBTFUL:
+        days = {day for each in (one, other) if (day := _read(text, each)) is not None}
+        if len(days) == 1:
+            return days.pop()
+    return None
+
+
+def _read(text: str, day_format: str) -> date | None:
+    pattern, position = "", 0
+    for token in _TOKEN.finditer(day_format):
+        pattern += re.escape(day_format[position : token.start()]) + _PATTERNS[token[0]]
+        position = token.end()
+    try:
+        found = re.fullmatch(pattern + re.escape(day_format[position:]), text, re.IGNORECASE)
+        if found is None:
+            return None
+        said = found.groupdict()
+        name = (said.get("name") or "")[:3].title()
+        month = [each[:3] for each in _MONTHS].index(name) + 1 if name else int(said["month"])
+        return date(int(said["year"]), month, int(said["day"]))
+    except (ValueError, KeyError, re.error):  # no such day, or a format that says less or a thing twice
+        return None

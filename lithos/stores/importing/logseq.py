@@ -1,0 +1,181 @@
+"""A graph of Logseq: its pages and journals with the names by which they link each other. Blocks.
+
+All files are looked through once before they are read as notes, for what depends on others: which days are
+linked in which spelling, on which page a block is that others refer to, and where the last part of a
+namespace is the name of another file. What is known of each are some hundred bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from lithos.core.formats.logseq import (
+    Properties,
+    Settings,
+    page_name,
+    read_day,
+    read_properties,
+    read_settings,
+    write_day,
+)
+from lithos.core.formats.texts import tags_of
+from lithos.core.notes.layout import read_layout
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.markdown import mask_code
+
+#: Bytes of the settings that are read.
+_LARGEST_SETTINGS: Final = 1_000_000
+_LINK: Final = re.compile(r"\[\[([^\[\]|\n]{1,1000})(?=\]\]|\|)")
+_TITLE: Final = re.compile(r"^title:[ \t]+(\S[^\n]{0,1000})", re.MULTILINE)
+_BLOCK: Final = re.compile(
+    r"^[ \t]*(?:- )?id::[ \t]+([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[ \t]*\r?$", re.M
+)
+_REFERENCE: Final = re.compile(r"\(\(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)\)")
+#: Blocks and spellings of days that are remembered.
+_MOST: Final = 1_000_000
+
+
+@frozen(kw_only=True)
+class Page:
+    """What a file of the graph becomes: its text, and what goes into its frontmatter.
+
+    `is_titled`: the title has to be said there. `dead` are references to blocks that are nowhere.
+    """
+
+    title: str
+    data: bytes
+    is_titled: bool
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    properties: Mapping[str, Any]
+    created_at: datetime | None
+    dead: tuple[str, ...]
+
+
+@define
+class LogseqGraph:
+    """What is known of all files of a graph."""
+
+    settings: Settings
+    #: Spellings of days in links, by day.
+    _days: dict[date, dict[str, None]] = field(factory=dict)
+    #: The file, without `.md`, of each block that has an id.
+    _blocks: dict[str, str] = field(factory=dict)
+    #: File names, without `.md`, by the names of their pages; only those with a namespace.
+    _namespaced: dict[str, str] = field(factory=dict)
+    _stems: set[str] = field(factory=set)
+    _remembered: int = 0
+
+    @classmethod
+    def look(cls, root: Path, files: Iterable[tuple[str, bytes]]) -> LogseqGraph:
+        """Look through the files, given by path and bytes."""
+        graph = cls(_read_settings(root / "logseq" / "config.edn"))
+        for name, data in files:
+            graph._see(name, data)
+        return graph
+
+    def _see(self, name: str, data: bytes) -> None:
+        stem, text = _stem(name), data.decode("utf-8", "replace")
+        self._stems.add(stem.casefold())
+        page = _title_of(data) or page_name(stem)
+        if "/" in page:
+            self._namespaced[page.casefold()] = stem
+        for found in _LINK.finditer(text):
+            day = read_day(found[1], self.settings.title_format)
+            if day is not None and self._remembered < _MOST:
+                self._days.setdefault(day, {})[found[1].strip()] = None
+                self._remembered += 1
+        for found in _BLOCK.finditer(text):
+            if len(self._blocks) < _MOST:
+                self._blocks.setdefault(found[1], stem)
+
+    def page(self, name: str, data: bytes, own_title: str | None) -> Page:
+        """A file as a note; `own_title` is what its frontmatter or file name says. Its bytes are UTF-8."""
+        stem = _stem(name)
+        data, dead = self._rewritten(data)
+        try:
+            layout = read_layout(data)
+            said, has_heading = read_properties(layout.content), layout.heading is not None
+            has_title = own_title is not None and own_title != stem
+        except UnreadableNote:
+            said, has_heading, has_title = Properties(), True, True
+        day = self._day_of(name)
+        called = said.title or page_name(stem)
+        spellings: tuple[str, ...] = ()
+        if day is not None:
+            called = said.title or write_day(day, self.settings.title_format)
+            spellings = tuple(self._days.get(day, ()))
+        is_titled = called != stem and not has_heading and not has_title
+        names = dict.fromkeys((*said.aliases, *(() if is_titled else (called,)), page_name(stem), *spellings))
+        title = called if is_titled else own_title or called
+        return Page(
+            title=title,
+            data=data,
+            is_titled=is_titled,
+            aliases=tuple(each for each in names if each not in (stem, title)),
+            tags=tags_of(said.tags),
+            properties=said.others,
+            created_at=None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC),
+            dead=dead,
+        )
+
+    def _day_of(self, name: str) -> date | None:
+        """The day of a journal."""
+        if not name.startswith(f"{self.settings.journals}/"):
+            return None
+        return read_day(_stem(name), self.settings.file_format)
+
+    def _rewritten(self, data: bytes) -> tuple[bytes, tuple[str, ...]]:
+        """The text with links that lead to their pages here as well; code stays. Also the dead references."""
+        text = data.decode()
+        masked = mask_code(text)
+        edits: list[tuple[int, int, str]] = []
+        dead: dict[str, None] = {}
+        for found in _REFERENCE.finditer(masked):
+            stem = self._blocks.get(found[1])
+            if stem is None:
+                dead[found[0]] = None
+            else:
+                edits.append((found.start(), found.end(), f"[[{stem}#^{found[1]}]]"))
+        for found in _LINK.finditer(masked):
+            target = text[found.start(1) : found.end(1)]
+            stem = self._namespaced.get(target.strip().casefold())
+            # Of a path the last part is looked for, too: it may be the name of another page.
+            if stem is not None and target.rpartition("/")[2].strip().casefold() in self._stems:
+                shown = "" if text.startswith("|", found.end()) else f"|{target}"
+                edits.append((found.start(1), found.end(1), stem + shown))
+        if not edits:
+            return data, tuple(dead)
+        pieces, position = list[str](), 0
+        for start, end, new in sorted(edits):
+            pieces += [text[position:start], new]
+            position = end
+        return "".join([*pieces, text[position:]]).encode(), tuple(dead)
+
+
+def _title_of(data: bytes) -> str | None:
+    """The title that a page says, in its properties or its frontmatter."""
+    try:
+        layout = read_layout(data)
+    except UnreadableNote:
+        return None
+    found = _TITLE.search(layout.yaml)
+    return read_properties(layout.content).title or (found[1].strip("\"' \r") if found else None)
+
+
+def _stem(name: str) -> str:
+    return name.rpartition("/")[2].removesuffix(".md")
+
+
+def _read_settings(path: Path) -> Settings:
+    try:
+        with path.open("rb") as file:
+            return read_settings(file.read(_LARGEST_SETTINGS).decode("utf-8", "replace"))
+    except OSError:
+        return Settings()

@@ -1,0 +1,138 @@
+"""Names, properties and days of Logseq (behaviour 369)."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.core.formats import logseq
+from lithos.core.formats.logseq import (
+    Settings,
+    names_in,
+    page_name,
+    read_day,
+    read_properties,
+    read_settings,
+    write_day,
+)
+
+DAY = date(2026, 11, 28)
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [
+        ("project___alpha", "project/alpha"),
+        ("a___b___c", "a/b/c"),
+        ("project%2Falpha", "project/alpha"),
+        ("what%3F", "what?"),
+        ("C%2B%2B", "C++"),
+        ("under_score__d", "under_score__d"),
+        ("100%", "100%"),
+        ("%E4%BD%A0", "你"),
+        ("plain", "plain"),
+    ],
+)
+def test_file_names_give_the_names_of_pages(stem: str, name: str) -> None:
+    """behaviour 369"""
+    assert page_name(stem) == name
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "title:: project/alpha\nalias:: Alpha One, [[Alpha, Two]]\n"
+        "tags:: work, #[[deep dive]], [[Page A]]\ntype:: x\n\n- The plan",
+        "- title:: project/alpha\n  alias:: Alpha One, [[Alpha, Two]]\n"
+        "  tags:: work, #[[deep dive]], [[Page A]]\n  type:: x\n- The plan",
+        "TITLE:: project/alpha\r\nalias:: Alpha One, [[Alpha, Two]]\r\n"
+        "tags:: work, #[[deep dive]], [[Page A]]\r\nid:: u\r\ntype:: x\r\n- p",
+    ],
+)
+def test_page_properties_are_read(content: str) -> None:
+    """behaviour 369: as lines at the top, or as the first block."""
+    found = read_properties(content)
+    assert found.title == "project/alpha"
+    assert found.aliases == ("Alpha One", "Alpha, Two")
+    assert found.tags == ("work", "deep dive", "Page A")
+    assert dict(found.others) == {"type": "x"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "- A block\n  title:: of the block\n",
+        "- a\n- title:: x\n",
+        "text\ntitle:: x\n",
+        "\ntitle:: x\n",
+        "std::string x\n",
+        "",
+        "a:: ",
+    ],
+)
+def test_properties_of_blocks_are_none_of_the_page(content: str) -> None:
+    """behaviour 369"""
+    assert read_properties(content).title is None
+
+
+def test_settings_are_read_without_what_is_commented_out() -> None:
+    text = (
+        ';; :journal/page-title-format "yyyy"\n{:pages-directory "p" ; x\n'
+        ' :journal/page-title-format "dd-MM-yyyy"\n}'
+    )
+    assert read_settings(text) == Settings(title_format="dd-MM-yyyy", pages="p")
+    assert read_settings("{}") == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("Nov 28th, 2026", "MMM do, yyyy"),
+        ("november 28th, 2026", "MMM do, yyyy"),
+        ("28th Nov 2026", "MMM do, yyyy"),
+        ("2026-11-28", "MMM do, yyyy"),
+        ("2026_11_28", "MMM do, yyyy"),
+        ("2026/11/28", "MMM do, yyyy"),
+        ("20261128", "MMM do, yyyy"),
+        ("2026-11-28 Saturday", "MMM do, yyyy"),
+        ("Sat, 28-11-2026", "MMM do, yyyy"),
+        ("Saturday, 11/28/2026", "MMM do, yyyy"),
+        ("2026年11月28日", "MMM do, yyyy"),
+        ("28.11.2026", "dd.MM.yyyy"),
+    ],
+)
+def test_days_are_understood_in_each_format(text: str, own: str) -> None:
+    """behaviour 369"""
+    assert read_day(text, own) == DAY
+
+
+@pytest.mark.parametrize(
+    "text", ["Nov 31st, 2026", "05-06-2026", "Page 2026", "2026", "28-28-2026", "x" * 300]
+)
+def test_other_names_are_no_days(text: str) -> None:
+    """behaviour 369: nor is what may mean two days, unless the settings say which."""
+    assert read_day(text, logseq.TITLE_FORMAT) is None
+
+
+def test_settings_decide_what_may_mean_two_days() -> None:
+    """behaviour 369"""
+    assert read_day("05-06-2026", "dd-MM-yyyy") == date(2026, 6, 5)
+    assert read_day("05-06-2026", "MM-dd-yyyy") == date(2026, 5, 6)
+
+
+@given(st.dates(min_value=date(1000, 1, 1)), st.sampled_from(logseq._FORMATS))
+def test_written_day_reads_back(day: date, day_format: str) -> None:
+    """behaviour 369"""
+    assert read_day(write_day(day, day_format), logseq.TITLE_FORMAT) == day
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read(text: str) -> None:
+    read_properties(text)
+    read_settings(text)
+    names_in(text)
+    page_name(text)
+    read_day(text, text)
