@@ -218,7 +218,7 @@ metrics.Metrics: _begun | fixed: the tools, kinds, modes and mailboxes | fixed
 metrics.Metrics: _counters _histograms _series | fixed instruments with bounded labels | fixed
 metrics._Gauges: samples | a call
 services.enrich.feed.DirectFeed: _pending | `.MOST_PENDING` | ids
-services.importing.dead_links.LinksOfImport: _links _lost | `.MOST_LINKS`, until the import ends | a link target each
+services.importing.dead_links.LinksOfImport: _links _lost | `.MOST_LINKS`, for an import | a target each
 services.importing.importing._Session: notes | one per imported note of the kind; one session at a time | ids
 services.importing.importing._Session: own_ids paths | one per note that the import makes | a number
 services.importing.importing._Session: seen | `.MOST_SEEN` | a number
@@ -262,10 +262,11 @@ stores.carrying.RowMerger: _uniques created updated | a call
 stores.coordination.ready_rows.WaitingCounts: _known | `.FILTERS_KEPT` | the filter of a call each
 stores.database.Database: _former | connections that somebody holds to a file that was taken away; at most
     five are put back | fixed
+stores.importing.basic_memory._Names: others permalinks projects stems | one per file | a name each
 stores.importing.conversations._Reading: _ids _slugs | one per conversation of an export, ends with the import
     | 12 bytes each, some 100 in a set
 stores.importing.logseq.LogseqGraph: _blocks _days | `._MOST`, ends with the import | a name each
-stores.importing.logseq.LogseqGraph: _namespaced _stems | one per file of the graph, ends with the import | its name
+stores.importing.logseq.LogseqGraph: _namespaced _stems | one per file, ends with the import | its name
 stores.indexes.chunk_rows.ChunkRows: _free | gaps between chunks in the index | a number each
 stores.indexes.fulltext.FulltextIndex: _lacking | a note id
 stores.indexes.leads.Leads: _kept | what fits | `.KEPT_BYTES`

@@ -1,26 +1,37 @@
 """A project folder of basic-memory: its notes as they are, with the tags and edges that their text states.
 
-The files are kept byte for byte. Link targets may be titles, paths or permalinks, so the heads of all files
-are read first; what is known of each are some hundred bytes.
+The files are kept byte for byte but for addresses: a link `memory://PROJECT/PATH`, with or without the
+project, or `PROJECT::PATH` (https://docs.basicmemory.com/concepts/memory-urls) becomes one to the file of its
+note. Targets may be titles, paths or permalinks, which by now begin with the project, so the heads of all
+files are read first; what is known of each are some hundred bytes.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import yaml
+from attrs import define, evolve, field
 
 from lithos.core.formats.observations import permalink_of, read_statements
 from lithos.core.formats.texts import digest, tags_of
 from lithos.core.importing import Attachment, ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.core.notes.layout import read_layout
 from lithos.core.notes.links import scan_targets
+from lithos.core.text.markdown import mask_code
 from lithos.stores.importing.reading import MarkdownFile, read_head, read_markdown, walk
 
 _SUFFIX: Final = ".md"
+_SCHEME: Final = "memory://"
+_WIKI: Final = re.compile(r"\[\[([^\[\]|\n]{1,2000})(?:\|([^\[\]\n]{0,2000}))?\]\]")
+_MARKDOWN: Final = re.compile(r"\]\((memory://[^\s()<>]{1,2000})\)")
 #: Files whose heads tell a project from other folders of Markdown.
 _LOOKED_AT: Final = 12
 _HEAD: Final = re.compile(rb"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)", re.DOTALL | re.MULTILINE)
@@ -49,12 +60,12 @@ class BasicMemory:
                 f"{path} is no folder. Name the folder of a basic-memory project, ~/basic-memory unless you "
                 "chose another: `basic-memory project list` shows them."
             )
-        ids, count = _find_names(path)
-        if not count:
+        names = _find_names(path)
+        if not names.count:
             raise ImportRefused(f"{path} has no Markdown files. Name the folder of a basic-memory project.")
         for name, file in walk(path):
             if name.endswith(_SUFFIX):
-                yield _read_note(name, file, ids)
+                yield _read_note(name, file, names)
             else:
                 yield from _attachment(name, file)
 
@@ -76,26 +87,58 @@ def _keys(head: bytes) -> list[tuple[bytes, bytes]]:
     return _KEY.findall(found[1]) if found else []
 
 
-def _find_names(root: Path) -> tuple[dict[str, str], int]:
-    """What notes are linked by (title, permalink, path; lower case), to path, and how many there are.
+@define
+class _Names:
+    """What notes are linked by (title, permalink, path; lower case), to path; a permalink before a title."""
 
-    Of several notes with one name the first in order is meant; a permalink comes before a title.
-    """
-    permalinks: dict[str, str] = {}
-    others: dict[str, str] = {}
-    count = 0
-    for name, file in walk(root):
-        if not name.endswith(_SUFFIX):
-            continue
-        count += 1
-        given = {key: _scalar(value) for key, value in _keys(read_head(file))}
+    permalinks: dict[str, str] = field(factory=dict)
+    others: dict[str, str] = field(factory=dict)
+    #: What permalinks begin with where they begin with a project.
+    projects: set[str] = field(factory=set)
+    #: How many files have a name, without their folders.
+    stems: Counter[str] = field(factory=Counter)
+
+    @property
+    def count(self) -> int:
+        """The number of notes."""
+        return self.stems.total()
+
+    def add(self, name: str, head: bytes) -> None:
+        """Add a note; of several with one name the first in order is meant."""
+        given = {key: _scalar(value) for key, value in _keys(head)}
+        own = permalink_of(name)
         if permalink := given.get(b"permalink"):
-            permalinks.setdefault(permalink_of(permalink), name)
-        permalinks.setdefault(permalink_of(name), name)
+            said = permalink_of(permalink)
+            self.permalinks.setdefault(said, name)
+            if said.endswith(f"/{own}"):
+                self.projects.add(said.removesuffix(f"/{own}"))
+        self.permalinks.setdefault(own, name)
         stem = name.rpartition("/")[2].removesuffix(_SUFFIX)
-        others.setdefault((given.get(b"title") or stem).lower(), name)
-        others.setdefault(name.removesuffix(_SUFFIX).lower(), name)
-    return {**others, **permalinks}, count
+        self.stems[stem] += 1
+        self.others.setdefault((given.get(b"title") or stem).lower(), name)
+        self.others.setdefault(name.removesuffix(_SUFFIX).lower(), name)
+
+    def path(self, target: str) -> str | None:
+        """The path of the note that a link means, also behind the name of its project."""
+        page = target.partition("#")[0].strip() or target
+        page = page.removeprefix(_SCHEME).replace("::", "/").strip("/")
+        project, _, rest = page.partition("/")
+        for each in (page, rest) if permalink_of(project) in self.projects and rest else (page,):
+            for name in (permalink_of(each), each.lower(), each.lower().removesuffix(_SUFFIX)):
+                if name in self.permalinks:
+                    return self.permalinks[name]
+                if name in self.others:
+                    return self.others[name]
+        return None
+
+
+def _find_names(root: Path) -> _Names:
+    """The names of all notes of a project."""
+    names = _Names(projects={permalink_of(root.resolve().name)})
+    for name, file in walk(root):
+        if name.endswith(_SUFFIX):
+            names.add(name, read_head(file))
+    return names
 
 
 def _scalar(value: bytes) -> str:
@@ -110,22 +153,65 @@ def _scalar(value: bytes) -> str:
     return found if isinstance(found, str) else text.strip("'\"")
 
 
-def _resolve(target: str, ids: dict[str, str]) -> str:
-    """The id of the note that a link means; the target itself when there is none."""
-    page = target.partition("#")[0].strip() or target
-    for name in (page.lower(), page.lower().removesuffix(_SUFFIX), permalink_of(page)):
-        if name in ids:
-            return ids[name]
-    return target
+def _with_paths(text: str, start: int, name: str, names: _Names) -> tuple[str, tuple[str, ...]]:
+    """The text of the note at `name` with its addresses, from `start` on, as links to the files of the notes.
+
+    Code stays. Also the addresses that lead nowhere and are no links here.
+    """
+    masked = mask_code(text[start:])
+    edits: list[tuple[int, int, str]] = []
+    dead: dict[str, None] = {}
+    for found in _WIKI.finditer(masked):
+        target, shown = found[1], found[2]
+        path = names.path(target)
+        if path is not None and _is_address(target, names):
+            edits.append((found.start(), found.end(), _link(path, target, shown, name, names)))
+    for found in _MARKDOWN.finditer(masked):
+        path = names.path(found[1])
+        if path is not None:
+            anchor = found[1].partition("#")[1:]
+            edits.append((found.start(1), found.end(1), _relative(path, name) + "".join(anchor)))
+        elif "*" not in found[1]:
+            dead[found[1]] = None
+    for begin, end, new in sorted(edits, reverse=True):
+        text = text[: start + begin] + new + text[start + end :]
+    return text, tuple(dead)
 
 
-def _read_note(name: str, file: Path, ids: dict[str, str]) -> Record | Malformed:
+def _is_address(target: str, names: _Names) -> bool:
+    """Whether a target of a wiki-link names a note as nothing else does."""
+    first, slash, _ = target.strip().partition("/")
+    is_in_project = bool(slash) and permalink_of(first) in names.projects
+    return is_in_project or target.strip().startswith(_SCHEME) or "::" in target
+
+
+def _link(path: str, target: str, shown: str | None, name: str, names: _Names) -> str:
+    """A wiki-link to the note at a path; a Markdown link where several notes have its file name."""
+    anchor = "".join(target.partition("#")[1:])
+    text = shown or target.partition("#")[0].strip()
+    if names.stems[path.rpartition("/")[2].removesuffix(_SUFFIX)] > 1:
+        return f"[{text}]({_relative(path, name)}{anchor})"
+    return f"[[{path.removesuffix(_SUFFIX)}{anchor}|{text}]]"
+
+
+def _relative(path: str, name: str) -> str:
+    return quote(posixpath.relpath(path, posixpath.dirname(name) or "."))
+
+
+def _read_note(name: str, file: Path, names: _Names) -> Record | Malformed:
     try:
         found = read_markdown(file, name)
     except (OSError, ValueError) as error:
         return Malformed(name, f"it cannot be read ({error})")
     statements = read_statements(found.content)
-    edges = dict.fromkeys(RecordEdge(kind, _resolve(target, ids)) for kind, target in statements.relations)
+    edges = dict.fromkeys(
+        RecordEdge(kind, names.path(target) or target) for kind, target in statements.relations
+    )
+    content, dead = _with_paths(found.content, 0, name, names)
+    text = found.text
+    if text is not None and content != found.content:
+        text = _with_paths(text.decode(), read_layout(text).body_start, name, names)[0].encode()
+    found = evolve(found, content=content, text=text)
     permalink = found.extra.get("permalink")
     aliases = (
         (permalink,)
@@ -147,6 +233,7 @@ def _read_note(name: str, file: Path, ids: dict[str, str]) -> Record | Malformed
         links=len(scan_targets(found.content)),
         text=found.text,
         aliases=aliases,
+        dead=dead,
     )
 
 
