@@ -37,7 +37,10 @@ class Pasting:
             loaded = None if entry is None else await self._texts.load(entry)
             head = _head_of(request.content)
             if loaded is None or _head_of(loaded.document.content) != head:
-                found = read_pasted(request.content, self._catalogue.style)
+                style = self._catalogue.style
+                if loaded is None:  # a new note is managed: each of our keys is ours there
+                    style = attrs.evolve(style, minimal_frontmatter=False)
+                found = read_pasted(request.content, style)
                 file = None if loaded is None else loaded.source.data.decode("utf-8", "replace")
                 if found is not None and (
                     not found.is_empty or (file is not None and _head_of(file) == head)

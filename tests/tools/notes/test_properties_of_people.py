@@ -188,7 +188,7 @@ async def test_versions_outside_of_files_go_on_over_restarts_and_edits_by_hand(t
             answer = await lithos.call("lithos_note_edit", id=note, agent="a", **more)
             assert answer["version"] == expected + 1, answer
         updated = (await lithos.read(note))["metadata"]["updated_at"]
-    assert file.read_text() == f"---\nversion: 2\nid: {note}\n---\nText.\n\n1.\n\n2.\n\n3.\n"
+    assert file.read_text() == f"---\nversion: 2\nid: {note}\n---\nText.\n\n1.\n2.\n3.\n"
     for lost in (False, True):
         if lost:
             (tmp_path / ".lithos" / "manifest.db").unlink()
