@@ -13,7 +13,7 @@ from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, not
 from lithos.core.limits import TITLE
 from lithos.core.notes.copies import is_copy_of
 from lithos.core.notes.document import parse_identified
-from lithos.core.notes.links import scan_targets
+from lithos.core.notes.links import targets_in
 from lithos.core.notes.model import Document, Note, Standing
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -73,7 +73,7 @@ def examine(
         document, identified = parse_identified(source.data, file.path, modified_at, stand_in, style)
     except UnreadableNote as problem:
         return Examined(file.path, source.state, digest, False, None, problem.reason)
-    links = scan_targets(document.content, file.path)
+    links = targets_in(source.data, document.content, file.path)
     data = source.data if keeps_data else None
     return Examined(file.path, source.state, digest, identified, document, links=links, data=data)
 

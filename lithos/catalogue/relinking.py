@@ -15,15 +15,13 @@ import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.notes.link_edit import Relinking
+from lithos.core.notes.link_edit import UNLINKABLE, Relinking
 from lithos.core.notes.links import Key
 from lithos.core.text.analysis import normalise
 
 #: Link targets of one step: a millisecond.
 _AT_ONCE: Final = 100
 _SUFFIX: Final = ".md"
-#: A wiki-link ends at one of these, or takes it for a mark.
-_UNLINKABLE: Final = frozenset("[]|#^\n\\")
 
 
 @frozen
@@ -94,21 +92,25 @@ class _Planning:
         meant = graph.resolve(target)
         if meant is None or self._is_whole_again(target):
             return
-        is_path = target == self._old.path and meant == self._old.note.id
+        is_path = meant == self._old.note.id and self._is_old_path(target)
         breaks = self._resolve(target) != meant or (meant == self._old.note.id and self._names_place(target))
         if is_path or breaks:
             self._sources.update(dict.fromkeys(graph.writers_of(target)))
-        if not breaks:
-            return
-        page = target.partition("#")[0].strip()
-        self._meant[page if graph.resolve(page) == meant else target] = meant
-        if target.endswith(_SUFFIX):
-            self._paths.setdefault(target, self._path_of(meant))
+            page = target.partition("#")[0].strip()
+            page = page if graph.resolve(page) == meant else target
+            self._paths.setdefault(page.removesuffix(_SUFFIX) + _SUFFIX, self._path_of(meant))
+            if breaks and not page.startswith("/"):
+                self._meant[page] = meant
+
+    def _is_old_path(self, target: str) -> bool:
+        """Whether a target is the old path of the note, as a Markdown link has it, and more than its name."""
+        return target.endswith(_SUFFIX) and _folded(target) == _folded(self._old.path)
 
     def _is_whole_again(self, target: str) -> bool:
         """Whether a target names the new path in full, whatever it meant by a file name until now."""
         page = target.partition("#")[0].strip().removesuffix(_SUFFIX)
-        return page == self._new.path.removesuffix(_SUFFIX) and ("/" in page or self._takes_back)
+        is_placed, page = "/" in page, page.removeprefix("/")
+        return page == self._new.path.removesuffix(_SUFFIX) and (is_placed or self._takes_back)
 
     def _resolve(self, target: str) -> str | None:
         """What a target means after the move."""
@@ -116,8 +118,12 @@ class _Planning:
 
     def _names_place(self, target: str) -> bool:
         """Whether a target names folders of the old path that the new one has not."""
-        page = normalise("NFC", target.partition("#")[0].strip()).removesuffix(_SUFFIX)
-        return "/" in page and _ends_in(self._old.path, page) and not _ends_in(self._new.path, page)
+        page = f"/{_folded(target.partition('#')[0])}"
+        old, new = f"/{_folded(self._old.path)}", f"/{_folded(self._new.path)}"
+        if page.startswith("//"):
+            return page == f"/{old}" != f"/{new}"
+        names_old = old.endswith(page) or (old.count("/") > 1 and page.endswith(old))
+        return page.count("/") > 1 and names_old and not new.endswith(page)
 
     def _path_of(self, note_id: str) -> str:
         if note_id == self._new.note.id:
@@ -131,13 +137,18 @@ class _Planning:
         path = self._path_of(note_id).removesuffix(_SUFFIX)
         stem = path.rpartition("/")[2]
         choices = [path, path + _SUFFIX] if "/" in page else [stem, path, path + _SUFFIX]
+        was = _folded(self._old.path if note_id == self._new.note.id else path)
+        if "/" in page and f"/{was}".endswith(f"/{_folded(page)}") and _folded(page) != was:
+            # The end of a path stays one: as many folders as were written.
+            choices.insert(0, "/".join(path.split("/")[-page.count("/") - 1 :]))
         if page.endswith(_SUFFIX):
             choices = [choice.removesuffix(_SUFFIX) + _SUFFIX for choice in choices]
         for text in choices:
-            if text not in self._meant and not _UNLINKABLE & set(text) and self._resolve(text) == note_id:
+            if text not in self._meant and not UNLINKABLE & set(text) and self._resolve(text) == note_id:
                 return text
         return note_id
 
 
-def _ends_in(path: str, page: str) -> bool:
-    return f"/{normalise('NFC', path).removesuffix(_SUFFIX)}".endswith(f"/{page}")
+def _folded(page: str) -> str:
+    """A path, or the page of a target, as ends of paths are compared: without suffix and case."""
+    return normalise("NFC", page.strip()).removesuffix(_SUFFIX).casefold()

@@ -32,7 +32,7 @@ from lithos.stores.sqlite import Durability
 from lithos.telemetry import get_logger
 
 #: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
-FORMAT = 3
+FORMAT = 4
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS files(
     path TEXT PRIMARY KEY, serial INTEGER NOT NULL UNIQUE, id TEXT NOT NULL,
@@ -54,7 +54,8 @@ class Entry:
     """One note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
 
     `digest` is the hash of the file's bytes, `identified` tells whether the file carries its own
-    id, `links` are the targets of the links in its body. The note's version is the effective one.
+    id, `links` are the targets of the links in its properties and body. The version of the note is
+    the effective one.
     """
 
     serial: int

@@ -43,7 +43,7 @@ from lithos.core.history.section_edit import (
 )
 from lithos.core.notes.document import edit_document
 from lithos.core.notes.layout import Layout, frontmatter_at, read_layout
-from lithos.core.notes.links import scan_targets
+from lithos.core.notes.links import targets_in
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.pasted import begins_with_note_keys
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -208,7 +208,7 @@ class EditPreparation:
             note=document.note,
             digest=digest_of(data),
             identified=made.identified,
-            links=scan_targets(document.content, entry.path),
+            links=targets_in(data, document.content, entry.path),
         )
         return make_prepared(
             Put(entry.path, data, old_digest),

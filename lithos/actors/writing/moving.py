@@ -27,7 +27,7 @@ from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDra
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.link_edit import IsFile, relink, relink_own
-from lithos.core.notes.links import scan_targets
+from lithos.core.notes.links import targets_in
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import folder_of, names_file, resolve_new_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -66,7 +66,7 @@ class MovePreparation:
         version = catalogue.see_version(entry.note.id, source.digest, own)
         document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
         check_version(request.expected_version, document.note)
-        new = _entry(entry, document, path, source.digest, identified=identified)
+        new = _entry(entry, document, path, source.data, source.digest, identified=identified)
         self._check_place(request, entry, new)
         now = self._clock()
         event = attrs.evolve(
@@ -142,7 +142,7 @@ class MovePreparation:
         self._catalogue.see_version(entry.note.id, source.digest, own)
         version = self._catalogue.see_version(entry.note.id, digest, own)
         document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
-        new = _entry(entry, document, entry.path, digest, identified=identified)
+        new = _entry(entry, document, entry.path, data, digest, identified=identified)
         event = EventDraft(
             type=NOTE_UPDATED,
             agent=request.intent.agent,
@@ -166,14 +166,16 @@ class MovePreparation:
         return attrs.evolve(document, note=note), identified
 
 
-def _entry(entry: Entry, document: Document, path: str, digest: str, *, identified: bool) -> Entry:
+def _entry(
+    entry: Entry, document: Document, path: str, data: bytes, digest: str, *, identified: bool
+) -> Entry:
     return attrs.evolve(
         entry,
         path=path,
         note=document.note,
         digest=digest,
         identified=identified,
-        links=scan_targets(document.content, path),
+        links=targets_in(data, document.content, path),
     )
 
 

@@ -49,7 +49,7 @@ from lithos.core.notes.document import (
 from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.layout import trim_content
-from lithos.core.notes.links import scan_targets
+from lithos.core.notes.links import targets_in
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.pasted import check_said
 from lithos.core.notes.style import VaultStyle
@@ -260,7 +260,7 @@ class Preparation:
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
             identified=True,  # every write names the id
-            links=scan_targets(document.content, decision.path),
+            links=targets_in(data, document.content, decision.path),
         )
 
     def prepare_deletion(self, request: DeleteNote, source: ReadFile | Exception | None) -> Prepared:

@@ -34,7 +34,7 @@ from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.history.versions import RENAMED
 from lithos.core.notes.document import amend_document, derive_id, given_keys, parse_document, parse_identified
-from lithos.core.notes.links import scan_targets
+from lithos.core.notes.links import targets_in
 from lithos.core.notes.model import Document, Note, Standing, not_ahead
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
@@ -252,7 +252,7 @@ class RestorePreparation:
             digest=digest_of(made.data),
             state=_NOT_WRITTEN_YET,
             identified=made.identified,
-            links=scan_targets(made.document.content, operation.path),
+            links=targets_in(made.data, made.document.content, operation.path),
         )
         return make_prepared(
             operation,

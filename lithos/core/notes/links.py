@@ -1,11 +1,10 @@
 """Links and provenance: parsing, resolution and `derived_from_ids` (docs/spec/notes.md §7 and §9).
 
-Links are wiki-links, embeds, and Markdown links to `.md` files (docs/spec/vault.md §2).
+Links are wiki-links, embeds and Markdown links to notes, in body and properties (docs/spec/vault.md §2).
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
 from bisect import bisect_left, insort
 from collections import Counter
@@ -14,29 +13,29 @@ from heapq import merge
 from itertools import chain
 from operator import itemgetter
 from typing import Final, TypeAlias
-from urllib.parse import unquote
 
 from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput
+from lithos.core.links.forms import (
+    destinations,
+    is_placed,
+    join_lines,
+    note_target,
+    place_target,
+    shown_by,
+    wiki_links,
+    written_target,
+)
+from lithos.core.links.literal import mask_literal
+from lithos.core.links.properties import properties_in
+from lithos.core.notes.paths import folder_of
 from lithos.core.text.analysis import normalise
 from lithos.core.text.markdown import mask_code
-from lithos.core.text.pieces import matches_of_brackets
 
-_LINK: Final = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
-_MARKDOWN: Final = "]("
-#: Where a Markdown link leads, in angle brackets or without spaces, and its title.
-_MARKDOWN_LINK: Final = re.compile(
-    r"""\]\([ \t]*(?:<([^<>\n\]]{1,4096})>"""
-    r"""|([^()\s<>\]]{1,4096}(?:\([^()\s<>\]]{0,4096}\)[^()\s<>\]]{0,4096}){0,8}))"""
-    r"""(?:[ \t]+(?:"[^"\n\]]{0,4096}"|'[^'\n\]]{0,4096}'))?[ \t]*\)"""
-)
-#: What is an address, or one without a scheme: no path.
-SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 _SENTENCE_END: Final = re.compile(r"[.!?…][)\"'”’]{0,2}\s+")
-#: Characters before a Markdown link among which its text is looked for.
-_LONGEST_TEXT: Final = 1_000
-_LETTER: Final = re.compile(r"[A-Za-z]")
+#: Characters of a sentence on either side of where its link begins.
+_LONGEST_SIDE: Final = 1_000
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUFFIX: Final = ".md"
 #: Characters of a name by which a note can be linked. A path has at most as many bytes; titles and aliases
@@ -46,7 +45,15 @@ LONGEST_NAME: Final = 4_096
 #: What a note is found by and a target looks for: (kind, name).
 Key: TypeAlias = tuple[str, str]
 _ID: Final = "id"
-_KINDS: Final = ("path", "stem", "title", "alias")
+_TAIL: Final = "tail"
+_KINDS: Final = ("path", _TAIL, "stem", "title", "alias")
+#: Names of folders and file at the end of a path by which a note is found. A target with more of them is
+#: compared with whole paths, and then by these.
+_TAIL_PARTS: Final = (3, 2)
+#: Parts at the end of a target that may be a whole path.
+_MOST_PARTS: Final = 12
+#: Kinds of keys that mean a note only where no other has the same.
+_ONE: Final = ("stem", _TAIL)
 
 
 @frozen
@@ -60,39 +67,65 @@ class WikiLink:
 def scan_links(content: str, path: str = "") -> list[WikiLink]:
     """Return the links of the body of the note at `path` in order, repeated ones too; code has none.
 
-    A target has at least one letter, so `a[[0]]` is no link; a line break inside counts as a space.
+    `a[[0]]` is an index, not a link; a line break inside counts as a space.
     """
-    return [link for _, link in _placed_links(content, path)]
+    return [link for _, link in _placed_links(content, mask_literal(content), path)]
 
 
-def _placed_links(content: str, path: str) -> Iterator[tuple[int, WikiLink]]:
+def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
+    """The links of the note at `path`, whose file has these bytes: in its properties, then in its body."""
+    properties = properties_in(data)
+    if not properties:
+        return tuple(scan_links(content, path))
+    found = (
+        link for each in properties for _, link in _placed_links(each.value, mask_code(each.value), path)
+    )
+    return (*found, *scan_links(content, path))
+
+
+def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
+    """The targets of `links_in` but those in the note itself, in less time."""
+    properties = properties_in(data)
+    if not properties:
+        return scan_targets(content, path)
+    found = [target for each in properties for target in _targets(each.value, mask_code(each.value), path)]
+    return (*found, *scan_targets(content, path))
+
+
+def _placed_links(content: str, masked: str, path: str) -> Iterator[tuple[int, WikiLink]]:
     """The links with where they begin; a Markdown link where its text ends."""
-    masked = mask_code(content)
+    folder = folder_of(path)
     wiki = (
-        (match.start(), WikiLink(target, join_lines(content[slice(*match.span(2))]) or target))
-        for match in matches_of_brackets(_LINK, masked)
-        if _has_letter(target := _target_of(match, content))
+        (match.start(), _link_of(_target_of(match, content, folder), shown_by(match, content)))
+        for match in wiki_links(masked)
     )
     markdown = (
-        (match.start(), WikiLink(target, _text_before(content, match.start()) or target))
-        for match, target in _markdown_targets(masked, path)
+        (each.place, _link_of(target, each.shown))
+        for each in destinations(content, masked)
+        if (target := note_target(content[each.start : each.end], folder))
     )
     return merge(wiki, markdown, key=itemgetter(0))
+
+
+def _link_of(target: str, shown: str) -> WikiLink:
+    return WikiLink(target, shown or target)
 
 
 def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
     """The sentence or the line of the note at `path` with its first link to the note of `keys`; "" without.
 
-    Cut from the Markdown, at most `_LONGEST_TEXT` characters before the link and behind where it begins.
+    Cut from the Markdown, at most `_LONGEST_SIDE` characters before the link and behind where it begins.
     """
-    links = _placed_links(content, path)
+    links = _placed_links(content, mask_literal(content), path)
     place = next((at for at, link in links if not keys.isdisjoint(target_keys(link.target))), None)
     if place is None:
         return ""
-    before = content[max(0, place - _LONGEST_TEXT) : place].rpartition("\n")[2]
-    behind = content[place : place + _LONGEST_TEXT].partition("\n")[0]
+    before = content[max(0, place - _LONGEST_SIDE) : place].rpartition("\n")[2]
+    behind = content[place : place + _LONGEST_SIDE].partition("\n")[0]
     # What looks like an end of a sentence within the link is none.
-    begins, closes = (before.rfind("["), ")") if behind.startswith(_MARKDOWN) else (len(before), "]]")
+    begins, closes = len(before), "]]" if behind.startswith("[[") else "]"
+    if behind.startswith("]("):
+        begins, closes = before.rfind("["), ")"
     ends = [match.end() for match in _SENTENCE_END.finditer(before, 0, max(begins, 0))]
     end = _SENTENCE_END.search(behind, max(behind.find(closes), 0))
     return before[ends[-1] if ends else 0 :] + (behind[: end.end()].rstrip() if end else behind)
@@ -103,57 +136,25 @@ def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
 
     A megabyte may have 100,000 of them.
     """
-    masked = mask_code(content)
-    targets = (_target_of(match, content) for match in matches_of_brackets(_LINK, masked))
-    wiki = [target for target in targets if not target.startswith(("#", "^")) and _has_letter(target)]
-    return (*wiki, *(target for _, target in _markdown_targets(masked, path)))
+    return _targets(content, mask_literal(content), path)
 
 
-def _target_of(match: re.Match[str], content: str) -> str:
-    """What a wiki-link leads to; in a table its bar has a backslash before it."""
-    target = content[slice(*match.span(1))]
-    return join_lines(target.removesuffix("\\") if match[2] is not None else target)
+def _targets(content: str, masked: str, path: str) -> tuple[str, ...]:
+    folder = folder_of(path)
+    wiki = (_target_of(match, content, folder) for match in wiki_links(masked))
+    markdown = (note_target(content[each.start : each.end], folder) for each in destinations(content, masked))
+    return (*(target for target in wiki if not target.startswith(("#", "^"))), *filter(None, markdown))
 
 
-def _markdown_targets(masked: str, path: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Return the Markdown links to notes, and where they lead from the notes folder on."""
-    if ".md" not in masked:
-        return
-    folder = posixpath.dirname(path)
-    for match in matches_of_brackets(_MARKDOWN_LINK, masked, _MARKDOWN):
-        written = (match[1] or match[2]).partition("#")[0].partition("?")[0].strip()
-        if not written.endswith(_SUFFIX) or SCHEME.match(written):
-            continue
-        target = unquote(written, errors="replace")
-        start = "" if target.startswith("/") else folder
-        joined = posixpath.normpath(posixpath.join(start, target.lstrip("/")))
-        while joined.startswith("../"):  # out of the folder: its name is all that can be looked for
-            joined = joined[3:]
-        yield match, joined
-
-
-def _text_before(content: str, end: int) -> str:
-    """The text of the Markdown link whose closing bracket stands at `end`."""
-    start = content.rfind("[", max(end - _LONGEST_TEXT, 0), end)
-    return join_lines(content[start + 1 : end].partition("](")[0]) if start >= 0 else ""
-
-
-def _has_letter(text: str) -> bool:
-    if text.isascii():
-        return _LETTER.search(text) is not None
-    return any(character.isalpha() for character in text)
-
-
-def join_lines(text: str) -> str:
-    """The text without blanks around it; a line break counts as a space."""
-    if "\n" not in text:
-        return text.strip()
-    return " ".join(filter(None, (line.strip() for line in text.split("\n"))))
+def _target_of(match: re.Match[str], content: str, folder: str) -> str:
+    """What a wiki-link in `folder` leads to: one that is relative from the notes folder on, with a slash."""
+    target = join_lines(written_target(match, content))
+    return place_target(target, folder) if is_placed(target) else target
 
 
 def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:
     """Return all that a note (`path` relative to `knowledge/`) can be linked by; no name is too long."""
-    keys = {("path", _normalise(path)), ("stem", file_alias(path)), (_ID, note_id)}
+    keys = {("path", _normalise(path)), ("stem", file_alias(path)), (_ID, note_id), *_tails_of(path)}
     if len(title) <= LONGEST_NAME:
         keys.add(("title", _title_key(title)))
     keys.update(("alias", _normalise(alias).casefold()) for alias in aliases if len(alias) <= LONGEST_NAME)
@@ -171,14 +172,26 @@ def target_keys(target: str) -> tuple[Key, ...]:
     return _page_keys(target) + (_page_keys(page) if anchor and page.strip() else ())
 
 
+def _tails_of(path: str) -> Iterator[Key]:
+    """The whole path, with a slash before it, and its last parts; without regard to case, and no suffix."""
+    parts = _normalise(path).removesuffix(_SUFFIX).casefold().split("/")
+    yield _TAIL, f"/{'/'.join(parts)}"
+    for count in _TAIL_PARTS:
+        if len(parts) > count:
+            yield _TAIL, "/".join(parts[-count:])
+
+
 def names_of(keys: Iterable[Key]) -> set[str]:
-    """Normalise keys to names: equal keys have equal names, whatever their kind, and there are fewer."""
-    return {name.casefold().replace("-", " ").removesuffix(_SUFFIX) for _, name in keys}
+    """Normalise keys to names: equal keys have equal names, whatever their kind, and there are fewer.
+
+    The last parts of a path have none: with them a note and a target share the name of its file.
+    """
+    return {name.casefold().replace("-", " ").removesuffix(_SUFFIX) for kind, name in keys if kind != _TAIL}
 
 
 def target_names(target: str) -> set[str]:
     """Return `names_of(target_keys(target))`, in a third of the time where the target is ASCII."""
-    if not target.isascii() or "#" in target or len(target) > LONGEST_NAME:
+    if not target.isascii() or "#" in target or target.startswith("/") or len(target) > LONGEST_NAME:
         return names_of(target_keys(target))
     name = target.strip()
     stem = name.rpartition("/")[2].removesuffix(_SUFFIX)
@@ -191,14 +204,30 @@ def _page_keys(target: str) -> tuple[Key, ...]:
     if len(target) > LONGEST_NAME:
         return ()
     name = _normalise(target)
+    if name.startswith("/"):  # its place is said: no other note of this name is meant
+        bare = name.removeprefix("/")
+        return ("path", bare), ("path", bare + _SUFFIX), (_TAIL, name.removesuffix(_SUFFIX).casefold())
     return (
         ("path", name),
         ("path", name + _SUFFIX),
+        *_ends_of(name),
         ("stem", file_alias(target)),
         (_ID, target),
         ("alias", name.casefold()),
         ("title", _title_key(target)),
     )
+
+
+def _ends_of(name: str) -> Iterator[Key]:
+    """What the path of the note may end in that a target with folders means: the longest end first."""
+    if "/" not in name:
+        return
+    parts = name.removesuffix(_SUFFIX).casefold().split("/")
+    for count in range(min(len(parts), _MOST_PARTS), 1, -1):
+        end = "/".join(parts[-count:])
+        yield _TAIL, f"/{end}"
+        if count in _TAIL_PARTS:
+            yield _TAIL, end
 
 
 def _normalise(name: str) -> str:
@@ -223,7 +252,8 @@ class LinkTable:
     """Index of all notes by the keys they can be linked by. The order of additions has no influence.
 
     Of several notes with one alias or title the first in sorted path order is meant; of several with one
-    stem none is. There is one record for each note, and no object for a key: its names are the keys of dicts.
+    stem, or one end of their paths, none is. There is one record for each note, and no object for a key: its
+    names are the keys of dicts.
     """
 
     #: By id, which is a key too.
@@ -269,7 +299,7 @@ class LinkTable:
     def resolve(self, target: str) -> str | None:
         """Return the id of the note a target means; `None` when there is none or its stem is ambiguous."""
         kind, notes = self._first_match(target)
-        return notes[0][1] if len(notes) == 1 or (notes and kind != "stem") else None
+        return notes[0][1] if len(notes) == 1 or (notes and kind not in _ONE) else None
 
     def named_in(self, text: str, spans: Iterable[tuple[int, int]], most: int) -> dict[str, str]:
         """The notes whose titles or aliases are among the spans of a text in lower case, by id.
@@ -298,16 +328,16 @@ class LinkTable:
             count = len(notes) - (key in old_keys) + (key in keys)
             if not count:
                 continue
-            if key[0] == "stem" and count > 1:
+            if key[0] in _ONE and count > 1:
                 return None
             candidates = [note[:2] for note in notes[:2] if note[1] != note_id]
             return min([*candidates, (path, note_id)] if key in keys else candidates)[1]
         return None
 
     def candidates(self, target: str) -> list[str]:
-        """The paths of the notes between which a target cannot decide, as several have its stem; sorted."""
+        """The paths of the notes between which a target cannot decide, as several end like it; sorted."""
         kind, notes = self._first_match(target)
-        return [note[0] for note in notes] if kind == "stem" and len(notes) > 1 else []
+        return [note[0] for note in notes] if kind in _ONE and len(notes) > 1 else []
 
     def _first_match(self, target: str) -> tuple[str, Sequence[_Record]]:
         for key in target_keys(target):
@@ -368,7 +398,9 @@ class FileNames:
         if not isinstance(target, str) or len(target) > LONGEST_NAME:
             return False
         name = file_key(target.partition("#")[0])
-        return name in self._names or (self._is_full and "." in name)
+        # `[x](LICENSE)` may lead to a note, which is looked for first, or to this file.
+        bare = name.removesuffix(_SUFFIX)
+        return name in self._names or bare in self._names or (self._is_full and "." in bare)
 
     def paths(self) -> frozenset[str]:
         """All of them as they are now: two milliseconds for the most there are."""

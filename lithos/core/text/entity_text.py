@@ -190,7 +190,8 @@ def is_code_name(text: str) -> bool:
 def is_link_name(target: str) -> bool:
     """True for a link target that names something; a trailing ` (qualifier)` is part of the name."""
     bare = _QUALIFIER.sub("", target)
-    return bool(bare) and not _LINK_CODE.search(bare) and not is_file_name(bare)
+    is_word = any(map(str.isalpha, bare))  # a date is a link, and no name
+    return is_word and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 
 #: Stands in cleaned text where a name must end: at the edges of links, code and removed markup.

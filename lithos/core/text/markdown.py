@@ -164,6 +164,8 @@ def _is_colour(tag: str) -> bool:
     return not tag.isalpha() or _REPEATED.fullmatch(tag) is not None
 
 
+#: Before `[[0]]` these make it an index.
+_INDEXED: Final = re.compile(r"[A-Za-z0-9_)\]]")
 _LINKED: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
@@ -197,8 +199,8 @@ def plain_title(text: str) -> str:
 
 
 def _shown(link: re.Match[str]) -> str:
-    """What a wiki-link shows; indexing like `a[[0]]` is none."""
-    if not any(character.isalpha() for character in link[1]):
+    """What a wiki-link shows; an index like `a[[0]]` is not a link."""
+    if link[1].isdigit() and _INDEXED.match(link.string, max(link.start() - 1, 0)) is not None:
         return link[0]
     return (link[2] or "").strip() or link[1].strip()
 

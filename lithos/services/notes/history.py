@@ -19,7 +19,7 @@ from lithos.core.errors import DocNotFound, HistoryDisabled, InvalidInput, Stora
 from lithos.core.history.differences import Diff, count_lines, unified_diff
 from lithos.core.history.versions import DELETED, VersionRow, body_of
 from lithos.core.notes.document import parse_document
-from lithos.core.notes.links import scan_targets
+from lithos.core.notes.links import targets_in
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import resolve_read_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -194,7 +194,7 @@ class NoteHistory:
             digest=row.digest,
             state=FileState(0, 0),
             identified=True,
-            links=scan_targets(document.content, row.path),
+            links=targets_in(kept.data, document.content, row.path),
         )
         return KeptNote(entry, document, row, kept.data, None if now is None else now.note.version)
 

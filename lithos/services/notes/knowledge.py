@@ -35,7 +35,7 @@ from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
 from lithos.core.history.section_edit import SectionEdit, check_edit
 from lithos.core.notes.healing import is_id, one_line
-from lithos.core.notes.links import WikiLink, scan_links
+from lithos.core.notes.links import WikiLink, links_in
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
@@ -285,7 +285,7 @@ class Knowledge:
             [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock())]
         )
         count = self._coordinator.reads_of(entry.note.id)
-        links = await _links_of(document.content, entry.path) if known is None else known
+        links = await _links_of(data, document.content, entry.path) if known is None else known
         if loaded is not None:
             self._texts.remember(loaded, links)
         if kept is None:
@@ -562,11 +562,11 @@ async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: fl
             pause = min(2 * pause, LONGEST_BUSY_PAUSE)
 
 
-async def _links_of(content: str, path: str) -> tuple[WikiLink, ...]:
-    """The links of a text; those of a long one are looked for in a thread."""
-    if len(content) <= CHARACTERS_INLINE:
-        return tuple(scan_links(content, path))
-    return await trio.to_thread.run_sync(lambda: tuple(scan_links(content, path)))
+async def _links_of(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
+    """The links of a note; those of a long one are looked for in a thread."""
+    if len(data) <= CHARACTERS_INLINE:
+        return links_in(data, content, path)
+    return await trio.to_thread.run_sync(lambda: links_in(data, content, path))
 
 
 def _facets_of(request: ListRequest) -> FacetFilter:

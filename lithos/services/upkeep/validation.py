@@ -30,7 +30,7 @@ from lithos.core.findings import (
     plan_amendments,
 )
 from lithos.core.notes.document import amend_document, given_keys, parse_document
-from lithos.core.notes.links import FileNames, scan_targets
+from lithos.core.notes.links import FileNames, targets_in
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import Place, VanishRule
@@ -253,7 +253,7 @@ def _checked(
 ) -> CheckedFile:
     """Raises `UnreadableNote`."""
     document = parse_document(data, path, from_nanoseconds(state.mtime_ns), stand_in, style)
-    links = scan_targets(document.content, path)
+    links = targets_in(data, document.content, path)
     is_broken = document.note.frontmatter_error is not None
     given = frozenset[str]() if is_broken else given_keys(data)
     return CheckedFile(path=path, note=document.note, given=given, links=links)

@@ -22,7 +22,7 @@ from lithos.telemetry import get_logger
 log = get_logger("lithos.graph")
 
 #: Raised whenever links are found or resolved in another way; a file of another number is ignored.
-FORMAT: Final = 1
+FORMAT: Final = 2
 DAMPING: Final = 0.85
 #: Decimals of a PageRank that count: the rest is the noise of summing in another order.
 DECIMALS: Final = 12

@@ -41,7 +41,8 @@ MOVED = {
         "By path [[new place/foo]], [[new place/foo.md#Part|shown]], ![[new place/foo#^b]], or [[foo]].\n"
     ),
     "c/far.md": (
-        "---\nx: '[[a/foo]]'\n---\n[far](../new%20place/foo.md#Part 'title') [[new place/foo]] `[[a/foo]]`\n"
+        "---\nx: '[[new place/foo]]'\n---\n"
+        "[far](../new%20place/foo.md#Part 'title') [[new place/foo]] `[[a/foo]]`\n"
         "\n```\n[[a/foo]] [x](../a/foo.md)\n```\n| [[new place/foo\\|in a table]] |\n"
     ),
     "d.md": "[rooted](</new place/foo.md>) [[new place/foo]]  \r\nkept",

@@ -1,0 +1,213 @@
+"""The forms of links in Markdown: wiki-links, inline links and references, and where each names its note.
+
+The forms of one file are found by the same patterns for the graph of notes and for the rewriting of links
+(docs/spec/notes.md §7). Patterns look at masked text (`literal`), names are taken from the text itself.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote
+
+from attrs import frozen
+
+from lithos.core.text.pieces import matches_in_lines, matches_of_brackets
+
+#: A wiki-link: its target, and what it shows. Brackets in what it shows need not be in pairs.
+WIKI: Final = re.compile(
+    r"(?<!\\)\[\[([^\[\]|]++)"
+    r"(?:\|((?:[^\[\]\n]++|\n(?![ \t\r]*\n)|\[(?!\[)|\](?!\]))*+))?\]\]"
+)
+_OPENING: Final = "]("
+#: A title behind a destination.
+_TITLE: Final = (
+    r"""(?:"(?:[^"\n\]]++|\](?!\()|\n(?![ \t\r]*\n))*+"|'(?:[^'\n\]]++|\](?!\()|\n(?![ \t\r]*\n))*+'"""
+    r"""|\((?:[^()\n\]]++|\](?!\()|\n(?![ \t\r]*\n))*+\))"""
+)
+#: A destination in angle brackets, or without blanks and with its parentheses in pairs.
+_IN_ANGLES: Final = r"<([^<>\n\]]*+(?:\](?!\()[^<>\n\]]*+)*+)>"
+_BARE: Final = r"(?:[^()\s<>\]]++|\](?!\())"
+#: Where a Markdown link leads, from the end of its text on.
+_INLINE: Final = re.compile(
+    rf"\]\([ \t]*+(?:\n[ \t]*+)?(?:{_IN_ANGLES}|({_BARE}++(?:\({_BARE}*+\){_BARE}*+)*+))"
+    rf"(?:(?:[ \t]++|[ \t]*+\r?\n[ \t]*+){_TITLE})?[ \t]*+(?:\r?\n[ \t]*+)?\)"
+)
+#: A definition of a reference: its label, and where it leads. Footnotes are none.
+_DEFINITION: Final = re.compile(
+    r"^ {0,3}(?:> {0,4})*+\[(?!\^)((?:[^\[\]\\\n]|\\.){1,999})\]:[ \t]*+(?:\r?\n[ \t]*+)?"
+    rf"(?:<([^<>\n]++)>|([^\s<>]\S*+))(?:[ \t]++{_TITLE})?[ \t\r]*$",
+    re.MULTILINE,
+)
+_DEFINED: Final = "]:"
+#: A link by reference: its text, and its label where that is another one.
+_USE: Final = re.compile(r"(?<![\]\\])\[((?:[^\[\]\\]|\\.)++)\](?:\[((?:[^\[\]\\]|\\.)*+)\])?(?!\()")
+
+#: What is an address, or one without a scheme: no path.
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|www\.")
+#: What ends the path of a Markdown destination.
+ANCHOR: Final = re.compile(r"[#?]")
+SUFFIX: Final = ".md"
+#: The ending of the name of a file of another kind: `.png`, and not `.2` or `. Who`.
+_OTHER_FILE: Final = re.compile(r"\.(?:[a-z][a-z0-9]{0,9}|[A-Z][A-Z0-9]{0,9})$")
+#: Wiki-links that lead from the folder of their note on, or from the folder of all notes.
+_PLACED: Final = ("./", "../", "/")
+#: Before `[[0]]` or `[[:]]` these make it an index.
+_INDEXED: Final = re.compile(r"[A-Za-z0-9_)\]]")
+_INDEX: Final = re.compile(r"\d+|[\d:\s]*:[\d:\s]*|\W+")
+_WORD: Final = re.compile(r"[A-Za-z]|[^\x00-\x7f]")
+_NUMBERS: Final = re.compile(r"[-+.\d\s]+[,;][-+.\d\s,;]*")
+#: Characters before a Markdown link among which its text is looked for.
+_LONGEST_TEXT: Final = 1_000
+
+
+@frozen
+class Destination:
+    """Where a Markdown link leads, as `text[start:end]` says it; with `is_raw` in angle brackets.
+
+    `place` is where the link is, and `shown` its text: for each use of a reference there is one.
+    """
+
+    start: int
+    end: int
+    is_raw: bool
+    place: int
+    shown: str
+
+
+def wiki_links(masked: str) -> Iterator[re.Match[str]]:
+    """The wiki-links of a masked text: their target is the first group, what they show the second."""
+    for match in matches_of_brackets(WIKI, masked):
+        if _is_target(match[1], masked, match.start()):
+            yield match
+
+
+def _is_target(written: str, masked: str, start: int) -> bool:
+    """Whether brackets with this in them are a link, and not an index or numbers of a list."""
+    if _WORD.search(written) is not None:
+        return True
+    name = written.strip()
+    if not name or _NUMBERS.fullmatch(name) is not None:
+        return False
+    return start == 0 or _INDEX.fullmatch(name) is None or _INDEXED.match(masked, start - 1) is None
+
+
+def shown_by(match: re.Match[str], text: str) -> str:
+    """What a wiki-link shows; "" where it does not say. Its last bracket may be behind the match."""
+    if match[2] is None:
+        return ""
+    shown = text[slice(*match.span(2))]
+    is_open = shown.count("[") > shown.count("]") and text.startswith("]", match.end())
+    return join_lines(f"{shown}]" if is_open else shown)
+
+
+def written_target(match: re.Match[str], text: str) -> str:
+    """The target of a wiki-link as it is written; in a table its bar has a backslash before it."""
+    written = text[slice(*match.span(1))]
+    return written.removesuffix("\\") if match[2] is not None else written
+
+
+def is_placed(target: str) -> bool:
+    """Whether a wiki-link says where its note is: `../x/Note`, `./Note` or `/x/Note`."""
+    return target.startswith(_PLACED)
+
+
+def place_target(target: str, folder: str) -> str:
+    """The target of a placed wiki-link in `folder`, from the folder of all notes on, with a leading slash."""
+    page, mark, anchor = target.partition("#")
+    start = "" if page.startswith("/") else folder
+    return f"/{posixpath.normpath(posixpath.join(start, page.strip().lstrip('/')))}{mark}{anchor}"
+
+
+def destinations(text: str, masked: str) -> list[Destination]:
+    """The Markdown links of a text in order: also each use of a reference, and definitions without a use."""
+    found = list(_inline(text, masked))
+    if _DEFINED in masked:
+        found += _referenced(text, masked)
+        found.sort(key=lambda each: each.place)
+    return found
+
+
+def _inline(text: str, masked: str) -> Iterator[Destination]:
+    for match in matches_of_brackets(_INLINE, masked, _OPENING):
+        opening = masked.rfind("[", max(match.start() - _LONGEST_TEXT, 0), match.start())
+        if opening < 0 or (opening and masked[opening - 1] == "\\"):
+            continue
+        shown = join_lines(text[opening + 1 : match.start()].partition("](")[0])
+        group = 2 if match[1] is None else 1
+        yield Destination(*match.span(group), group == 1, match.start(), shown)
+
+
+def _referenced(text: str, masked: str) -> Iterator[Destination]:
+    defined: dict[str, re.Match[str]] = {}
+    own: set[int] = set()
+    for match in matches_in_lines(_DEFINITION, masked, 0):
+        defined.setdefault(_label(text[slice(*match.span(1))]), match)  # the first one counts
+        own.add(match.start(1) - 1)
+    if not defined:
+        return
+    used: set[str] = set()
+    for use in matches_of_brackets(_USE, masked, "["):
+        if use.start() in own:
+            continue
+        label = _label(text[slice(*use.span(2 if use[2] else 1))])
+        if label in defined:
+            used.add(label)
+            yield _defined(defined[label], use.start(), join_lines(text[slice(*use.span(1))]))
+    for label, match in defined.items():
+        # What leads to a Markdown file is meant as a link; a line such as `[Done]: yesterday` is not.
+        if label not in used and _path_in(text[slice(*match.span(2 if match[2] else 3))]).endswith(SUFFIX):
+            yield _defined(match, match.start(), text[slice(*match.span(1))].strip())
+
+
+def _defined(match: re.Match[str], place: int, shown: str) -> Destination:
+    group = 2 if match[2] else 3
+    return Destination(*match.span(group), group == 2, place, shown)
+
+
+def _label(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _path_in(written: str) -> str:
+    return ANCHOR.split(written, maxsplit=1)[0].strip()
+
+
+def read_path(written: str) -> str:
+    """The path in a Markdown destination, without its anchor; "" for an address and for a folder."""
+    path = _path_in(written)
+    if SCHEME.match(path) or path.endswith("/"):
+        return ""
+    return unquote(path, errors="replace") if "%" in path else path
+
+
+def names_note(path: str) -> bool:
+    """Whether a path that is read from a destination is that of a note: `Note.md` or `Note`."""
+    name = path.rpartition("/")[2]
+    return name.endswith(SUFFIX) or (name not in ("", ".", "..") and _OTHER_FILE.search(name) is None)
+
+
+def join_path(path: str, folder: str) -> str:
+    """The path of a destination in `folder`, from the folder of all notes on; one that leaves it as it is."""
+    start = "" if path.startswith("/") else folder
+    return posixpath.normpath(posixpath.join(start, path.lstrip("/")))
+
+
+def note_target(written: str, folder: str) -> str:
+    """The path of the note to which a destination in `folder` leads, with its suffix; "" for no note."""
+    path = read_path(written)
+    if not path or not names_note(path):
+        return ""
+    joined = join_path(path, folder)
+    while joined.startswith("../"):  # out of the folder: its name is all that can be looked for
+        joined = joined[3:]
+    return joined if joined.endswith(SUFFIX) else joined + SUFFIX
+
+
+def join_lines(text: str) -> str:
+    """The text without blanks around it; a line break counts as a space."""
+    if "\n" not in text:
+        return text.strip()
+    return " ".join(filter(None, (line.strip() for line in text.split("\n"))))
