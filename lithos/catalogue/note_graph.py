@@ -169,8 +169,9 @@ class NoteGraph:
         return {name for key in names_of(keys) for name in self._interested.of(key)}
 
     def writers_of(self, target: str) -> Iterable[str]:
-        """The ids of the notes that write a link target."""
-        return self._targets[target].sources
+        """The ids of the notes that write a link target; none where it is only on a canvas."""
+        known = self._targets.get(target)
+        return () if known is None else known.sources
 
     def broken_targets(self) -> list[str]:
         """The link targets that lead to nothing."""

@@ -7,7 +7,7 @@ the new path in full, and meant another note by its file name alone, is whole ag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -18,6 +18,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.notes.link_edit import UNLINKABLE, Relinking
 from lithos.core.notes.links import Key
 from lithos.core.text.analysis import normalise
+from lithos.stores.notes.canvases import CanvasLinks
 
 #: Link targets of one step: a millisecond.
 _AT_ONCE: Final = 100
@@ -26,18 +27,26 @@ _SUFFIX: Final = ".md"
 
 @frozen
 class LinkPlan:
-    """The new links, and the ids of the notes that have them."""
+    """The new links, and the ids of the notes and the paths of the canvases that have them."""
 
     relinking: Relinking
     sources: tuple[str, ...]
+    canvases: tuple[str, ...] = ()
 
 
-async def plan_links(catalogue: Catalogue, old: Entry, new: Entry, *, takes_back: bool = False) -> LinkPlan:
+async def plan_links(
+    catalogue: Catalogue,
+    old: Entry,
+    new: Entry,
+    canvases: Sequence[CanvasLinks] = (),
+    *,
+    takes_back: bool = False,
+) -> LinkPlan:
     """Plan the move of `old` to `new`, which is not in the catalogue yet; only its writer may call it.
 
     `takes_back`: the note was at `new` before, so a link that is its file name means it, too.
     """
-    steps = _Planning(catalogue, old, new, takes_back)
+    steps = _Planning(catalogue, old, new, canvases, takes_back)
     for number, _ in enumerate(steps.run(), 1):
         if number % _AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
@@ -49,15 +58,24 @@ def relinked_by(catalogue: Catalogue, old: Entry, path: str) -> tuple[str, ...]:
 
     In one turn of the event loop, so that no other change comes between.
     """
-    steps = _Planning(catalogue, old, attrs.evolve(old, path=path), takes_back=False)
+    steps = _Planning(catalogue, old, attrs.evolve(old, path=path), (), takes_back=False)
     for _ in steps.run():
         pass
     return tuple(each for each in steps.result().sources if each != old.note.id)
 
 
 class _Planning:
-    def __init__(self, catalogue: Catalogue, old: Entry, new: Entry, takes_back: bool) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        old: Entry,
+        new: Entry,
+        canvases: Sequence[CanvasLinks],
+        takes_back: bool,
+    ) -> None:
         self._catalogue, self._old, self._new, self._takes_back = catalogue, old, new, takes_back
+        self._canvases = canvases
+        self._concerned: dict[str, bool] = {}
         self._keys: frozenset[Key] = catalogue.graph.keys_of(new)
         self._sources: dict[str, None] = {}
         #: Of each page of a wiki-link that breaks, the id of the note it means.
@@ -69,8 +87,9 @@ class _Planning:
         """A step for each link target that may be concerned."""
         graph = self._catalogue.graph
         targets = list(graph.written_like(graph.keys_of(self._old) | self._keys))
+        targets = list(dict.fromkeys((*targets, *(each for one in self._canvases for each in one.targets))))
         for target in targets:
-            self._look_at(target)
+            self._concerned[target] = self._look_at(target)
             yield
         for page, note_id in self._meant.items():
             self._pages[page] = self._text_for(page, note_id)
@@ -85,13 +104,21 @@ class _Planning:
     def result(self) -> LinkPlan:
         """What was found."""
         moved = Relinking(old=self._old.path, new=self._new.path, pages=self._pages, paths=self._paths)
-        return LinkPlan(moved, tuple(self._sources))
+        followed = [
+            each.path
+            for each in self._canvases
+            if each.reason
+            or any(map(moved.was_at, each.files))
+            or any(map(self._concerned.get, each.targets))
+        ]
+        return LinkPlan(moved, tuple(self._sources), tuple(followed))
 
-    def _look_at(self, target: str) -> None:
+    def _look_at(self, target: str) -> bool:
+        """Take up a target; whether links with it have to change."""
         graph = self._catalogue.graph
         meant = graph.resolve(target)
         if meant is None or self._is_whole_again(target):
-            return
+            return False
         is_path = meant == self._old.note.id and self._is_old_path(target)
         breaks = self._resolve(target) != meant or (meant == self._old.note.id and self._names_place(target))
         if is_path or breaks:
@@ -101,6 +128,7 @@ class _Planning:
             self._paths.setdefault(page.removesuffix(_SUFFIX) + _SUFFIX, self._path_of(meant))
             if breaks and not page.startswith("/"):
                 self._meant[page] = meant
+        return is_path or breaks
 
     def _is_old_path(self, target: str) -> bool:
         """Whether a target is the old path of the note, as a Markdown link has it, and more than its name."""

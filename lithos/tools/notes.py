@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Literal
 
 from attrs import evolve
@@ -111,12 +112,18 @@ class NoteMoveTool:
         answer = row_of(moved.outcome)
         del answer["warnings"]
         answer["rewritten"] = list(moved.rewritten)
-        if moved.left:
-            answer["warnings"] = [
-                f"The links in {note_id} could not be rewritten yet: its file cannot be written. "
-                "They are rewritten at the next start."
-                for note_id in moved.left[:_TOLD]
-            ]
+        if moved.canvases:
+            answer["canvases"] = list(moved.canvases[:_TOLD])
+        warnings = [
+            f"The links in {note_id} could not be rewritten yet: its file cannot be written. "
+            "They are rewritten at the next start."
+            for note_id in moved.left[:_TOLD]
+        ] + [
+            f"The links on the canvas {path} did not follow: {reason}. Change them in an editor."
+            for path, reason in islice(moved.unchanged.items(), _TOLD)
+        ]
+        if warnings:
+            answer["warnings"] = warnings
         return answer
 
 

@@ -36,6 +36,7 @@ from lithos.core.formats import chats, conversation, json_items, memory_files, o
 from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, inference, lead, questions, ranking
+from lithos.core.links import canvas, forms, literal, properties
 from lithos.core.notes import (
     copies,
     document,
@@ -383,6 +384,13 @@ def _split_of(given: str, chunk: int = 64) -> object:
     return pieces, list(splitter.finish())
 
 
+def _canvas_of(given: str) -> object:
+    try:
+        return canvas.read_canvas(_bytes(given))
+    except canvas.NoCanvas as failure:
+        return failure
+
+
 _OF_A = links.note_keys("i", "a.md", "A", ())
 PARSERS: Final[Mapping[str, Parse]] = {
     "json_text.read_json": lambda t: json_text.read_json(t, "json5"),
@@ -701,10 +709,34 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),
     "matching.has_all": lambda t: matching.has_all(_many(t), _many(t)),
     "layout.leading_title": layout.leading_title,
-    "links.join_lines": links.join_lines,
+    "forms.join_lines": forms.join_lines,
+    "forms.wiki_links": lambda t: [
+        (forms.shown_by(each, t), forms.written_target(each, t)) for each in forms.wiki_links(t)
+    ],
+    "forms.destinations": lambda t: forms.destinations(t, t),
+    "forms.destinations by reference": lambda t: forms.destinations(f"[a]: b\n{t}", f"[a]: b\n{t}"),
+    "forms.note_target": lambda t: forms.note_target(t, "a"),
+    "forms.place_target": lambda t: forms.place_target(f"../{t}", "a"),
+    "literal.mask_literal": literal.mask_literal,
+    "literal.mask_literal of a list": lambda t: literal.mask_literal(f"- a\n\n      [{t}"),
+    "literal.indented_code": lambda t: list(literal.indented_code(t)),
+    "properties.properties_in": lambda t: properties.properties_in(_bytes(f"---\na: {t}[[b]]\n{t}\n---\n")),
+    "properties.decode": lambda t: (properties.decode(t, '"'), properties.decode(t, "'")),
+    "links.links_in": lambda t: links.links_in(_bytes(f"---\na: '[[{t}]]'\nb: [[{t}]]\n---\n"), t, "a/b.md"),
+    "links.targets_in": lambda t: links.targets_in(_bytes(f"---\na: >\n  [[b]] {t}\n---\n"), t, "a/b.md"),
+    "canvas.read_canvas": lambda t: _canvas_of(json.dumps({"nodes": _cards(t)})),
+    "canvas.read_canvas of a damaged one": _canvas_of,
+    "canvas.relink_canvas": lambda t: canvas.relink_canvas(
+        json.dumps({"nodes": _cards(t)}).encode(),
+        lambda _: "c.md",
+        lambda text: link_edit.relink_text(text, "a/b.canvas", _MOVED, lambda _: False),
+    ),
     "link_edit.relink": lambda t: link_edit.relink(_bytes(t), "b/a.md", _MOVED, lambda _: False),
     "link_edit.relink to a path": lambda t: link_edit.relink(
         _bytes(f"[[{t}]] [x]({t}) [y](<{t}>)"), "b/a.md", _MOVED, lambda _: False
+    ),
+    "link_edit.relink of properties": lambda t: link_edit.relink(
+        _bytes(f"---\na: [[b]]\nb: '[[b]] {t}'\n---\n"), "b/a.md", _MOVED, lambda _: False
     ),
     "link_edit.relink_own": lambda t: link_edit.relink_own(
         _bytes(t), _MOVED, lambda _: True, only_broken=False

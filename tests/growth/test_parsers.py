@@ -74,7 +74,11 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "document.parse_document": ("document.open_document", "document.told_by"),
     "one search from the end": ("paths.folder_of", "outline.stop_before"),
     "looks at the end": ("paths.names_file",),
-    "looks two paths up": ("link_edit.Relinking.path_after",),
+    "looks two paths up": ("link_edit.Relinking.path_after", "link_edit.Relinking.was_at"),
+    "forms.wiki_links": ("forms.shown_by", "forms.written_target", "forms.is_placed"),
+    "forms.note_target": ("forms.read_path", "forms.names_note", "forms.join_path"),
+    "searches three times": ("forms.may_have_links",),
+    "link_edit.relink": ("link_edit.relink_text",),
     "looks up a claim of a bounded token": ("claims.end_of", "claims.principal_of"),
     "compares whole texts": (
         "grants.Grant.check_resource", "grants.Grant.may_repeat", "grants.Grant.redeem", "requests.take",

@@ -6,11 +6,15 @@ rewritten later, note by note, each by a request of its own: they are found in t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 import attrs
 
+from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
+from lithos.actors.writing.outside_changes import Taken
 from lithos.actors.writing.preparation import Preparation, Prepared, cannot_update, find_note
 from lithos.actors.writing.write_rules import (
     check_free,
@@ -22,18 +26,42 @@ from lithos.actors.writing.write_rules import (
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import draft_change
 from lithos.catalogue.relinking import plan_links
-from lithos.core.errors import InvalidInput, VersionConflict
+from lithos.core.commands import Command
+from lithos.core.errors import Forbidden, InvalidInput, VersionConflict
 from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDraft, note_origin
 from lithos.core.limits import TITLE
+from lithos.core.links.canvas import NoCanvas
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.link_edit import IsFile, relink, relink_own
 from lithos.core.notes.links import targets_in
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import folder_of, names_file, resolve_new_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.principals import Principal
+from lithos.core.scopes import Place, Scope, WriteScopes, refusal_of
 from lithos.core.times import from_nanoseconds
+from lithos.stores.notes.canvases import CanvasLinks, find_canvases, rewrite_canvas
 from lithos.stores.notes.displaced import MoveIntent
-from lithos.stores.notes.values import Move, Put, ReadFile, digest_of
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import (
+    FileBusy,
+    FileChanged,
+    Move,
+    OutsideKnowledge,
+    Put,
+    ReadFile,
+    digest_of,
+)
+
+
+@attrs.frozen(kw_only=True)
+class RelinkCanvas(Command[Taken]):
+    """Rewrite the links on one canvas after a move; nothing else in it changes."""
+
+    path: str
+    intent: MoveIntent
+    #: Whose move it is.
+    by: Principal | None = None
 
 
 def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
@@ -96,13 +124,16 @@ class MovePreparation:
         if new.slug != entry.slug or (per_folder and folder_of(new.path) != folder_of(entry.path)):
             check_slug(new.slug, self._catalogue, new.path, entry.note.id)
 
-    async def plan(self, request: MoveNote, prepared: Prepared) -> Prepared:
+    async def plan(
+        self, request: MoveNote, prepared: Prepared, files: NoteFiles, blocking: Blocking
+    ) -> Prepared:
         """The prepared move with its intent, which says what to do about links."""
         new = prepared.entry
         old = self._catalogue.get(new.note.id)
         assert old is not None
         takes_back = request.source == TAKING_BACK
-        planned = await plan_links(self._catalogue, old, new, takes_back=takes_back)
+        canvases = await self._canvases(old, new, files, blocking) if request.update_links else ()
+        planned = await plan_links(self._catalogue, old, new, canvases, takes_back=takes_back)
         others = [each for each in planned.sources if each != new.note.id]
         if request.update_links and request.relinks is not None and not request.relinks.issuperset(others):
             raise VersionConflict(
@@ -119,9 +150,21 @@ class MovePreparation:
             update_links=request.update_links,
             source=request.source,
             sources=(new.note.id, *others),
+            canvases=planned.canvases,
             approved_by=None if request.approval is None else request.approval.by,
         )
         return attrs.evolve(prepared, intent=intent)
+
+    async def _canvases(
+        self, old: Entry, new: Entry, files: NoteFiles, blocking: Blocking
+    ) -> Sequence[CanvasLinks]:
+        """The canvases of the vault that may have links to change."""
+        if not len(self._catalogue.files):
+            return ()
+        paths = self._catalogue.files.paths()
+        keys = self._catalogue.graph.keys_of(old) | self._catalogue.graph.keys_of(new)
+        names = {name for kind, name in keys if kind in ("stem", "alias", "title", "id")}
+        return await blocking.run(lambda: list(find_canvases(files, paths, names)))
 
     def prepare_relinking(
         self, request: RelinkNote, source: ReadFile | Exception | None, data: bytes | None
@@ -189,3 +232,26 @@ def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -
         return relink_own(source.data, moved, is_file, only_broken=only_broken)
     except UnreadableNote:
         return None
+
+
+async def relink_canvas(
+    request: RelinkCanvas, files: NoteFiles, blocking: Blocking, scopes: WriteScopes
+) -> Taken:
+    """Rewrite the links on a canvas, if its mover may change it."""
+    agent, path = request.intent.agent, request.path
+    place = scopes.place_of(request.by, agent, path)
+    if place != "write":
+        return Taken(failure=_refusal(place, path, agent, scopes.scope_of(request.by, agent)))
+    try:
+        is_changed = await blocking.run(partial(rewrite_canvas, files, path, request.intent.relinking))
+    except (OSError, FileBusy, FileChanged, OutsideKnowledge, NoCanvas) as failure:
+        return Taken(failure=failure)
+    return Taken(rewritten=[path] if is_changed else [])
+
+
+def _refusal(place: Place, path: str, agent: str, scope: Scope | None) -> Forbidden:
+    if place == "propose":
+        return Forbidden(
+            f"{path[:300]} changes only once a person has looked. It was not changed.", path=path
+        )
+    return refusal_of(place, path, agent, scope)

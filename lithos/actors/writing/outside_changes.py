@@ -59,7 +59,7 @@ class Taken:
     `changes` were applied, in order, with `versions` for the history; `again` are files to be read again, as
     they changed meanwhile; `displaced` are ids of notes whose file is another note's now; `present` are ids
     whose file is back; `copies` are events of conflict copies that were found. `failure` is why a conflict
-    copy was not removed.
+    copy was not removed, or a canvas not changed; `rewritten` are the paths of canvases that were.
     """
 
     changes: list[Change] = field(factory=list)
@@ -68,6 +68,7 @@ class Taken:
     displaced: list[str] = field(factory=list)
     present: list[str] = field(factory=list)
     copies: list[EventDraft] = field(factory=list)
+    rewritten: list[str] = field(factory=list)
     failure: Exception | None = None
 
 

@@ -148,7 +148,7 @@ def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
 
 
 def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
-    """The paths of the other notes whose links a move rewrites."""
+    """The paths of the other notes, and of the canvases, whose links a move rewrites."""
     intent = prepared.intent
     if intent is None or not intent.update_links:
         return
@@ -156,6 +156,7 @@ def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
         entry = catalogue.get(note_id)
         if entry is not None and note_id != intent.id:
             yield entry.path
+    yield from intent.canvases
 
 
 @frozen

@@ -36,7 +36,7 @@ from lithos.actors.writing.messages import (
     WriteRequest,
     not_as_promised,
 )
-from lithos.actors.writing.moving import MovePreparation, rewrite
+from lithos.actors.writing.moving import MovePreparation, RelinkCanvas, relink_canvas, rewrite
 from lithos.actors.writing.outside_changes import (
     CopyRemoval,
     Outside,
@@ -98,8 +98,8 @@ LIMIT = 1_000.0
 #: Retries of a request whose file another program changed meanwhile (compare-and-swap failed).
 RETRIES = 5
 
-#: Tools send write requests and get `Accepted`; the watcher sends external changes and gets `Taken`.
-WriterMessage = WriteRequest | OutsideRequest
+#: Tools send write requests and get `Accepted`; external changes, and canvases, get `Taken`.
+WriterMessage = WriteRequest | OutsideRequest | RelinkCanvas
 WriterMailbox = Mailbox[WriterMessage]
 
 
@@ -198,6 +198,9 @@ class Writer:
         for number, message in enumerate(messages):
             if isinstance(message, OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval):
                 taken[number] = await self._take(message)
+            elif isinstance(message, RelinkCanvas):
+                taken[number] = await relink_canvas(message, self._files, self._blocking, self.scopes)
+                self._keep(self._files.take_kept())
             else:
                 jobs[number] = _Job(message)
         waiting = list(jobs.values())
@@ -261,7 +264,7 @@ class Writer:
         try:
             job.prepared = self._prepare(job)
             if isinstance(job.request, MoveNote):
-                job.prepared = await self._moving.plan(job.request, job.prepared)
+                job.prepared = await self._moving.plan(job.request, job.prepared, self._files, self._blocking)
             job.prepared = approved(job.prepared, job.request)
             place = await self._place_of(job)
         except LithosError as refusal:

@@ -18,7 +18,7 @@ from lithos.core.text.pieces import matches_in_lines, matches_of_brackets
 
 #: A wiki-link: its target, and what it shows. Brackets in what it shows need not be in pairs.
 WIKI: Final = re.compile(
-    r"(?<!\\)\[\[([^\[\]|]++)"
+    r"\[\[([^\[\]|]++)"
     r"(?:\|((?:[^\[\]\n]++|\n(?![ \t\r]*\n)|\[(?!\[)|\](?!\]))*+))?\]\]"
 )
 _OPENING: Final = "]("
@@ -84,8 +84,15 @@ def wiki_links(masked: str) -> Iterator[re.Match[str]]:
             yield match
 
 
+def may_have_links(text: str) -> bool:
+    """Whether a text has what every link has; most that have none are known by it at once."""
+    return "[[" in text or "](" in text or _DEFINED in text
+
+
 def _is_target(written: str, masked: str, start: int) -> bool:
-    """Whether brackets with this in them are a link, and not an index or numbers of a list."""
+    """Whether brackets with this in them are a link, and not escaped, an index, or numbers of a list."""
+    if start and masked[start - 1] == "\\":
+        return False
     if _WORD.search(written) is not None:
         return True
     name = written.strip()
@@ -123,7 +130,7 @@ def place_target(target: str, folder: str) -> str:
 
 def destinations(text: str, masked: str) -> list[Destination]:
     """The Markdown links of a text in order: also each use of a reference, and definitions without a use."""
-    found = list(_inline(text, masked))
+    found = list(_inline(text, masked)) if _OPENING in masked else []
     if _DEFINED in masked:
         found += _referenced(text, masked)
         found.sort(key=lambda each: each.place)

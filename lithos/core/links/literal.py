@@ -37,7 +37,7 @@ def mask_literal(text: str) -> str:
     A comment that is not closed is not a comment.
     """
     masked = mask_code(text)
-    if _CANDIDATE.search(masked) is not None:
+    if ("    " in masked or "\t" in masked) and _CANDIDATE.search(masked) is not None:
         masked = _covered(masked, indented_code(text))
     if _COMMENT in masked:
         masked = _covered(masked, _comments(masked))

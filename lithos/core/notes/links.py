@@ -21,6 +21,7 @@ from lithos.core.links.forms import (
     destinations,
     is_placed,
     join_lines,
+    may_have_links,
     note_target,
     place_target,
     shown_by,
@@ -136,7 +137,7 @@ def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
 
     A megabyte may have 100,000 of them.
     """
-    return _targets(content, mask_literal(content), path)
+    return _targets(content, mask_literal(content), path) if may_have_links(content) else ()
 
 
 def _targets(content: str, masked: str, path: str) -> tuple[str, ...]:

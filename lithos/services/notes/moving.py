@@ -7,9 +7,9 @@ earlier process began comes first. Between two batches of links other writes hav
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 from attrs import define, evolve, field, frozen
@@ -23,10 +23,12 @@ from lithos.actors.writing.messages import (
     RelinkNote,
     WriteOutcome,
 )
+from lithos.actors.writing.moving import RelinkCanvas
 from lithos.core.errors import Forbidden, LithosError, StorageFailed
 from lithos.core.principals import COMMAND, Principal
-from lithos.services.notes.knowledge import ask_patiently
+from lithos.services.notes.knowledge import BUSY_PATIENCE, LONGEST_BUSY_PAUSE, ask_patiently
 from lithos.stores.notes.displaced import MoveIntent
+from lithos.stores.notes.values import FileBusy, FileChanged
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.moving")
@@ -41,13 +43,22 @@ RESUMED: Final = evolve(COMMAND, is_person=True)
 DEADLINE: Final = 600.0
 
 
+#: Paths of canvases that did not follow a move, with the reasons.
+_Unchanged: TypeAlias = dict[str, Exception]
+
+
 @frozen
 class MoveOutcome:
-    """The reply to a move: the ids of the notes with rewritten links, and of those not written."""
+    """The reply to a move: the ids of the notes with rewritten links, and of those not written.
+
+    `canvases` are the paths of canvases with rewritten links, `unchanged` those that did not follow, and why.
+    """
 
     outcome: WriteOutcome
     rewritten: tuple[str, ...]
     left: tuple[str, ...] = ()
+    canvases: tuple[str, ...] = ()
+    unchanged: Mapping[str, str] = field(factory=dict)
 
 
 @define(eq=False)
@@ -112,11 +123,11 @@ class Moving:
         intent = await self._blocking.run(lambda: self._moves.find(request.id))
         if intent is None:
             return MoveOutcome(outcome, ())
-        rewritten, left = await self._finish(intent, request.by)
+        finished = await self._finish(intent, request.by)
         entry = self._catalogue.get(request.id)
         version = entry.note.version if entry is not None else outcome.version
-        others = tuple(note_id for note_id in rewritten if note_id != request.id)
-        return MoveOutcome(evolve(outcome, version=version), others, left)
+        others = tuple(note_id for note_id in finished.rewritten if note_id != request.id)
+        return evolve(finished, outcome=evolve(outcome, version=version), rewritten=others)
 
     async def _finish_unanswered(self, request: MoveNote) -> None:
         """Let the links follow a note that was moved although the answer is a failure, as of an index."""
@@ -143,8 +154,8 @@ class Moving:
 
     async def _finish(
         self, intent: MoveIntent, by: Principal | None, *, is_resumed: bool = False
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Rewrite the links; returns the ids of the notes that changed, and of those that cannot now."""
+    ) -> MoveOutcome:
+        """Rewrite the links; returns what changed, and what cannot change now."""
         rewritten: list[str] = []
         left: list[str] = []
         refused: list[str] = []
@@ -165,8 +176,37 @@ class Moving:
                 elif not isinstance(failure, NothingToRelink) and note_id in self._catalogue:
                     log.warning("links not rewritten", id=note_id, reason=str(failure))
                     (refused if isinstance(failure, Forbidden) else left).append(note_id)
-        await self._settle(intent, left)
-        return tuple(rewritten), (*left, *refused)
+        canvases, unchanged = await self._relink_canvases(intent, by)
+        await self._settle(intent, left, [path for path, each in unchanged.items() if _may_pass(each)])
+        moved = intent.relinking.new
+        return MoveOutcome(
+            WriteOutcome("updated", intent.id, moved, 0),
+            tuple(rewritten),
+            (*left, *refused),
+            tuple(canvases),
+            {path: _told(failure) for path, failure in unchanged.items()},
+        )
+
+    async def _relink_canvases(
+        self, intent: MoveIntent, by: Principal | None
+    ) -> tuple[list[str], _Unchanged]:
+        """Rewrite the links on canvases; returns the paths that changed, and those that could not."""
+        changed: list[str] = []
+        unchanged: _Unchanged = {}
+        for path in intent.canvases if intent.update_links else ():
+            request = RelinkCanvas(path=path, intent=intent, by=by)
+            deadline = trio.current_time() + BUSY_PATIENCE
+            while True:
+                taken = await self._writer.ask(request, within=math.inf)
+                is_busy = isinstance(taken.failure, FileBusy | FileChanged)
+                if not is_busy or trio.current_time() > deadline:
+                    break
+                await trio.sleep(LONGEST_BUSY_PAUSE)
+            changed += taken.rewritten
+            if taken.failure is not None and not isinstance(taken.failure, FileNotFoundError):
+                log.warning("links on a canvas not rewritten", path=path, reason=_told(taken.failure))
+                unchanged[path] = taken.failure
+        return changed, unchanged
 
     async def _relink(self, request: RelinkNote, results: dict[str, Exception | None]) -> None:
         try:
@@ -176,10 +216,23 @@ class Moving:
         else:
             results[request.id] = None
 
-    async def _settle(self, intent: MoveIntent, left: Sequence[str]) -> None:
+    async def _settle(self, intent: MoveIntent, left: Sequence[str], canvases: Sequence[str]) -> None:
         """Remove the intent, or leave to the next start what could not be done now."""
-        if left:
-            rest = evolve(intent, sources=tuple(left))
+        if left or canvases:
+            rest = evolve(intent, sources=tuple(left), canvases=tuple(canvases))
             await self._blocking.run(lambda: self._moves.write(rest))
         else:
             await self._blocking.run(lambda: self._moves.remove(intent.id))
+
+
+def _may_pass(failure: Exception) -> bool:
+    """Whether a canvas that could not be changed is tried again at the next start."""
+    return isinstance(failure, OSError | FileBusy | FileChanged)
+
+
+def _told(failure: Exception) -> str:
+    if isinstance(failure, FileBusy | FileChanged):
+        return "another program is writing it"
+    if isinstance(failure, OSError):
+        return failure.strerror or str(failure)
+    return str(failure)

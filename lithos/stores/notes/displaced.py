@@ -43,8 +43,8 @@ class MoveIntent:
     """A move that has begun: of which note, by whom, and what is left to do.
 
     `digest` is the hash of the note's bytes as it was moved, `identified` whether the file names its id,
-    `sources` are the ids of the notes with links that have to be rewritten, `source` is that of the events.
-    `approved_by`: the person who approved it.
+    `sources` are the ids of the notes with links that have to be rewritten, `canvases` the paths of such
+    canvases, `source` is that of the events. `approved_by`: the person who approved it.
     """
 
     id: str
@@ -55,6 +55,7 @@ class MoveIntent:
     update_links: bool = True
     sources: tuple[str, ...] = ()
     source: str = TOOL
+    canvases: tuple[str, ...] = ()
     approved_by: str | None = None
 
 
@@ -105,11 +106,12 @@ def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
         known: Mapping[str, Any] = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
             raise ValueError(f"format {known['format']}")
-        known = {"source": TOOL, "approved_by": None, **known}  # older ones of moves do not say it
+        # Older ones of moves do not say these.
+        known = {"source": TOOL, "canvases": (), "approved_by": None, **known}
         fields = {each.name: known[each.name] for each in attrs.fields(kind)}
         if kind is MoveIntent:
             relinking = Relinking(**fields["relinking"])
-            fields |= {"sources": tuple(fields["sources"]), "relinking": relinking}
+            fields |= {key: tuple(fields[key]) for key in ("sources", "canvases")} | {"relinking": relinking}
         return kind(**fields)
     except FileNotFoundError:
         return None

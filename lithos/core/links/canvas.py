@@ -1,0 +1,140 @@
+"""Links on a canvas (JSON Canvas 1.0): the files of its cards, and the links in the texts of others.
+
+A move changes the texts of the values that have to say something else, and no other character of the file:
+programs write canvases in their own ways, and some keep them under version control.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Final
+
+from attrs import define, field, frozen
+
+from lithos.core.notes.yaml_edit import Edit, apply_edits
+
+#: Bytes of a canvas that is read.
+LARGEST: Final = 16 * 1024 * 1024
+SUFFIX: Final = ".canvas"
+_TOKEN: Final = re.compile(r"[ \t\r\n]*+(?:([{}\[\],:])|(\")|[^{}\[\],:\" \t\r\n]++)")
+#: One character of a text as JSON writes it.
+_CHARACTER: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]"
+)
+_ESCAPED: Final = "\\u"
+
+
+class NoCanvas(Exception):
+    """The file cannot be read as a canvas; the message says why."""
+
+
+@frozen
+class Text:
+    """A text of a card: its value, and where it is in the file, without its quotes."""
+
+    value: str
+    start: int
+    end: int
+
+
+@define
+class Card:
+    """A card: its texts by key."""
+
+    texts: dict[str, Text] = field(factory=dict)
+
+    @property
+    def file(self) -> Text | None:
+        """The path of the file that it shows, from the folder of all notes on."""
+        return self.texts.get("file") if self._kind == "file" else None
+
+    @property
+    def text(self) -> Text | None:
+        """Its Markdown."""
+        return self.texts.get("text") if self._kind == "text" else None
+
+    @property
+    def _kind(self) -> str:
+        kind = self.texts.get("type")
+        return kind.value if kind is not None else ""
+
+
+def read_canvas(data: bytes) -> tuple[str, list[Card]]:
+    """The text of a canvas, and its cards. Raises `NoCanvas`."""
+    if len(data) > LARGEST:
+        raise NoCanvas(f"it has more than {LARGEST} bytes")
+    try:
+        text = data.decode()
+        bare = text.removeprefix("\ufeff")
+        # Numbers are of no interest; Python refuses to read very long ones.
+        value = json.loads(bare, parse_int=bool, parse_float=bool) if bare.strip() else {}
+    except UnicodeDecodeError:
+        raise NoCanvas("it is not UTF-8") from None
+    except RecursionError:
+        raise NoCanvas("it is nested too deeply") from None
+    except ValueError:
+        raise NoCanvas("it is not valid JSON") from None
+    return text, list(_cards(text)) if isinstance(value, dict) and isinstance(
+        value.get("nodes"), list
+    ) else []
+
+
+def _cards(text: str) -> Iterator[Card]:
+    """The objects in the list `nodes` of a text that is valid JSON."""
+    opened: list[str] = []
+    keys: list[str] = []
+    card, is_key, at = Card(), False, len(text) - len(text.removeprefix("\ufeff"))
+    while (token := _TOKEN.match(text, at)) is not None:
+        at, mark = token.end(), token[1]
+        if token[2]:
+            value, at = scanstring(text, at, False)
+            if is_key:
+                keys[-1] = value
+            elif opened == ["{", "[", "{"] and keys[0] == "nodes":
+                card.texts[keys[-1]] = Text(value, token.end(), at - 1)
+            is_key = False
+        elif mark in ("{", "["):
+            opened.append(mark)
+            keys.append("")
+            is_key = mark == "{"
+            card = Card() if len(opened) == 3 else card
+        elif mark in ("}", "]"):
+            if opened == ["{", "[", "{"] and keys[0] == "nodes":
+                yield card
+            opened.pop()
+            keys.pop()
+        elif mark == ",":
+            is_key = bool(opened) and opened[-1] == "{"
+
+
+def relink_canvas(
+    data: bytes, file_after: Callable[[str], str | None], rewrite: Callable[[str], list[Edit]]
+) -> bytes:
+    """The bytes of a canvas after a move: `file_after` says where a file is now, `rewrite` edits a text.
+
+    Raises `NoCanvas`.
+    """
+    text, cards = read_canvas(data)
+    edits: list[Edit] = []
+    for card in cards:
+        if (file := card.file) is not None and (path := file_after(file.value)) is not None:
+            edits += _written(text, file, [(0, len(file.value), path)])
+        if (shown := card.text) is not None and (made := rewrite(shown.value)):
+            edits += _written(text, shown, made)
+    return apply_edits(text, edits).encode() if edits else data
+
+
+def _written(text: str, part: Text, edits: list[Edit]) -> Iterator[Edit]:
+    """The edits of a value as edits of the file: what stays of the value stays as it is written."""
+    source = text[part.start : part.end]
+    is_ascii = _ESCAPED in source and source.isascii() and not part.value.isascii()
+    if "\\" in source:
+        places = [match.start() for match in _CHARACTER.finditer(source)] + [len(source)]
+    else:
+        places = []
+    for start, end, new in edits:
+        begin, stop = (places[start], places[end]) if places else (start, end)
+        yield part.start + begin, part.start + stop, json.dumps(new, ensure_ascii=is_ascii)[1:-1]
