@@ -155,7 +155,7 @@ actors.watching.watcher.Watcher: _failures | `.FAILURES` | a number each
 actors.watching.watcher.Watcher: _troubles | one per kind of trouble | a sentence each
 actors.writing.editing.Outlines: _kept | `.KEPT` | `.KEPT_CHARACTERS` of bodies in all, or one body
 actors.writing.keeper.Keeper: _waiting | `.CAPACITY` | paths; the files are on the disk
-actors.writing.outside_changes.Taken: again changes copies displaced present versions | a call
+actors.writing.outside_changes.Taken: again changes copies displaced present rewritten versions | a call
 actors.writing.publisher.Publisher: _unjournalled _unrecorded _withheld | a note
 actors.writing.recording.Recorder: _confirmed _refused | changes within `.TIDY_AFTER` | a number each
 actors.writing.writer._Job: followers | `.BATCH` | the batch's own requests
@@ -188,7 +188,7 @@ catalogue.relations.TypedEdges: _dependents _edges _opposed _sources | one per e
     unresolved contradiction | ids
 catalogue.spelling.NewPaths: _files _folders | `actors.writing.writer.BATCH` | paths and their folders
 catalogue.turns.Turns: _folders _placed | a note
-catalogue.relinking._Planning: _meant _pages _sources | a call
+catalogue.relinking._Planning: _concerned _meant _pages _sources | a call
 front.bridge.bridge.Bridge: _calls | a connection
 front.bridge.bridge.Bridge: _outgoing _sender | `.WRITTEN_AHEAD` | answers
 front.bridge.link.OwnerLink: _waiting | a connection

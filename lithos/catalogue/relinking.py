@@ -125,7 +125,8 @@ class _Planning:
             self._sources.update(dict.fromkeys(graph.writers_of(target)))
             page = target.partition("#")[0].strip()
             page = page if graph.resolve(page) == meant else target
-            self._paths.setdefault(page.removesuffix(_SUFFIX) + _SUFFIX, self._path_of(meant))
+            if target.endswith(_SUFFIX) or page.startswith("/"):
+                self._paths.setdefault(page.removesuffix(_SUFFIX) + _SUFFIX, self._path_of(meant))
             if breaks and not page.startswith("/"):
                 self._meant[page] = meant
         return is_path or breaks
@@ -137,7 +138,7 @@ class _Planning:
     def _is_whole_again(self, target: str) -> bool:
         """Whether a target names the new path in full, whatever it meant by a file name until now."""
         page = target.partition("#")[0].strip().removesuffix(_SUFFIX)
-        is_placed, page = "/" in page, page.removeprefix("/")
+        is_placed, page = "/" in page or target.endswith(_SUFFIX), page.removeprefix("/")
         return page == self._new.path.removesuffix(_SUFFIX) and (is_placed or self._takes_back)
 
     def _resolve(self, target: str) -> str | None:

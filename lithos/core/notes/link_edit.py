@@ -41,6 +41,7 @@ from lithos.core.text.markdown import mask_code
 #: Characters that a Markdown destination cannot have as they are.
 _ENCODED: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]")
 _ENCODED_ALL: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]|[^\x00-\x7f]+")
+_ENCODED_BLANK: Final = re.compile(r"%2[089]")
 _LOWER_HEX: Final = re.compile(r"%(?:[0-9][a-f]|[a-f][0-9a-f])")
 #: What a wiki-link cannot have in its target.
 UNLINKABLE: Final = frozenset("[]|#^\n\\")
@@ -231,7 +232,7 @@ def _destination(path: str, folder: str, written: str, target: str, is_raw: bool
         text = posixpath.relpath(path, folder or ".")
         if target.startswith("./") and not text.startswith("../"):
             text = f"./{text}"
-    kept = " ()" if is_raw and "%" not in written else ""
+    kept = " ()" if is_raw and _ENCODED_BLANK.search(written) is None else ""
     encoded = _ENCODED_ALL if "%" in written and written.isascii() and not target.isascii() else _ENCODED
     is_lower = _LOWER_HEX.search(written) is not None
     return encoded.sub(lambda match: _percent(match[0], kept, is_lower=is_lower), text)

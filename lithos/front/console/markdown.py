@@ -41,7 +41,9 @@ _CALLOUTS: Final = frozenset({
     "note", "info", "tip", "success", "question", "warning", "failure", "danger", "bug", "example",
     "quote", "todo", "abstract", "important", "caution",
 })  # fmt: skip
-_WIKI_LINK: Final = re.compile(r"(!?)\[\[([^\[\]\n|]{1,500})(?:\|([^\[\]\n]{0,500}))?\]\]")
+_WIKI_LINK: Final = re.compile(
+    r"(!?)\[\[([^\[\]\n|]{1,500})(?:\|((?:[^\[\]\n]|\[(?!\[)|\](?!\])){0,500}))?\]\]"
+)
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+")
 #: Brackets of one paragraph from which on those that are never closed make it plain text: for each of them
 #: the parser looks for its end.
@@ -230,15 +232,15 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     match = _WIKI_LINK.match(state.src, state.pos, state.posMax)
     if match is None:
         return False
+    shown = match[3] or ""
+    # `[[Plan|the plan [1]]]`: the bracket behind the link closes one in its text.
+    is_open = shown.count("[") > shown.count("]") and state.src.startswith("]", match.end())
     if not silent:
         target = match[2].strip()
         token = state.push("wiki", "", 0)
-        token.meta = {
-            "embedded": bool(match[1]),
-            "target": target,
-            "shown": (match[3] or "").strip() or target,
-        }
-    state.pos = match.end()
+        shown = (f"{shown}]" if is_open else shown).strip() or target
+        token.meta = {"embedded": bool(match[1]), "target": target, "shown": shown}
+    state.pos = match.end() + is_open
     return True
 
 

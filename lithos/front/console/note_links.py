@@ -15,6 +15,8 @@ import nh3
 from markdown_it.token import Token
 from markupsafe import escape
 
+from lithos.core.links.forms import is_placed, place_target
+
 #: Before the ids of headings and footnotes: nothing in a note can pass for a part of the page.
 ID_PREFIX: Final = "n-"
 #: What links to elsewhere carry.
@@ -86,7 +88,7 @@ _SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 def targets_of(token: Token, path: str) -> Iterator[str]:
     """The names of notes that a token of a paragraph may lead to."""
     if token.type == "wiki":
-        note = str(token.meta["target"]).partition("#")[0].strip()
+        note = _note_of(str(token.meta["target"]), path)
         if note:
             yield note
     elif token.type == "link_open":
@@ -99,7 +101,7 @@ def targets_of(token: Token, path: str) -> Iterator[str]:
 def linked(token: Token, found: Mapping[str, str | None], path: str) -> Iterator[Token]:
     """A token of a paragraph, with where it leads."""
     if token.type == "wiki":
-        yield from _wiki_tokens(token.meta, found)
+        yield from _wiki_tokens(token.meta, found, path)
         return
     if token.type == "link_open":
         href = _address(str(token.attrGet("href") or ""), found, path)
@@ -112,10 +114,15 @@ def linked(token: Token, found: Mapping[str, str | None], path: str) -> Iterator
     yield token
 
 
-def _wiki_tokens(link: Mapping[str, object], found: Mapping[str, str | None]) -> Iterator[Token]:
+def _note_of(target: str, path: str) -> str:
+    """The name of the note that a wiki-link means; of a relative one the place, with a slash before it."""
+    note = target.partition("#")[0].strip()
+    return place_target(note, dirname(path)) if is_placed(note) else note
+
+
+def _wiki_tokens(link: Mapping[str, object], found: Mapping[str, str | None], path: str) -> Iterator[Token]:
     target, shown = str(link["target"]), str(link["shown"])
-    note, _, heading = target.partition("#")
-    note = note.strip()
+    note, heading = _note_of(target, path), target.partition("#")[2]
     note_id = found.get(note) if note else ""
     suffix = note.rpartition(".")[2].lower()
     is_file = "." in note and suffix != "md" and _SUFFIX.fullmatch(suffix) is not None

@@ -86,3 +86,66 @@ def test_what_is_no_link_stays_whatever_the_text(pieces: list[str]) -> None:
         r"a/foo\.md|foo", "", text
     )
     assert rewritten(after) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[t](a/foo)", "[t](b%20c/bär%20%281%29)"),
+        ("[t](<a/foo> 'x')", "[t](<b c/bär (1)> 'x')"),
+        ("[t](a/foo#p) ![t](a/foo)", "[t](b%20c/bär%20%281%29#p) ![t](b%20c/bär%20%281%29)"),
+        ("[t][r] [r]\n\n[r]: a/foo.md 'x'\n", "[t][r] [r]\n\n[r]: b%20c/bär%20%281%29.md 'x'\n"),
+        ("[[./a/foo]] [[./a/foo.md#p|t]]", "[[./b c/bär (1)]] [[./b c/bär (1).md#p|t]]"),
+        ("[[/a/foo|the [1]]]", "[[/b c/bär (1)|the [1]]]"),
+        ("[[foo|the plan [1]]]", "[[bär (1)|the plan [1]]]"),
+        ("\\[[foo]] \\[t](a/foo)", "\\[[foo]] \\[t](a/foo)"),
+        ("x\n\n    [[foo]]\n\t[t](a/foo)", "x\n\n    [[foo]]\n\t[t](a/foo)"),
+        ("<!-- [[foo]] -->", "<!-- [[foo]] -->"),
+        ("[t](tag:a/foo) [t](a/foo/) [t](b[[foo]].md)", "[t](tag:a/foo) [t](a/foo/) [t](b[[bär (1)]].md)"),
+        ("[t](%c3%a4/../a/foo.md)", "[t](b%20c/b%c3%a4r%20%281%29.md)"),
+    ],
+)  # fmt: skip
+def test_links_keep_the_form_in_which_they_are_written(text: str, expected: str) -> None:
+    """behaviours 371, 373"""
+    assert rewritten(text) == expected
+    assert rewritten(expected) == expected
+
+
+def test_relative_wiki_links_stay_relative() -> None:
+    """behaviour 371"""
+    assert rewritten("[[../a/foo]]", "x/n.md") == "[[../b c/bär (1)]]"
+    assert rewritten("[[./foo]]", "a/n.md") == "[[../b c/bär (1)]]"
+    assert rewritten("[[../a/foo]]", "b c/n.md") == "[[./bär (1)]]"
+    own = relink_own(b"[[./other]] ![[./pic.png]] [[../x/y#p]]", MOVED, FILES.__contains__, only_broken=False)
+    assert own == b"[[../a/other]] ![[../a/pic.png]] [[../x/y#p]]"
+
+
+NAMED = Relinking(old="foo.md", new="it's: #1, {a}.md", pages={"foo": "it's: 1, {a}"}, paths={})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('up: "[[foo]]" # [[foo]]', 'up: "[[it\'s: 1, {a}]]" # [[foo]]'),
+        ("up:   '[[foo#p|''t'']]'", "up:   '[[it''s: 1, {a}#p|''t'']]'"),
+        ("up: [[foo]]", 'up: "[[it\'s: 1, {a}]]"'),
+        ("up: see [[foo]] there", 'up: "see [[it\'s: 1, {a}]] there"'),
+        ("up: [[[foo]], \"[[foo|x]]\", 1.0]", "up: [\"[[it's: 1, {a}]]\", \"[[it's: 1, {a}|x]]\", 1.0]"),
+        (
+            "up:\n  - '[[foo]]'\n  -  x: {y: \"[[foo]]\"}",
+            "up:\n  - '[[it''s: 1, {a}]]'\n  -  x: {y: \"[[it's: 1, {a}]]\"}",
+        ),
+        ("up: |\n  [[foo]]\n  x", "up: |\n  [[it's: 1, {a}]]\n  x"),
+        ("up: \"`[[foo]]`\"\n'[[foo]]': 1", "up: \"`[[foo]]`\"\n'[[foo]]': 1"),
+        ("up: [[foo]], [[foo]]", "up: [[it's: 1, {a}]], [[it's: 1, {a}]]"),
+        ("up: &a '[[foo]]'\nx: *a", "up: &a '[[it''s: 1, {a}]]'\nx: *a"),
+        ("up: '[t](foo.md)'", "up: '[t](it''s:%20%231,%20{a}.md)'"),
+        ("status: x\ntags: [a,b ]\nup: \"[[other]]\"", "status: x\ntags: [a,b ]\nup: \"[[other]]\""),
+    ],
+)  # fmt: skip
+def test_properties_change_in_their_links_alone(line: str, expected: str) -> None:
+    """behaviour 372: quotes stay as they are, and come where the new text needs them."""
+    for newline in ("\n", "\r\n"):
+        text = f"---\n{line}\n---\nBody\n".replace("\n", newline)
+        after = relink(text.encode(), "n.md", NAMED, FILES.__contains__).decode()
+        assert after == f"---\n{expected}\n---\nBody\n".replace("\n", newline)

@@ -13,7 +13,7 @@ from tests.front.console.pages import dangers, parse
 from tests.growth.measuring import find_growth, steady
 from tests.growth.patterns import single_patterns
 
-KNOWN = {"Known note": "id-1", "folder/other": "id-2"}
+KNOWN = {"Known note": "id-1", "folder/other": "id-2", "/folder/other": "id-2", "/far": "id-3"}
 LINKS = (KNOWN.get, "folder/this.md")
 
 #: What takes parsers of Markdown and HTML long, beside the patterns of every parser.
@@ -57,6 +57,8 @@ def test_links_lead_to_notes_to_files_and_to_elsewhere() -> None:
     shown = {
         "[[Known note]]": '<a href="/console/notes/id-1" class="wikilink">Known note</a>',
         "[[Known note#Part|so]]": '<a href="/console/notes/id-1#n-part" class="wikilink">so</a>',
+        "[[./other#Part|the [1]]]": '<a href="/console/notes/id-2#n-part" class="wikilink">the [1]</a>',
+        "[[../far|so]]": '<a href="/console/notes/id-3" class="wikilink">so</a>',
         "[[Nobody]]": 'href="/console/notes?q=Nobody" class="wikilink broken"',
         "[[v2.0 notes]]": 'class="wikilink broken"',
         "[[scan.pdf]]": '<a href="/console/files/scan.pdf" class="wikilink">scan.pdf</a>',

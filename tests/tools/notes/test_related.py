@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lithos.config.sections import LcmaConfig
+from lithos.stores.indexes.linkgraph import FORMAT
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
 
 EMPTY_SIDES: dict[str, Any] = {
@@ -251,4 +252,4 @@ async def test_a_cache_nobody_can_use_is_made_anew(tmp_path: Path) -> None:
         async with serving(tmp_path) as lithos:
             note = (await lithos.call("lithos_read", path="a.md"))["id"]
             assert await linked(lithos, note) == (["B"], [])
-        assert b'"format": 1' in file.read_bytes()
+        assert f'"format": {FORMAT}'.encode() in file.read_bytes()
