@@ -426,8 +426,9 @@ class Actors:
                 await self.guard.begin(scanned.vanished, is_settled=False)
                 return
             seq = journalled if isinstance(journalled, int) else seq
-        if scanned.rows or scanned.removed or self.stores.manifest.seq is None:
-            await self.reading.run(lambda: self.stores.manifest.store(scanned.rows, scanned.removed, seq))
+        manifest = self.stores.manifest
+        if scanned.rows or scanned.removed or manifest.seq is None or manifest.has_old_links:
+            await self.reading.run(lambda: manifest.store_scan(scanned.rows, scanned.removed, seq))
         self.catalogue.records.fulfil_all()
         await self.guard.begin(scanned.vanished, is_settled=True)
 

@@ -233,9 +233,14 @@ def scan_folder(
     known = len(found) - len(plan.examine)
     tell(known, len(found))
     # A few notes: what is made of a frontmatter that is broken may have changed since they were read.
-    again = [path for path in found if path in rows and rows[path].note.frontmatter_error is not None]
+    reads_links = manifest.has_old_links
+    again = [
+        path
+        for path in found
+        if path in rows and (reads_links or rows[path].note.frontmatter_error is not None)
+    ]
     for number, path in enumerate(dict.fromkeys((*plan.examine, *again)), start=known + 1):
-        examined[path] = _look(files, found[path], rows.get(path), catalogue)
+        examined[path] = _look(files, found[path], rows.get(path), catalogue, reads_links=reads_links)
         tell(number, len(found))
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
     unreadable = [path for path, seen in examined.items() if isinstance(seen, Skipped)]
@@ -343,16 +348,22 @@ def _choose_kept(
     return [lost[path] for path in sorted(plan_vanished(lost, len(rows), rule))]
 
 
-def _look(files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue) -> Entry | Skipped:
-    """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`."""
-    is_whole = row is None or row.note.frontmatter_error is None
+def _look(
+    files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
+) -> Entry | Skipped:
+    """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`.
+
+    `reads_links`: those that are known were found by older rules.
+    """
+    is_whole = row is None or (row.note.frontmatter_error is None and not reads_links)
     stand_in = catalogue.records.id_at(file.path)
     seen = examine(files, file, row if is_whole else None, stand_in, catalogue.style)
     if seen.document is None:
         return Skipped(seen.reason, seen.state)
     if row is not None and row.digest == seen.digest:
         note = attrs.evolve(seen.document.note, id=row.note.id, version=row.note.version)
-        return attrs.evolve(row, state=seen.state, note=note)
+        links = row.links if seen.is_known else seen.links
+        return attrs.evolve(row, state=seen.state, note=note, links=links)
     return make_entry(seen, serial=0)
 
 

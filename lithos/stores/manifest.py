@@ -32,7 +32,9 @@ from lithos.stores.sqlite import Durability
 from lithos.telemetry import get_logger
 
 #: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
-FORMAT = 4
+FORMAT = 3
+#: Raise it when links are found in another way: notes of older manifests are then read for them once more.
+LINKS = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS files(
     path TEXT PRIMARY KEY, serial INTEGER NOT NULL UNIQUE, id TEXT NOT NULL,
@@ -169,13 +171,22 @@ class Manifest(Database):
                 loaded.append(row)
         return loaded
 
+    def store_scan(self, rows: Iterable[Entry], removed: Iterable[str], seq: int | None) -> None:
+        """Store what a scan of all notes found, with links by the rules of now."""
+        with self.transaction():
+            self._put(rows, removed, seq)
+            _set(self._writer, "links", LINKS)
+
     def store(self, rows: Iterable[Entry], removed: Iterable[str] = (), seq: int | None = None) -> None:
         """Remember rows, forget paths, and note the journal position up to which this is true."""
         with self.transaction():
-            self._writer.executemany("DELETE FROM files WHERE path=?", [(path,) for path in removed])
-            self._writer.executemany(_UPSERT, [_dump(row) for row in rows])
-            if seq is not None:
-                _set(self._writer, "seq", seq)
+            self._put(rows, removed, seq)
+
+    def _put(self, rows: Iterable[Entry], removed: Iterable[str], seq: int | None) -> None:
+        self._writer.executemany("DELETE FROM files WHERE path=?", [(path,) for path in removed])
+        self._writer.executemany(_UPSERT, [_dump(row) for row in rows])
+        if seq is not None:
+            _set(self._writer, "seq", seq)
 
     @property
     def reading(self) -> str:
@@ -194,6 +205,11 @@ class Manifest(Database):
             self._writer.execute("INSERT INTO reading VALUES(?)", (reading,))
         self.is_new = self._is_empty()
         self.former_ids = {str(path): str(note_id) for path, note_id in rows if not is_id(str(note_id))}
+
+    @property
+    def has_old_links(self) -> bool:
+        """Whether the links of its notes were found by older rules."""
+        return _get(self._writer, "links") != LINKS and not self._is_empty()
 
     @property
     def seq(self) -> int | None:

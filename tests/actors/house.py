@@ -123,7 +123,7 @@ class House:
         with self.store.transaction():
             self.store.append_events(events)
             self.store.store_note_rows(self.catalogue.records.take_unsaved())
-        self.manifest.store(result.rows, result.removed, self.store.next_seq() - 1)
+        self.manifest.store_scan(result.rows, result.removed, self.store.next_seq() - 1)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[trio.Nursery]:
