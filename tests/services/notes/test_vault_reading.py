@@ -96,8 +96,8 @@ async def test_updates_properties_and_names_are_those_of_a_vault(tmp_path: Path)
         assert read["title"] == "Own"
         for match in ({"done": True}, {"people": "Bob"}, {"rating": 4}):
             assert await lithos.listed(metadata_match=match) == ["Own"]
-        # The names of a note with a broken frontmatter resolve.
-        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
+        # The names of a note with a broken frontmatter resolve; that in the property is of no note.
+        assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
         assert (await lithos.call("lithos_read", title="broken one"))["path"] == "Broken one.md"
         assert await lithos.listed(title_contains="BROKEN") == ["Broken one"]
         # A broken note can be deleted.
