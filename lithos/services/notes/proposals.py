@@ -450,6 +450,8 @@ def _difference_of_move(shown: ShownProposal) -> tuple[str, bool]:
     lines = [f"rename from {proposal.path}", f"rename to {proposal.to}"]
     if not proposal.update_links:
         lines.append("links stay as they are")
+    else:
+        lines.append("canvases on which the note is follow it")
     lines += [f"links rewritten in {path}" for path in paths[:MOST_RELINKED]]
     if len(paths) > MOST_RELINKED:
         lines.append(f"links rewritten in {len(paths) - MOST_RELINKED} more notes")
