@@ -239,7 +239,7 @@ async def test_the_page_opens_with_all_changes_by_session_and_the_newest_ticked(
         done = await person.post(*form_of(one, "/console/undo")[:1], **form_of(one, "/console/undo")[1])
         assert parts_of(done.text) == {"merged": ["Page"]}
         assert (await person.lithos.read(page))["content"] == "a\n\nb\n\nWORSE\n\nd"
-        assert (await person.look("/console/undo?agent=bad&note=none", 409)).text
+        assert (await person.look("/console/undo?agent=bad&note=missing", 409)).text
 
 
 async def test_a_step_that_fails_ends_the_undo_with_a_page_and_it_can_be_repeated(
