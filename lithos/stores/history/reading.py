@@ -97,7 +97,8 @@ class HistoryReading(LearningDatabase):
         """The bytes of a note's versions, each once, the newest of at most so many first; read one by one."""
         for content in self._ask(CONTENTS, note_id, most):
             with self._snapshot() as connection:
-                yield Contents(connection).get(int(content[0]))
+                data = Contents(connection).get(int(content[0]))
+            yield data  # outside of the snapshot: who reads one note's may ask for another's
 
     def carried(self, note_id: str, most: int) -> tuple[list[NewVersion], int]:
         """The kept versions of a note in the order of recording, with their bytes, to be kept elsewhere too.

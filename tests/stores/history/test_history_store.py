@@ -295,3 +295,11 @@ def test_a_history_of_an_earlier_version_is_read(packed: str, former: bytes | No
     """Up to 0.1 the package zstandard wrote these frames; what is written now is the same."""
     assert schema._unpack(bytes.fromhex(packed), former, len(data)) == data
     assert schema._pack(data, former).hex() == packed
+
+
+def test_versions_of_another_note_are_read_between_those_of_one(store):
+    """The search for the note of a conflict copy does so; a lock held meanwhile would stop it for ever."""
+    for note_id in ("one", "other"):
+        store.add([make_version(number, b"%d" % number, note_id) for number in (1, 2)])
+    read = [(data, list(store.contents("other", 9))) for data in store.contents("one", 9)]
+    assert read == [(b"2", [b"2", b"1"]), (b"1", [b"2", b"1"])]
