@@ -79,6 +79,7 @@ coordination: requests | `core.tasks.requests.MOST_KEPT`, a week | `core.tasks.r
 coordination: imported_rows | one per row that an import carried over | ids
 coordination: lessons | `stores.coordination.tasks.KEPT`, dropped when learned | 2 lists of ids each
 coordination: note_creations note_ids note_versions | a note id
+coordination: own_notes | a user's: one per file that a person keeps | a path each
 coordination: note_intents | versions a note got since the manifest was written | ids
 coordination: read_counts | one per note, and `services.tasks.retention.GONE_NOTES` | ids
 coordination: ready_tasks | one per task that is ready | ids
@@ -178,6 +179,7 @@ catalogue.note_graph.NoteGraph: _notes | a note
 catalogue.note_graph.NoteGraph: _targets | one per link target | ids
 catalogue.note_records.KeptEntities: _found | one per note, and `services.enrich.worker.GONE_NOTES` |
     `lcma.entity_max_per_doc` names of `core.text.entity_text.LONGEST`
+catalogue.note_records.NoteRecords: _own | a user's: one per file that a person keeps | a path each
 catalogue.note_records.NoteRecords: _creations _ids _intents _paths _undecided _urgent _urgent_intents
     _versions | a note id
 catalogue.relations.Multimap: _items | one per slug, address, link target or tag, and what notes say:

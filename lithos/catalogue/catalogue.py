@@ -53,12 +53,14 @@ class Skipped:
 class ConflictCopy:
     """The loser of a conflict, as a program that synchronises folders left it: the hash of its bytes.
 
-    `original` is the path of the note; `names_id`: the file itself says whose copy it is.
+    `original` is the path of the note; `names_id`: the file itself says whose copy it is. `is_weak`: people
+    give such names, too, so nothing is done with it unless a person names it.
     """
 
     digest: str
     original: str
     names_id: bool
+    is_weak: bool = False
 
 
 def _in_folder(slug: str, path: str) -> str:
@@ -477,6 +479,7 @@ class Catalogue:
             self._by_spelling.discard(name_key(old.path), note_id)
             self._by_spelling.add(name_key(new.path), note_id)
             self.records.leave(old.path, note_id)
+            self.records.move_own(old.path, new.path)
             for original in strong_originals(old.path):
                 self._named_copies.discard(original, note_id)
             for original in strong_originals(new.path):

@@ -11,7 +11,7 @@ from attrs import field, frozen
 from lithos.catalogue.catalogue import ConflictCopy, Entry, Skipped
 from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
 from lithos.core.limits import TITLE
-from lithos.core.notes.copies import is_copy_of
+from lithos.core.notes.copies import is_copy_of, is_weakly_named
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.links import targets_in
 from lithos.core.notes.model import Document, Note, Standing
@@ -102,16 +102,21 @@ def unreadable(file: FoundFile, reason: str) -> Examined:
     return Examined(file.path, file.state, "", False, None, reason)
 
 
-def second_file(file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle) -> Skipped:
-    """Why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake."""
-    if style.knows_copies and is_copy_of(file.path, holder_path):
+def second_file(
+    file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle, *, is_own: bool = False
+) -> Skipped:
+    """Why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake.
+
+    `is_own`: a person said that it is a note of its own.
+    """
+    if style.knows_copies and not is_own and is_copy_of(file.path, holder_path, note_id):
         return conflict_copy(file, note_id, holder_path, names_id=True)
     return Skipped(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", file.state, note_id)
 
 
 def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> Skipped:
     """Why a conflict copy of a note is not indexed."""
-    copy = ConflictCopy(file.digest, original, names_id)
+    copy = ConflictCopy(file.digest, original, names_id, is_weakly_named(file.path, original))
     return Skipped(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
 
 

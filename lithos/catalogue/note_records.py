@@ -96,6 +96,10 @@ class NoteRecords:
         self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
         self._paths = {note_id: path for path, note_id in self._ids.items()}
         self._creations = {key: at for key, at in rows.creations.items() if at is not None}
+        #: Paths of files of which a person said that they are notes of their own.
+        self._own = {path for path, is_own in rows.own.items() if is_own}
+        #: Whether a reader waits until what a person said is durable.
+        self._own_is_urgent = False
         #: What no commit has taken yet.
         self._unsaved = NoteRows()
         #: Versions that are about to be written, or written but not in the manifest yet.
@@ -266,6 +270,41 @@ class NoteRecords:
             note_id = derive_id(path, number)
         return note_id
 
+    # -- notes of their own --------------------------------------------------------------------
+
+    @property
+    def has_own(self) -> bool:
+        """Whether a person said of any file that it is a note of its own."""
+        return bool(self._own)
+
+    def is_own(self, path: str) -> bool:
+        """Whether a person said of the file at a path that it is a note of its own."""
+        return path in self._own
+
+    def put_own(self, path: str) -> None:
+        """Record that a person said so, for good; `save` makes it durable."""
+        if path not in self._own:
+            self._own.add(path)
+            self._unsaved.own[path] = True
+            self._own_is_urgent = True
+
+    @property
+    def is_own_saved(self) -> bool:
+        """Whether all that persons said so far is durable."""
+        return not self._own_is_urgent
+
+    def drop_own(self, path: str) -> None:
+        """Take back what could not be made durable."""
+        self._own.discard(path)
+        self._unsaved.own[path] = None
+
+    def move_own(self, former: str, path: str) -> None:
+        """Record that the file was moved, if a person said so of it."""
+        if former in self._own and former != path:
+            self._own.discard(former)
+            self._own.add(path)
+            self._unsaved.own.update({former: None, path: True})
+
     # -- times ---------------------------------------------------------------------------------
 
     def creation(self, note_id: str) -> datetime | None:
@@ -307,7 +346,7 @@ class NoteRecords:
 
         A database that refuses is retried by every later commit; people's edits do not wait for it.
         """
-        is_due = bool(self._urgent) if note_id is None else note_id in self._urgent
+        is_due = bool(self._urgent) or self._own_is_urgent if note_id is None else note_id in self._urgent
         if is_due and self.commit is not None:
             await (await self.commit())()
 
@@ -333,10 +372,12 @@ class NoteRecords:
             {**rows.ids, **newer.ids},
             {**rows.intents, **newer.intents},
             {**rows.creations, **newer.creations},
+            {**rows.own, **newer.own},
         )
 
     def saved(self, rows: NoteRows) -> None:
         """Mark rows as committed."""
+        self._own_is_urgent = bool(self._unsaved.own)
         self._urgent -= rows.versions.keys() - self._unsaved.versions.keys()
         unsaved = {note_id for note_id, _ in self._unsaved.intents}
         self._urgent_intents -= {note_id for note_id, _ in rows.intents} - unsaved

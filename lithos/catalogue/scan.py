@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import attrs
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
-from lithos.catalogue.kinship import VersionsOf, find_original, may_be_copy
+from lithos.catalogue.kinship import Kinship, VersionsOf
 from lithos.catalogue.note_reading import (
     conflict_copy,
     draft_change,
@@ -40,6 +41,7 @@ from lithos.core.events import (
     origin_digest,
     origin_version,
 )
+from lithos.core.notes.copies import all_copy_names, is_copy_of, is_weakly_named, says_own_note
 from lithos.core.notes.model import Standing, effective_version, newest, with_creation
 from lithos.core.notes.style import VaultStyle
 from lithos.core.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
@@ -63,8 +65,25 @@ def name_entries(
 
     `rows` are those of the manifest by path, of which `missing` have vanished and `unread` cannot be read.
     """
-    taken = {entry.note.id for entry in entries.values() if entry.identified}
-    taken.update(rows[path].note.id for path in unread if path in rows)
+    named_by: dict[str, list[str]] = {}
+    for path, entry in entries.items():
+        if entry.identified:
+            named_by.setdefault(entry.note.id, []).append(path)
+    taken = named_by.keys() | {rows[path].note.id for path in unread if path in rows}
+
+    def is_taken(note_id: str, path: str) -> bool:
+        """Whether another file has the id: one that is named as a copy of this one has it from this one.
+
+        A file that named its id, and does not any more, may have been renamed to what people call a copy.
+        """
+        row, others = rows.get(path), named_by.get(note_id, ())
+        has_left = row is not None and row.identified
+        are_copies = all(
+            is_copy_of(each, path, note_id) and not (has_left and is_weakly_named(each, path))
+            for each in others
+        )
+        return note_id in taken and not (others and are_copies)
+
     vanished: dict[str, list[str]] = {}
     for path in sorted(missing):
         if not rows[path].identified:
@@ -77,14 +96,16 @@ def name_entries(
             named[path] = entry
             continue
         note_id = _kept_id(entry, rows.get(path), vanished, records)
-        if note_id is None or (note_id in taken and not entry.may_name_id):
+        if note_id is None or (is_taken(note_id, path) and not entry.may_name_id):
             fresh.append(path)
             continue
         taken.add(note_id)
+        named_by.pop(note_id, None)
         named[path] = _with_id(entry, note_id)
     for path in fresh:  # last, so that no new file takes the id of one that moved
-        note_id = records.free_id(path, taken.__contains__)
+        note_id = records.free_id(path, partial(is_taken, path=path))
         taken.add(note_id)
+        named_by.pop(note_id, None)
         named[path] = _with_id(entries[path], note_id)
     return named
 
@@ -253,7 +274,8 @@ def scan_folder(
     read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
     unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
     named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
-    copies = _find_copies(files, named, rows, catalogue.style, versions, recorded)
+    _follow_own(named, rows, records)
+    copies = _find_copies(files, named, rows, catalogue, versions)
     told = _recall(rows.values(), announced) if announced else {}
     entries = _elect(
         [*found, *hidden], rows, {**examined, **named, **copies, **hidden}, catalogue, told, recorded
@@ -293,35 +315,58 @@ def scan_folder(
     return ScanResult(events, tuple(changed), removed, len(found), len(examined), kept)
 
 
+def _follow_own(named: Mapping[str, Entry], rows: Mapping[str, Entry], records: NoteRecords) -> None:
+    """Have what a person said of a file hold for it under the path to which it was moved."""
+    if not records.has_own:
+        return
+    former = {row.note.id: path for path, row in rows.items() if records.is_own(path) and path not in named}
+    for path, entry in named.items():
+        if entry.note.id in former:
+            records.move_own(former[entry.note.id], path)
+
+
 def _find_copies(
     files: NoteFiles,
     named: Mapping[str, Entry],
     rows: Mapping[str, Entry],
-    style: VaultStyle,
+    catalogue: Catalogue,
     versions: VersionsOf,
-    recorded: PlacesOf,
 ) -> dict[str, Skipped]:
     """The conflict copies among the files that name no id."""
     found: dict[str, Skipped] = {}
-    if not style.knows_copies:
+    if not catalogue.style.knows_copies:
         return found
-    doubtful: dict[str, Entry] = {}
-    for path, entry in named.items():
-        row = rows.get(path)
-        is_note = row is not None and row.digest == entry.digest
-        if not entry.identified and may_be_copy(path, named.get, is_note=is_note):
-            doubtful[path] = entry
-    # Without a row of the manifest the history knows whether a file under such a name is a note already.
-    unknown = [entry.note.id for path, entry in doubtful.items() if path not in rows]
-    places = recorded(unknown) if unknown else {}
-    for path, entry in doubtful.items():
-        is_note = path not in rows and places.get(entry.note.id) == (path, entry.digest)
-        if is_note and not may_be_copy(path, named.get, is_note=True):
-            continue
-        original = find_original(files, path, named.get, versions)
-        if original is not None and original.path not in found:
+
+    def at(path: str) -> Entry | None:
+        entry = named.get(path)
+        return None if path in found or _is_second(entry, named) else entry
+
+    kinship = Kinship(files, at, catalogue.records.is_own, versions)
+    # What was a note, here or elsewhere, stays one under a name that people give.
+    held = {row.note.id for row in rows.values()}
+    known = {path for path, entry in named.items() if path in rows or entry.note.id in held}
+    doubtful = {
+        path: entry
+        for path, entry in named.items()
+        if not entry.identified
+        and kinship.may_be_copy(path, is_note=path in known)
+        and not says_own_note(entry.note.extra)
+    }
+    kinship = attrs.evolve(kinship, undecided=doubtful)
+    # A copy of a copy has the longer name: what it is named after is decided before it.
+    for path, entry in sorted(doubtful.items(), key=lambda each: (len(each[0]), each[0])):
+        original = kinship.find_original(path, entry.note.id, is_note=path in known)
+        if original is not None:
             found[path] = conflict_copy(entry, original.note.id, original.path, names_id=False)
     return found
+
+
+def _is_second(entry: Entry | None, named: Mapping[str, Entry]) -> bool:
+    """Whether a file names the id of a note after which it is named."""
+    if entry is None or not entry.identified:
+        return False
+    originals = (named.get(name.original) for name in all_copy_names(entry.path))
+    return any(each is not None and each.note.id == entry.note.id for each in originals)
 
 
 def _show(rows: Iterable[Entry], style: VaultStyle, show: Show) -> Catalogue:

@@ -6,13 +6,13 @@ The start scan, the watcher, index repair and reconcile share these comparisons.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from attrs import frozen
 
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
-from lithos.core.notes.copies import strong_originals
+from lithos.core.notes.copies import all_copy_names, strong_originals
 
 #: Corpora up to this size may lose any share of their notes at once (docs/spec/lifecycle.md §6).
 UNGUARDED_NOTES = 20
@@ -105,7 +105,7 @@ def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
     A conflict copy, by its name, holds no id against its note: some programs rename the note to make it.
     """
     by_path = {claim.path: claim for claim in claims}
-    ordered = sorted(claims, key=lambda claim: claim_order(claim.path, claim.mtime_ns))
+    ordered = sorted(claims, key=lambda claim: _claim_order(claim, by_path))
     places = list(known)
     for path, _ in places:
         copied_from = (by_path[each] for each in strong_originals(path) if each in by_path)
@@ -114,6 +114,12 @@ def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
             return holder
     digests = {digest for _, digest in places}
     return next((claim for claim in ordered if claim.digest in digests), ordered[0])
+
+
+def _claim_order(claim: Claim, paths: Container[str]) -> tuple[bool, tuple[bool, int, str]]:
+    """The order of claims: a file that is named as a copy of another one comes after that."""
+    is_copy = any(name.original in paths for name in all_copy_names(claim.path))
+    return is_copy, claim_order(claim.path, claim.mtime_ns)
 
 
 @frozen

@@ -21,6 +21,7 @@ from lithos.core.plan import (
     plan_index,
     plan_vanished,
 )
+from tests.core.bounds import cpu_bound
 
 stamps = st.dictionaries(st.integers(1, 6), st.integers(0, 2))
 states = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 2))
@@ -129,3 +130,16 @@ def test_a_copy_that_held_the_id_keeps_it_but_a_conflict_copy_returns_it_to_its_
     for copy in COPIES[-5:]:
         assert kept([(copy, "")], claim(copy), claim("Plan.md"), claim("a.md")) == "Plan.md"
         assert kept([(copy, "")], claim(copy), claim("a.md")) == copy
+
+
+def test_file_named_as_a_copy_of_another_claimant_holds_no_unknown_id() -> None:
+    """behaviour 343: also under a name that only people give, and where it is the older file"""
+    note, copy = Claim("people/gbraad.md", "a", 2), Claim("people/gbraad-obsidian.md", "b", 1)
+    assert elect([copy, note], []) == note
+    assert elect([copy, note], [(copy.path, "b")]) == copy, "unless the note was known there"
+
+
+def test_election_among_many_copies_takes_linear_time() -> None:
+    claims = [Claim(f"a-b-c-d-e-{number}x.md", str(number), number) for number in range(20_000)]
+    with cpu_bound(5):
+        assert elect(claims, []) == claims[0]

@@ -507,6 +507,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
         f"---\n{t}\n---\n".encode(), f"---\na: 1\n{t}\n---\n".encode(), f"---\n{t}\nb: 2\n---\n".encode()
     ),
     "copies.copy_names": lambda t: copies.copy_names(f"{t}.md"),
+    "copies.all_copy_names": lambda t: list(copies.all_copy_names(f"{t}.md")),
     "copies.lines_of": lambda t: copies.lines_of(t.encode()),
     "merging.metadata_patch": lambda t: merging.metadata_patch({t: t, "x": _many(t)}, {t: t[1:], "x": t}),
     "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),

@@ -142,6 +142,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "merging.merge_items": ("merging.is_same", "merging.token_of"),
     "compares three line breaks": ("merging.merge_break",),
     "copies.copy_names": ("copies.strong_originals", "copies.is_copy_of", "copies.may_be_strong"),
+    "copies.all_copy_names": ("copies.is_named_after", "copies.is_weakly_named"),
+    "compares one value": ("copies.says_own_note",),
     "counts lines that were counted": ("copies.are_kin",),
     "yaml_nodes.write_entry": ("yaml_nodes.write_inline", "yaml_nodes.write_block"),
 }  # fmt: skip

@@ -8,9 +8,11 @@ longer carries its id has moved to the new one (docs/spec/lifecycle.md §5).
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import chain
+from typing import Final
 
 import attrs
 from attrs import define, field, frozen
@@ -19,7 +21,7 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import Change, WriteOutcome
 from lithos.actors.writing.recording import outside_version
 from lithos.catalogue.catalogue import Catalogue, Entry, Skipped
-from lithos.catalogue.kinship import VersionsOf, find_original, may_be_copy
+from lithos.catalogue.kinship import Kinship, VersionsOf
 from lithos.catalogue.note_graph import take_turns
 from lithos.catalogue.note_reading import (
     Examined,
@@ -27,6 +29,7 @@ from lithos.catalogue.note_reading import (
     draft_change,
     draft_copy,
     draft_event,
+    examine,
     make_entry,
     second_file,
     with_id,
@@ -36,7 +39,8 @@ from lithos.catalogue.note_reading import (
 from lithos.core.commands import Command
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, EventDraft
 from lithos.core.history.versions import OUTSIDE
-from lithos.core.notes.document import parse_identified
+from lithos.core.notes.copies import is_copy_of, is_weakly_named, says_own_note, strong_originals
+from lithos.core.notes.document import amend_document, parse_identified
 from lithos.core.notes.model import Standing
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -46,7 +50,14 @@ from lithos.core.times import from_nanoseconds
 from lithos.stores.history.store import NewVersion
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state, is_same_file, is_there
-from lithos.stores.notes.values import OutsideKnowledge, Remove, digest_of
+from lithos.stores.notes.values import (
+    FileChanged,
+    FoundFile,
+    OutsideKnowledge,
+    Put,
+    Remove,
+    digest_of,
+)
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.outside")
@@ -112,7 +123,16 @@ class CopyRemoval(Command[Taken]):
     digest: str
 
 
-OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval
+@frozen
+class CopyKeeping(Command[Taken]):
+    """Have the file at `path` be a note of its own for good: a person says that it is no conflict copy."""
+
+    path: str
+
+
+OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval | CopyKeeping
+#: Times that a file is read again which another program saves while it becomes a note of its own.
+_TRIES: Final = 5
 
 
 @frozen
@@ -147,6 +167,8 @@ class Outside:
             return await self._take_bytes(request)
         if isinstance(request, CopyRemoval):
             return await self._remove_copy(request)
+        if isinstance(request, CopyKeeping):
+            return await self._keep_apart(request.path)
         if isinstance(request, OutsideRemovals):
             return await self._take_removals(request.ids)
         return await self._take_files(request)
@@ -185,29 +207,37 @@ class Outside:
 
     async def _find_originals(self, named: Sequence[tuple[Examined, _Look]]) -> dict[str, str]:
         """The ids of the notes whose conflict copies files without id are, by the paths of those."""
-        if not self._catalogue.style.knows_copies:
-            return {}
-        at = self._catalogue.at_path
-        doubtful = [
-            examined
-            for examined, look in named
-            if examined.document is not None
-            and not examined.identified
-            and look.is_current
-            and may_be_copy(examined.path, at, is_note=examined.is_known)
-        ]
-        if not doubtful:
-            return {}
-
-        def find() -> dict[str, str]:
-            found: dict[str, str] = {}
-            for each in doubtful:
-                original = find_original(self._files, each.path, at, self._versions, each.data)
-                if original is not None:
-                    found[each.path] = original.note.id
+        catalogue, found = self._catalogue, dict[str, str]()
+        if not catalogue.style.knows_copies:
             return found
 
-        return await self._blocking.run(find)
+        def at(path: str) -> Entry | None:
+            return None if path in found else catalogue.at_path(path)
+
+        kinship = Kinship(self._files, at, catalogue.records.is_own, self._versions)
+        doubtful = [
+            (examined.path, examined.document.note.id, examined.data, is_note)
+            for examined, look in named
+            if examined.document is not None
+            and look.is_current
+            and not examined.identified
+            and kinship.may_be_copy(examined.path, is_note=(is_note := self._was_note(examined, look)))
+            and not says_own_note(examined.document.note.extra)
+        ]
+
+        def find() -> dict[str, str]:
+            # A copy of a copy has the longer name: what it is named after is decided before it.
+            for path, own_id, data, is_note in sorted(doubtful, key=lambda each: len(each[0])):
+                original = kinship.find_original(path, own_id, data, is_note=is_note)
+                if original is not None:
+                    found[path] = original.note.id
+            return found
+
+        return await self._blocking.run(find) if doubtful else found
+
+    def _was_note(self, examined: Examined, look: _Look) -> bool:
+        """Whether a file was a note before, here or where it was moved from."""
+        return look.heir_of is not None or self._catalogue.at_path(examined.path) is not None
 
     async def _set_apart(self, examined: Examined, original: Entry, taken: Taken) -> None:
         """Have a file be a conflict copy of a note, and no note of its own any more."""
@@ -301,7 +331,8 @@ class Outside:
         if before is not None and before.note.id != note_id:
             taken.displaced.append(before.note.id)
         if look.rival is not None and look.rival_has_id:
-            skipped = second_file(examined, note_id, look.rival, self._catalogue.style)
+            is_own = self._is_own(examined)
+            skipped = second_file(examined, note_id, look.rival, self._catalogue.style, is_own=is_own)
             holder = self._catalogue.get(note_id)
             if before is not None and before.note.id != note_id:
                 await self._drop(before, taken)  # it was a note of its own until it named this id
@@ -329,6 +360,11 @@ class Outside:
             self._look_for_copies(path, taken)
         taken.changes.append(self._change(kind, entry, examined, holder))
         self._keep_version(taken, entry, holder, examined.data)
+
+    def _is_own(self, examined: Examined) -> bool:
+        """Whether a person said of a file that it is a note of its own."""
+        says_so = examined.document is not None and says_own_note(examined.document.note.extra)
+        return says_so or self._catalogue.records.is_own(examined.path)
 
     def _dated(self, examined: Examined) -> Examined:
         assert examined.document is not None
@@ -398,6 +434,57 @@ class Outside:
             self._catalogue.unskip(request.path)
         return Taken()
 
+    async def _keep_apart(self, path: str) -> Taken:
+        """Have a file be a note of its own: recorded first, then with an id of its own, then read as one."""
+        records = self._catalogue.records
+        was_own = records.is_own(path)
+        records.put_own(path)
+        await records.save()
+        failure: Exception | None = None
+        if not records.is_own_saved:
+            failure = OSError(errno.EIO, "the database of the data directory refuses it")
+        elif self._catalogue.at_path(path) is None:
+            failure = await self._blocking.run(lambda: self._give_own_id(path))
+        if failure is not None:
+            if not was_own:
+                records.drop_own(path)
+            return Taken(failure=failure)
+        taken = Taken()
+        for _ in range(_TRIES):
+            if self._catalogue.at_path(path) is not None:
+                break
+            examined = await self._blocking.run(lambda: self._examine(path))
+            if examined is not None:
+                taken = await self._take_files(OutsideFiles((examined,)))
+        return taken
+
+    def _examine(self, path: str) -> Examined | None:
+        """Read a file as a note, if it is there. Blocks."""
+        state, catalogue = current_state(self._files, path), self._catalogue
+        if state is None:
+            return None
+        stand_in = catalogue.records.id_at(path)
+        return examine(self._files, FoundFile(path, state), None, stand_in, catalogue.style, keeps_data=True)
+
+    def _give_own_id(self, path: str) -> Exception | None:
+        """Replace the id in a file that names another note's, in that line alone; why not. Blocks."""
+        style, result = self._catalogue.style, None
+        for _ in range(_TRIES):
+            try:
+                source = self._files.read(path)
+                modified = from_nanoseconds(source.state.mtime_ns)
+                document, is_identified = parse_identified(source.data, path, modified, None, style)
+                if not is_identified or document.note.id not in self._catalogue:
+                    return None
+                own = self._catalogue.records.free_id(path, self._catalogue.__contains__)
+                data = amend_document(source.data, path, modified, {"id": own}, None, style)
+            except (OSError, OutsideKnowledge, UnreadableNote) as failure:
+                return failure
+            (result,) = self._files.apply([Put(path, data, source.digest)])
+            if not isinstance(result, FileChanged):
+                break  # else another program saved it meanwhile: what it says now counts
+        return result if isinstance(result, Exception) else None
+
     async def _take_removals(self, ids: Sequence[str]) -> Taken:
         taken = Taken()
         entries = [entry for note_id in ids if (entry := self._catalogue.get(note_id)) is not None]
@@ -464,14 +551,20 @@ def _look(
     is_current = current_state(files, examined.path) == examined.state
     if rival is None or examined.document is None or not is_current:
         return _Look(is_current, rival.path if rival else None, rival_has_id=False)
-    # A file that names an id has it before one that names none.
-    names_id = examined.identified
+    # A file that names an id has it before one that names none, unless it is named as a copy of that one.
+    is_copy = style.knows_copies and is_copy_of(examined.path, rival.path, rival.note.id)
+    is_weak = is_copy and is_weakly_named(examined.path, rival.path)
+    names_id = examined.identified and not (is_copy and not (is_weak and rival.identified))
+    stand_in = rival.note.id if is_copy and not is_weak else rival.stand_in
+    has_copy = style.knows_copies and examined.path in strong_originals(rival.path)
     claim = Claim(examined.path, examined.digest, examined.state.mtime_ns)
-    is_elected = names_id and elect((rival.claim, claim), [(rival.path, rival.digest)]) == claim
+    is_elected = (examined.identified or has_copy) and (
+        elect((rival.claim, claim), [(rival.path, rival.digest)]) == claim
+    )
     has_id = (
         not is_elected
         and rival.note.id not in displaced
-        and _carries(files, rival, style, names_id=names_id)
+        and _carries(files, rival, style, stand_in, names_id=names_id)
         and not is_same_file(files, rival.path, examined.path)
     )
     is_yielded = is_elected or (names_id and not rival.identified)
@@ -480,11 +573,19 @@ def _look(
 
 def held_notes(files: NoteFiles, entries: Iterable[Entry], style: VaultStyle = PLAIN) -> set[str]:
     """The ids of those notes that a listing would still find at their paths. Blocks."""
-    return {each.note.id for each in entries if is_there(files, each.path) and _carries(files, each, style)}
+    return {
+        each.note.id
+        for each in entries
+        if is_there(files, each.path) and _carries(files, each, style, each.stand_in)
+    }
 
 
-def _carries(files: NoteFiles, entry: Entry, style: VaultStyle, *, names_id: bool = False) -> bool:
+def _carries(
+    files: NoteFiles, entry: Entry, style: VaultStyle, stand_in: str | None, *, names_id: bool = False
+) -> bool:
     """True while the note's file has its id, with `names_id` only where the file itself says so.
+
+    `stand_in` is the id of a file that names none.
 
     A file that cannot be read, all of it or its frontmatter, keeps its id: nobody knows that it gave it up.
     """
@@ -492,7 +593,7 @@ def _carries(files: NoteFiles, entry: Entry, style: VaultStyle, *, names_id: boo
     try:
         source = files.read(path)
         modified = from_nanoseconds(source.state.mtime_ns)
-        document, identified = parse_identified(source.data, path, modified, entry.stand_in, style)
+        document, identified = parse_identified(source.data, path, modified, stand_in, style)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, OutsideKnowledge):
         return False
     except (OSError, UnreadableNote):

@@ -38,11 +38,10 @@ from lithos.actors.writing.messages import (
 )
 from lithos.actors.writing.moving import MovePreparation, RelinkCanvas, relink_canvas, rewrite
 from lithos.actors.writing.outside_changes import (
+    CopyKeeping,
     CopyRemoval,
     Outside,
-    OutsideBytes,
     OutsideFiles,
-    OutsideRemovals,
     OutsideRequest,
     Taken,
 )
@@ -196,7 +195,7 @@ class Writer:
         taken: dict[int, Taken] = {}
         jobs: dict[int, _Job] = {}
         for number, message in enumerate(messages):
-            if isinstance(message, OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval):
+            if isinstance(message, OutsideRequest):
                 taken[number] = await self._take(message)
             elif isinstance(message, RelinkCanvas):
                 taken[number] = await relink_canvas(message, self._files, self._blocking, self.scopes)
@@ -212,7 +211,7 @@ class Writer:
     async def _take(self, request: OutsideRequest) -> Taken:
         """Ingest external changes, and pass them on like any other change."""
         taken = await self._outside.take(request)
-        if isinstance(request, CopyRemoval):
+        if isinstance(request, CopyRemoval | CopyKeeping):
             self._keep(self._files.take_kept())
         with suppress(HistoryFailed):  # logged; the catching up keeps them later
             await self._recorder.record(taken.versions, is_pending=False)

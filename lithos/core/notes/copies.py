@@ -3,16 +3,16 @@
 When two machines changed one note, such a program leaves the loser beside it as a second file. It is known
 by its name and its kinship together (docs/spec/copies.md §1): a name alone may be anybody's. Names of
 Syncthing, Dropbox, Nextcloud and Obsidian Sync say what they are; those of OneDrive, iCloud and Google Drive
-are weak: people give them too, so they need the nearer kinship.
+are weak: people give them too, so such a file is a note unless something proves that it is a copy.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from attrs import evolve, frozen
 
@@ -57,6 +57,14 @@ _BRACKETED: Final = re.compile(r" ?\([1-9]\d{0,2}\)\Z")
 #: No number and no date.
 _HOST: Final = re.compile(r"(?=[\d-]*[^\W\d_])[^\W_][\w-]{0,62}\Z")
 
+#: The key by which a person says that a file is no conflict copy.
+OWN_NOTE_KEY: Final = "conflict_copy"
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+#: Names looked at on the way from a copy of a copy to the note.
+_MOST_NAMES: Final = 100
+_HEADING: Final = re.compile(r"#{1,6}\s")
+_LETTER: Final = re.compile(r"[^\W_]")
+
 #: The part of its lines that a copy shares with a kept version of its note.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
@@ -91,12 +99,53 @@ def copy_names(path: str) -> tuple[CopyName, ...]:
     )
 
 
-def is_copy_of(path: str, original: str) -> bool:
+def is_copy_of(path: str, original: str, note_id: str) -> bool:
     """Whether a file that has the id of the note at `original` is a conflict copy of it, by its name.
 
-    A note may have been moved since; then only a name that no person gives tells.
+    A note may have been moved since; then only a name that no person gives tells. Under a name that people
+    give an id proves something only if it is a UUID, as Lithos gives them: any other one is a word of theirs.
     """
-    return any(not each.is_weak or each.original == original for each in copy_names(path))
+    if any(not each.is_weak for each in copy_names(path)):
+        return True
+    return _UUID.fullmatch(note_id) is not None and is_named_after(path, original)
+
+
+def is_named_after(path: str, original: str) -> bool:
+    """Whether a file is named as a conflict copy of the one at `original`, or as a copy of such a copy."""
+    return any(each.original == original for each in all_copy_names(path))
+
+
+def all_copy_names(path: str) -> Iterator[CopyName]:
+    """Whose copy a file may be by its name, also that of a copy, the nearest first.
+
+    A copy of a copy has a weak name if either has.
+    """
+    known, waiting = {path}, deque([(path, False)])
+    while waiting and len(known) < _MOST_NAMES:
+        each, is_weak = waiting.popleft()
+        for name in copy_names(each):
+            if name.original not in known:
+                known.add(name.original)
+                found = evolve(name, is_weak=True) if is_weak and not name.is_weak else name
+                if name.program != ONEDRIVE or _has_mark(name.original):
+                    waiting.append((found.original, found.is_weak))
+                yield found
+
+
+def _has_mark(path: str) -> bool:
+    """Whether a name ends like a copy's of another program; where a host name may begin is known by then."""
+    return may_be_strong(path) or _NUMBERED.search(path.removesuffix(_SUFFIX)) is not None
+
+
+def is_weakly_named(path: str, original: str) -> bool:
+    """Whether people, too, give a file the name that says it is a conflict copy of the note at `original`."""
+    exact = [each for each in all_copy_names(path) if each.original == original]
+    return all(each.is_weak for each in exact or copy_names(path))
+
+
+def says_own_note(values: Mapping[str, Any]) -> bool:
+    """Whether a frontmatter says that its file is a note of its own: `conflict_copy: false`."""
+    return str(values.get(OWN_NOTE_KEY, "")).strip().lower() in ("false", "no")
 
 
 def may_be_strong(path: str) -> bool:
@@ -201,27 +250,58 @@ def lines_of(data: bytes) -> Lines:
     return Counter(line for each in body.split("\n") if (line := each.rstrip()))
 
 
+#: Which of some lines are nowhere but in a note and its versions: no template explains them.
+Unexplained = Callable[[frozenset[str]], Iterable[str]]
+
+
 def are_kin(
-    name: CopyName, named_id: str | None, note_id: str, copy: Lines, original: Lines, kept: Iterable[Lines]
+    name: CopyName,
+    named_id: str | None,
+    note_id: str,
+    copy: Lines,
+    original: Lines,
+    kept: Iterable[Lines],
+    unexplained: Unexplained = lambda lines: lines,
 ) -> bool:
     """Whether a file is the conflict copy that its name says; `named_id` is the id in it.
 
     One that names an id is kin by that alone. Else the lines decide, its own and those of the original and
     of its `kept` versions, which are looked at only as far as needed: more than half of the copy's are in one
-    of them; where the name is weak, one has at least four fifths of the lines of both texts, as they have
-    four fifths of its.
+    of them. Where the name is weak, one has at least four fifths of the lines of both texts, as they have
+    four fifths of its, and the copy has a line of it that proves where it began: the original does not say
+    it any more, and nothing but that version explains it.
     """
     if named_id is not None:
         return named_id == note_id
     if not copy:
         return False
-    versions = chain((original,), kept)
     if not name.is_weak:
-        return any(_shared(copy, each) > MOST_LINES * copy.total() for each in versions)
+        return any(_shared(copy, each) > MOST_LINES * copy.total() for each in chain((original,), kept))
     # Both have four fifths of some version, and so of each other at least three of each five of its lines.
     if _shared(copy, original) < LEAST_COMMON * max(copy.total(), original.total()):
         return False
-    return any(_are_near(copy, each) and _are_near(original, each) for each in versions)
+    return any(_is_proven(copy, original, each, unexplained) for each in kept)
+
+
+def _is_proven(copy: Lines, original: Lines, version: Lines, unexplained: Unexplained) -> bool:
+    """Whether two texts began with a version of the one, which the other cannot have but from it.
+
+    A line that the original still says proves nothing: a person makes a new page by copying a page.
+    """
+    if not (_are_near(copy, version) and _are_near(original, version)):
+        return False
+    proof = frozenset(
+        line
+        for line, count in copy.items()
+        if min(count, version[line]) > original[line] and _says_something(line)
+    )
+    return bool(proof) and any(True for _ in unexplained(proof))
+
+
+def _says_something(line: str) -> bool:
+    """Whether a line is more than a heading, a label without a value, or marks alone."""
+    text = line.strip()
+    return not text.endswith(":") and not _HEADING.match(text) and _LETTER.search(text) is not None
 
 
 def _shared(one: Lines, other: Lines) -> int:

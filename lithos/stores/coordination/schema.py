@@ -16,6 +16,8 @@ index may name them. Note records are facts that the note files do not hold them
 `note_versions`: the effective version of a note whose file says less, and the hash of its bytes.
 `note_ids`: the id of a file that names none and whose path does not give it either.
 Both have at most a row for each note there is: the start scan deletes rows that no note needs.
+`own_notes`: the paths of files of which a person said that they are notes of their own, and no conflict
+copies; a row each time that somebody says so, of a file that may be gone for a while.
 `note_intents`: the versions and hashes that writes are about to place, or have placed, until the manifest has
 them (write-ahead: a reader may have been shown one before a crash).
 """
@@ -50,12 +52,13 @@ CREATE TABLE IF NOT EXISTS note_intents(
     id TEXT NOT NULL, version INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY(id, version)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS note_creations(id TEXT PRIMARY KEY, created_at TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS note_ids(path TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS own_notes(path TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
 
 @frozen
 class NoteRows:
-    """Rows by note id, by path, hashes by id and version, times by id.
+    """Rows by note id, by path, hashes by id and version, times by id, and paths of notes of their own.
 
     In a change None stands for a row that goes.
     """
@@ -64,9 +67,10 @@ class NoteRows:
     ids: dict[str, str | None] = field(factory=dict)
     intents: dict[tuple[str, int], str | None] = field(factory=dict)
     creations: dict[str, datetime | None] = field(factory=dict)
+    own: dict[str, bool | None] = field(factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.versions or self.ids or self.intents or self.creations)
+        return bool(self.versions or self.ids or self.intents or self.creations or self.own)
 
 
 def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
@@ -87,6 +91,7 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
         dict(read("SELECT path,id FROM note_ids")),
         {(key, version): digest for key, version, digest in read("SELECT id,version,hash FROM note_intents")},
         {key: time for key, text in creations if (time := read_time(text)) is not None},
+        {path: True for (path,) in read("SELECT path FROM own_notes")},
     )
 
 
@@ -113,6 +118,8 @@ def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
     run("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
     named = [(path, note_id) for path, note_id in rows.ids.items() if note_id is not None]
     run("INSERT OR REPLACE INTO note_ids VALUES(?,?)", named)
+    run("DELETE FROM own_notes WHERE path=?", [(path,) for path, is_own in rows.own.items() if not is_own])
+    run("INSERT OR IGNORE INTO own_notes VALUES(?)", [(path,) for path, is_own in rows.own.items() if is_own])
 
 
 _TASK_TABLES: Final = """

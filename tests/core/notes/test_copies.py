@@ -24,8 +24,11 @@ from lithos.core.notes.copies import (
     are_kin,
     copy_names,
     is_copy_of,
+    is_named_after,
+    is_weakly_named,
     lines_of,
     may_be_strong,
+    says_own_note,
     strong_originals,
 )
 from tests.core.bounds import cpu_bound
@@ -126,13 +129,48 @@ def test_the_host_may_begin_at_every_hyphen_and_the_longest_name_comes_first() -
 def test_a_name_that_people_give_has_an_original_only_where_that_is_the_note() -> None:
     for name in ("plan-DESKTOP-7A6B3C.md", "deploy-checklist.md", "Plan 2.md", "Plan (1).md", "Plan.md"):
         assert strong_originals(name) == ()
-        assert not is_copy_of(name, "elsewhere.md")
-    assert is_copy_of("Plan 2.md", "Plan.md")
-    assert not is_copy_of("Plan.md", "Plan.md")
+        assert not is_copy_of(name, "elsewhere.md", ID)
+    assert is_copy_of("Plan 2.md", "Plan.md", ID)
+    assert not is_copy_of("Plan.md", "Plan.md", ID)
     for _, mark in STRONG:
         assert may_be_strong(f"Plan{mark}.md")
         assert strong_originals(f"Plan{mark}.md")[0] == "Plan.md"
-        assert is_copy_of(f"Plan{mark}.md", "elsewhere.md"), "the note may have been moved since"
+        assert is_copy_of(f"Plan{mark}.md", "elsewhere.md", ID), "the note may have been moved since"
+
+
+def test_foreign_id_proves_nothing_under_a_name_that_people_give() -> None:
+    """behaviour 340"""
+    assert not is_copy_of("Plan 2.md", "Plan.md", "intro")
+    assert is_copy_of(f"Plan{STRONG[0][1]}.md", "Plan.md", "intro")
+
+
+def test_copy_of_a_copy_is_named_after_the_note() -> None:
+    """behaviour 342"""
+    for name in ("Plan 2 2.md", "Plan 2 (1).md", "Plan-HOST 2.md", f"Plan 2{STRONG[0][1]}.md"):
+        assert is_named_after(name, "Plan.md")
+        assert is_weakly_named(name, "Plan.md")
+    assert not is_named_after("Plan 2 2.md", "Plans.md")
+    assert not is_named_after("Plan.md", "Plan.md")
+    twice = f"Plan{STRONG[0][1]}{STRONG[0][1]}.md"
+    assert is_named_after(twice, "Plan.md")
+    assert not is_weakly_named(twice, "Plan.md")
+
+
+def test_search_for_the_note_of_a_hostile_name_ends() -> None:
+    with cpu_bound(2):
+        for part in ("-A", " (1)", " 2", "-A 2", " x-"):
+            assert not is_named_after(f"a{part * (240 // len(part))}.md", "other.md")
+
+
+@pytest.mark.parametrize("value", [False, "false", "False", "no", " no "])
+def test_frontmatter_says_that_a_file_is_a_note_of_its_own(value: object) -> None:
+    """behaviour 341"""
+    assert says_own_note({"conflict_copy": value})
+
+
+@pytest.mark.parametrize("values", [{}, {"conflict_copy": True}, {"conflict_copy": None}, {"copy": False}])
+def test_other_frontmatter_says_nothing_of_conflict_copies(values: dict[str, object]) -> None:
+    assert not says_own_note(values)
 
 
 def test_what_two_texts_near_to_a_third_have_in_common() -> None:
@@ -187,7 +225,8 @@ def test_kinship_of_large_texts_takes_linear_time() -> None:
     text = "\n".join(f"line {number % 50_000}" for number in range(200_000)).encode()
     with cpu_bound(3):
         one, other = lines_of(text), lines_of(text + b"\nmore")
-        assert are_kin(WEAKLY, None, ID, one, other, [one] * 3)
+        assert are_kin(STRONGLY, None, ID, one, other, [one] * 3)
+        assert not are_kin(WEAKLY, None, ID, one, other, [one] * 3)
 
 
 # -- kinship ---------------------------------------------------------------------------------------
@@ -224,14 +263,37 @@ def test_without_an_id_more_than_half_of_the_lines_must_be_in_one_kept_version()
     assert kin(STRONGLY, TEN[:1], TEN)
 
 
-def test_a_weak_name_needs_four_fifths_of_both_texts_in_one_version() -> None:
-    assert kin(WEAKLY, [*TEN[:8], "x", "y"], TEN)
-    assert not kin(WEAKLY, [*TEN[:7], "x", "y", "z"], TEN)
+def test_weak_name_needs_a_line_of_an_earlier_version_that_the_note_lost() -> None:
+    """behaviour 340"""
+    now = [*TEN[:9], "changed here"]
+    assert kin(WEAKLY, [*TEN[:8], "changed there", TEN[9]], now, now, TEN)
+    # However alike both are now: a person makes a page by copying a page, or from the same template.
+    assert not kin(WEAKLY, TEN, TEN)
+    assert not kin(WEAKLY, TEN, TEN, TEN)
+    assert not kin(WEAKLY, [*TEN[:9], "changed there"], TEN, TEN)
+    assert not kin(WEAKLY, [*TEN[:9], "changed there"], now, now, TEN), "what the note lost is not in it"
+
+
+def test_weak_name_needs_four_fifths_of_both_texts_in_that_version() -> None:
     assert kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", *TEN[2:]], TEN)
     assert not kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", "w", *TEN[3:]], TEN)
+    assert not kin(WEAKLY, [*TEN[:7], "x", "y", "z"], ["u", "v", *TEN[2:]], TEN)
     # A few lines in common with a long note are none, nor are many more than it has.
-    assert not kin(WEAKLY, TEN[:7], TEN)
-    assert not kin(WEAKLY, [*TEN, "a", "b", "c"], TEN)
+    assert not kin(WEAKLY, TEN[:7], TEN[1:], TEN)
+    assert not kin(WEAKLY, [*TEN, "a", "b", "c"], TEN[1:], TEN)
+
+
+@pytest.mark.parametrize("line", ["## Notes", "Role:", "---", "- [ ]", "* * *", "|---|", "", "Born::"])
+def test_heading_label_or_mark_alone_proves_nothing(line: str) -> None:
+    """behaviour 340"""
+    assert not kin(WEAKLY, [*TEN, line], TEN, TEN, [*TEN, line])
+
+
+def test_line_that_a_template_explains_proves_nothing() -> None:
+    """behaviour 340"""
+    old, now = lines_of("\n".join(TEN).encode()), lines_of("\n".join(TEN[1:]).encode())
+    assert are_kin(WEAKLY, None, ID, old, now, [now, old], lambda lines: lines)
+    assert not are_kin(WEAKLY, None, ID, old, now, [now, old], lambda lines: lines - {TEN[0]})
 
 
 def test_a_repeated_line_counts_as_often_as_both_have_it() -> None:
