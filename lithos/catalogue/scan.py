@@ -214,6 +214,18 @@ class _Told:
     tags: tuple[str, ...]
 
 
+def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
+    """Files that are as they were and are read again: a few notes, or all whose links were read before.
+
+    What is made of a frontmatter that is broken may have changed since.
+    """
+    return [
+        path
+        for path in found
+        if path in rows and (reads_links or rows[path].note.frontmatter_error is not None)
+    ]
+
+
 def scan_folder(
     files: NoteFiles,
     manifest: Manifest,
@@ -253,13 +265,8 @@ def scan_folder(
     examined: dict[str, Entry | Skipped] = {}
     known = len(found) - len(plan.examine)
     tell(known, len(found))
-    # A few notes: what is made of a frontmatter that is broken may have changed since they were read.
     reads_links = manifest.has_old_links
-    again = [
-        path
-        for path in found
-        if path in rows and (reads_links or rows[path].note.frontmatter_error is not None)
-    ]
+    again = _read_again(found, rows, reads_links=reads_links)
     for number, path in enumerate(dict.fromkeys((*plan.examine, *again)), start=known + 1):
         examined[path] = _look(files, found[path], rows.get(path), catalogue, reads_links=reads_links)
         tell(number, len(found))

@@ -273,16 +273,17 @@ _COMMANDS: Final = (
         "Without an action what waits is listed. show prints what would change, with signs that cannot be "
         "seen by their names; approve prints the same, and asks. Exit 1 when something stayed undecided.",
     ),
-    Command("conflicts", "list, show and merge what another machine wrote of notes",
+    Command("conflicts", "list, show, merge and keep what another machine wrote of notes",
         "commands.merging:run_conflicts", (
-        _take("action", "list (default), show or merge", nargs="?"),
+        _take("action", "list (default), show, merge or keep", nargs="?"),
         _take("paths PATH", "which conflict copies", nargs="*"),
-        _flag("--all", "merge all that nobody has to decide"),
+        _flag("--all", "merge all that nobody has to decide, but those whose names people give, too"),
         _take("--keep SIDE", "what to keep where both changed the same", choices=("note", "copy", "both")),
         _take("--by NAME", "who merges (default: your user name)"),
         ),
         "Merging gives the note its next version and removes the copy, whose bytes stay in the history. What "
-        "both changed in one place is left alone, unless --keep says what to keep. Exit 1 when one is left.",
+        "both changed in one place is left alone, unless --keep says what to keep. With keep a file is "
+        "a note of its own, for good. Exit 1 when one is left.",
     ),
     Command("merge-driver", "merge two versions of a note for git; needs no server and no data directory",
         "commands.merging:run_merge_driver", (

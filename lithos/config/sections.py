@@ -338,8 +338,8 @@ class StorageConfig:
     conflict_copies: Literal["ask", "merge", "ignore"] = setting(
         "ask",
         "What becomes of the copies that programs which synchronise folders leave of a conflict: `ask` shows "
-        "them until a person merges them, `merge` merges at once those that nobody has to decide, to "
-        "`ignore` is to take them for notes.",
+        "them until a person merges them, `merge` merges at once those that nobody has to decide and whose "
+        "names no person gives, to `ignore` is to take them for notes.",
     )
 
     @property

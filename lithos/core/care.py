@@ -23,7 +23,7 @@ COPIES, MARKERS, BROKEN = "conflict_copies", "conflict_markers", "broken"
 #: The groups in the order in which they are told: what each is called, and what one could do.
 GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     BROKEN: ("Broken frontmatter", "Mend the lines between the --- marks; until then the keys are not read."),
-    COPIES: ("Conflict copies", "Merge them: lithos conflicts merge --all, or the page Copies."),
+    COPIES: ("Conflict copies", "Look at each on the page Copies, or with lithos conflicts."),
     MARKERS: ("Conflicts of git", "Keep one of both sides, or both, and take the marker lines out."),
     CONTRADICTED: ("Contradictions", "Decide which note is right: lithos_conflict_resolve."),
     SUSPECT: ("Rest on notes in doubt", "Verify them anew, or base them on something else."),

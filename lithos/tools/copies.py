@@ -42,6 +42,16 @@ class ConflictCopyMergeTool:
         return {"status": "merged", **row_of(merged)}
 
 
+@tool("lithos_conflict_copy_keep", OWN, "I", place=53)
+class ConflictCopyKeepTool:
+    """Have a file be a note of its own for good, for a person who knows that it is no conflict copy."""
+
+    path: str = argument("The file.", bound=PATH)
+
+    async def answer(self, using: Services) -> Answer:
+        return {"status": "kept", **row_of(await using.conflict_copies.keep(self.path))}
+
+
 def shown_row(shown: ShownCopy) -> dict[str, Any]:
     """A copy with the merge; the places to decide stand in `merged` between markers."""
     copy: ListedCopy = shown.listed
@@ -52,6 +62,7 @@ def shown_row(shown: ShownCopy) -> dict[str, Any]:
         "merged": None if merge.pieces is None else merge.marked(copy.note_path, copy.path),
         "conflicts": conflict_rows(shown),
         "adds_nothing": shown.adds_nothing,
+        "changes_nothing": shown.changes_nothing,
         "has_ancestor": merge.has_ancestor,
         "seal": shown.seal,
     }

@@ -40,7 +40,16 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert "both changed 1 place, which you have to decide" in shown
         assert "<<<<<<< plan.md\n3 by us\n=======\n3 by them\n>>>>>>>" in shown
         assert "merges by itself" in await type_in("show", OTHER)
-        for words in (("drop",), ("list", COPY), ("show",), ("merge",), ("merge", COPY, "--all")):
+        shown = await type_in("show", COPY, "--json")
+        assert json.loads(shown)["copies"][0]["copy"]["named_only"] is False
+        for words in (
+            ("keep",),
+            ("drop",),
+            ("list", COPY),
+            ("show",),
+            ("merge",),
+            ("merge", COPY, "--all"),
+        ):
             with pytest.raises(CommandFailed):
                 await type_in(*words)
         told = await type_in("merge", "--all", code=1)
@@ -49,3 +58,37 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert "merged into plan.md" in await type_in("merge", COPY, "--keep", "both", "--by", "ann")
         assert await said(lithos, note_id) == "one two 3 by us 3 by them four 5"
         assert "no conflict copy" in await type_in("merge", COPY, "--keep", "note", code=1)
+
+
+async def test_copy_with_a_name_that_people_give_is_merged_or_kept_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """behaviours 341 and 344"""
+    async with vault(tmp_path) as lithos:
+
+        async def type_in(*words: str, code: int = 0) -> str:
+            capsys.readouterr()
+            session = Session(parse_arguments(("conflicts", *words)), Config())
+            done = await conflicts(session, Here(lithos.server))
+            printed = capsys.readouterr()
+            assert done == code, printed
+            return printed.out + printed.err
+
+        await make(lithos, "three", "3 by them", path="plan 2.md")
+        text = (lithos.knowledge / "plan.md").read_text()
+        (lithos.knowledge / "plan-HOST.md").write_text(text.replace("five", "5 by them"))
+        assert await copies(lithos, 2) == ["plan 2.md", "plan-HOST.md"]
+        assert "keep PATH" in await type_in()
+        told = await type_in("merge", "--all")
+        assert "plan 2.md: left alone, of plan.md" in told
+        assert "lithos conflicts keep PATH" in told
+        assert [each["path"] for each in json.loads(await type_in("merge", "--all", "--json"))["left"]] == [
+            "plan 2.md", "plan-HOST.md",
+        ]  # fmt: skip
+        assert await copies(lithos, 2) == ["plan 2.md", "plan-HOST.md"]
+        assert (lithos.knowledge / "plan.md").read_text() == text
+        assert "merged into plan.md" in await type_in("merge", "plan 2.md")
+        assert "a note of its own from now on, with an id" in await type_in("keep", "plan-HOST.md")
+        assert await copies(lithos, 0) == []
+        assert (await lithos.call("lithos_list"))["total"] == 2
+        assert "There is no conflict copy" in await type_in("keep", "plan 2.md", code=1)

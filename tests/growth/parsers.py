@@ -499,6 +499,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
         _bytes(t[::2]),
         is_whole=True,
     ),
+    "copy_merge.has_all_lines": lambda t: copy_merge.has_all_lines(_bytes(t), _bytes(t + "x")),
     "copy_merge.say_the_same": lambda t: copy_merge.say_the_same(_bytes(t), _bytes(t + "x")),
     "file_merge.merge_files": lambda t: file_merge.merge_files(
         t.encode(), f"x\n{t}".encode(), f"{t}\ny".encode()

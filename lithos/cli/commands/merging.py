@@ -77,11 +77,11 @@ def _tell(name: str, merged: FileMerge) -> str:
 
 
 LIST: Final = "list"
-_ACTIONS: Final = (LIST, "show", "merge")
+_ACTIONS: Final = (LIST, "show", "merge", "keep")
 
 
 async def conflicts(session: Session, asker: Asker) -> int:
-    """List, show or merge conflict copies; 1 where one that was to be merged is left."""
+    """List, show, merge or keep conflict copies; 1 where one that was to be merged or kept is left."""
     typed = session.typed
     action, paths = typed.get("action", LIST), list(typed.get("paths", ()))
     if action not in _ACTIONS:
@@ -93,17 +93,47 @@ async def conflicts(session: Session, asker: Asker) -> int:
         raise CommandFailed(f"Say which: lithos conflicts {action} PATH...{either}", 2)
     if action == "show":
         return await _show(session, asker, paths)
+    if action == "keep":
+        return await _keep(session, asker, paths)
     rows = await ask_pages(asker, "lithos_conflict_copies", {}, "copies") if not paths else []
     if action == LIST:
         tell(session, {"copies": rows}, _rows(rows) if rows else "No note has a conflict copy.")
         return 0
-    return await _merge(session, asker, paths or [row["path"] for row in rows])
+    left = [row for row in rows if row["named_only"]]
+    sure = [row["path"] for row in rows if not row["named_only"]]
+    return await _merge(session, asker, paths or sure, left)
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         same = "" if row["differs"] else "  (says the same)"
         yield make_printable(f"{row['path']}  of {row['note_path']}{same}")
+    if any(row["named_only"] for row in rows):
+        yield _BY_NAME
+
+
+#: What is said of copies whose names people give, too.
+_BY_NAME: Final = (
+    "People give names such as NAME 2, NAME-HOST and NAME (1), too: merge these one by one, by their names. "
+    "If one is a note of its own: lithos conflicts keep PATH"
+)
+
+
+async def _keep(session: Session, asker: Asker, paths: Sequence[str]) -> int:
+    """Have files be notes of their own, one after another; every outcome is told."""
+    done: list[Mapping[str, Any]] = []
+    for path in paths:
+        answer = await asker.call("lithos_conflict_copy_keep", {"path": path}) or {}
+        done.append({"path": path, **answer})
+        if answer.get("status") == "error":
+            if not session.as_json:
+                warn(make_printable(f"{path}: {answer['message']}"))
+        elif not session.as_json:
+            has_id = ", with an id of its own" if answer["new_id"] else ""
+            print_line(make_printable(f"{path}: a note of its own from now on{has_id}"))
+    if session.as_json:
+        tell(session, {"copies": done}, "")
+    return 1 if any(answer.get("status") == "error" for answer in done) else 0
 
 
 async def _show(session: Session, asker: Asker, paths: Sequence[str]) -> int:
@@ -125,11 +155,17 @@ def _about(shown: Mapping[str, Any]) -> str:
     if number:
         said = "1 place" if number == 1 else f"{number} places"
         return f"both changed {said}, which you have to decide (--keep, or the console's page Copies)"
-    return "the note has all of it already" if shown["adds_nothing"] else "merges by itself, to this"
+    if shown["adds_nothing"]:
+        return "the note has all of it already"
+    if shown["changes_nothing"]:
+        return "merging changes nothing: the note was made from this text, and has lost lines of it since"
+    return "merges by itself, to this"
 
 
-async def _merge(session: Session, asker: Asker, paths: Sequence[str]) -> int:
-    """Merge one after another; every outcome is told, whatever becomes of the others."""
+async def _merge(
+    session: Session, asker: Asker, paths: Sequence[str], left: Sequence[Mapping[str, Any]]
+) -> int:
+    """Merge one after another; every outcome is told, whatever becomes of the others, and what is `left`."""
     done: list[Mapping[str, Any]] = []
     for path in paths:
         answer = await _merge_one(session, asker, path)
@@ -139,10 +175,14 @@ async def _merge(session: Session, asker: Asker, paths: Sequence[str]) -> int:
         if answer["status"] == "error":
             warn(make_printable(f"{path}: {answer['message']}"))
         else:
-            what = "merged into" if answer["changed"] else "added nothing to"
+            what = "merged into" if answer["changed"] else "changed nothing in"
             print_line(make_printable(f"{path}: {what} {answer['note_path']}, version {answer['version']}"))
     if session.as_json:
-        tell(session, {"copies": done}, "")
+        tell(session, {"copies": done, "left": left}, "")
+    elif left and session.typed.get("all"):
+        for row in left:
+            print_line(make_printable(f"{row['path']}: left alone, of {row['note_path']}"))
+        print_line(_BY_NAME)
     elif not paths:
         print_line("No note has a conflict copy.")
     return 1 if any(answer["status"] == "error" for answer in done) else 0

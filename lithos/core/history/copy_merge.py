@@ -28,7 +28,11 @@ _STAMP: Final = re.compile(
     rb"[ \t]*(?:#[^\n]*)?\r?$",
     re.MULTILINE,
 )
-_STAMPS: Final = re.compile(rb"^(?:version|updated_at):[^\n]*\n", re.MULTILINE)
+_STAMPS: Final = re.compile(
+    rb"^(?:version:[ \t]*\d{1,19}|updated_at:[ \t]*['\"]?\d{4}-\d\d-\d\d(?:T[\d:.+Z-]{1,30})?['\"]?)"
+    rb"[ \t]*\r?\n",
+    re.MULTILINE,
+)
 _RUNS: Final = re.compile(rb"<{7,}|={7,}|>{7,}")
 
 
@@ -227,6 +231,16 @@ def _pieces(data: bytes, markers: Markers) -> Iterator[bytes | tuple[bytes, byte
 def say_the_same(one: bytes, other: bytes) -> bool:
     """Whether two files differ at most in the `version` and `updated_at` that Lithos gave them."""
     return one == other or _unstamped(one) == _unstamped(other)
+
+
+def has_all_lines(note: bytes, copy: bytes) -> bool:
+    """Whether a note has every line of its copy that is not blank, each as often, also of the frontmatter.
+
+    `version` and `updated_at` as Lithos writes them do not count.
+    """
+    wanted, there = (_count(b"".join(_unstamped(each))) for each in (copy, note))
+    del wanted[b""]
+    return not wanted - there
 
 
 def _unstamped(data: bytes) -> tuple[bytes, bytes]:

@@ -20,7 +20,7 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.actors.writing.messages import RestoreNote, acting_as
-from lithos.actors.writing.outside_changes import CopyRemoval, OutsideBytes
+from lithos.actors.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.kinship import MOST_VERSIONS
 from lithos.core.errors import (
@@ -38,6 +38,7 @@ from lithos.core.history.copy_merge import (
     PastVersion,
     Side,
     find_ancestor,
+    has_all_lines,
     merge_copy,
     say_the_same,
 )
@@ -77,13 +78,17 @@ _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 
 @frozen
 class ListedCopy:
-    """A conflict copy: where it is, of which note, and whether it says anything else."""
+    """A conflict copy: where it is, of which note, and whether it says anything else.
+
+    `named_only`: people give such names, too, so it is merged only when a person names it.
+    """
 
     path: str
     note_id: str
     title: str
     note_path: str
     differs: bool
+    named_only: bool = False
 
 
 @frozen(kw_only=True)
@@ -106,14 +111,28 @@ class ShownCopy:
 
     @property
     def adds_nothing(self) -> bool:
-        """Whether the note has all of it already, without anybody's decision."""
+        """Whether merging changes nothing because the note has every line of the copy."""
+        return self.changes_nothing and has_all_lines(self.note, self.copy)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether merging leaves the note as it is, without a decision: it may have taken lines out since."""
         merged = self.merge.resolved(())
         return merged is not None and say_the_same(merged, self.note)
 
 
 @frozen
+class KeptFile:
+    """A file that is a note of its own for good. `new_id`: the file named another note's id until now."""
+
+    path: str
+    note_id: str
+    new_id: bool
+
+
+@frozen
 class MergedCopy:
-    """What was done; `changed` is False where the note had all of the copy already."""
+    """What was done; `changed` is False where merging left the note as it was."""
 
     path: str
     note_id: str
@@ -145,7 +164,7 @@ class ConflictCopies:
     def listed(self) -> list[ListedCopy]:
         """All of them, by the path of the note."""
         found = [
-            ListedCopy(path, note_id, entry.note.title, entry.path, copy.digest != entry.digest)
+            ListedCopy(path, note_id, entry.note.title, entry.path, copy.digest != entry.digest, copy.is_weak)
             for note_id, path, copy in self._catalogue.copied()
             if (entry := self._catalogue.get(note_id)) is not None
         ]
@@ -213,6 +232,33 @@ class ConflictCopies:
         if self._reader is None or row.op == DELETED:
             return None
         return self._reader.content(row.note_id, row.version)
+
+    # -- keeping ---------------------------------------------------------------------------------
+
+    async def keep(self, path: str) -> KeptFile:
+        """Have a file be a note of its own for good. Raises `DocNotFound`, and `StorageFailed`."""
+        async with self._turn:
+            skipped = self._catalogue.skipped.get(path)
+            is_second = skipped is not None and skipped.note_id is not None
+            if not is_second and self._catalogue.at_path(path) is None:
+                raise DocNotFound(
+                    f"There is no conflict copy and no note at {path[:200]!r}. Nothing was changed; `lithos "
+                    "conflicts` lists the copies there are."
+                )
+            taken = await self._writer.ask(CopyKeeping(path), within=PATIENCE)
+        if taken.failure is not None:
+            raise StorageFailed(
+                f"{path} could not be kept as a note: {taken.failure}. It is what it was; correct that, or "
+                "give the file another name."
+            )
+        entry = self._catalogue.at_path(path)
+        if entry is None:
+            raise StorageFailed(
+                f"{path} is kept as a note of its own, but could not be read as one yet: another program is "
+                "changing it. Save it once more, or restart the server."
+            )
+        named_id = is_second and skipped is not None and (skipped.copy is None or skipped.copy.names_id)
+        return KeptFile(path, entry.note.id, named_id)
 
     # -- merging ---------------------------------------------------------------------------------
 
@@ -360,7 +406,7 @@ class ConflictCopies:
             now = {
                 path: (copy.digest, entry.digest)
                 for note_id, path, copy in (self._catalogue.copied() if self._catalogue.doubles else ())
-                if (entry := self._catalogue.get(note_id)) is not None
+                if (entry := self._catalogue.get(note_id)) is not None and not copy.is_weak
             }
             done = {path: state for path, state in done.items() if now.get(path) == state}
             for path, state in now.items():

@@ -305,7 +305,8 @@ def check_copies(survey: Survey) -> Iterator[Finding]:
         path, original = next(iter(sorted(copies.items())))
         yield warn(
             f"{len(copies)} files are what another machine wrote of a note: {path} of {original}.",
-            "Run `lithos conflicts`, or open the console's page Copies: both show what merging makes of it.",
+            "Run `lithos conflicts`, or open the console's page Copies: both show what merging makes of it. "
+            "`lithos conflicts keep PATH` makes a file a note of its own.",
         )
     marked = sorted(entry.path for entry in survey.catalogue if entry.note.has_conflict_markers)
     if marked:

@@ -29,3 +29,20 @@ async def test_a_person_decides_place_by_place(tmp_path: Path) -> None:
         assert await said(lithos, note_id) == "one two 3 <b>by them</b> four five"
         assert await copies(lithos, 0) == []
         await person.look(link, 404)
+
+
+async def test_person_keeps_a_file_as_a_note(tmp_path: Path) -> None:
+    """behaviour 341"""
+    async with visiting(tmp_path, server={"watch_files": True}) as person:
+        lithos = person.lithos
+        await lithos.server.actors.catching_up.done.wait()
+        await make(lithos, "three", "3 by them", path="plan 2.md")
+        page = await person.look("/console/copies")
+        assert "a name that people give, too" in page.text
+        (link,) = [each for each in page.links if each.startswith("/console/copies/one")]
+        assert 'name="act" value="keep"' in await person.page(link)
+        done = await person.submit(link, "/console/copies/one", act="keep")
+        assert "plan 2.md is a note of its own from now on." in done.text
+        assert await copies(lithos, 0) == []
+        assert (await lithos.call("lithos_list"))["total"] == 2
+        assert "3 by them" in (lithos.knowledge / "plan 2.md").read_text()

@@ -232,7 +232,10 @@ NO_NOTE: Final = frozenset({
     "lithos_task_next", "lithos_proposal_withdraw", "lithos_care_tasks",
 })  # fmt: skip
 #: Those whose change of a note is enrichment's, below, and a person's own decision (test_proposals).
-ELSEWHERE: Final = frozenset({"lithos_task_complete", "lithos_proposal_decide", "lithos_conflict_copy_merge"})
+ELSEWHERE: Final = frozenset({
+    "lithos_task_complete", "lithos_proposal_decide",
+    "lithos_conflict_copy_merge", "lithos_conflict_copy_keep",
+})  # fmt: skip
 
 
 def test_every_writing_tool_is_a_door_of_the_matrix() -> None:

@@ -36,7 +36,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
     pages = CopyPages(console)
     app.get("/copies", endpoint="copies")(pages.listed)
     app.get("/copies/one", endpoint="one copy")(pages.alone)
-    app.post("/copies/one", endpoint="merge copy")(console.change(pages.merge, "admin"))
+    app.post("/copies/one", endpoint="merge copy")(console.change(pages.decide, "admin"))
 
 
 @frozen
@@ -99,6 +99,18 @@ class CopyPages:
             has_more=len(merge.places) > MOST_PLACES,
             sides=SIDES,
         )
+
+    async def decide(self, form: Form) -> str:
+        """Merge one, or keep it as a note."""
+        return await (self.keep(form) if form.get("act") == "keep" else self.merge(form))
+
+    async def keep(self, form: Form) -> str:
+        """Have one be a note of its own, for good."""
+        path = form.get("copy", "")
+        if not path:
+            raise Refused("Nothing was changed: this form names no file. Begin at the page Copies.")
+        done = await self._console.call("lithos_conflict_copy_keep", path=path)
+        return f"/console/copies{query_with({}, kept=path, of=done['note_id'])}"
 
     async def merge(self, form: Form) -> str:
         """Merge one as it was shown, with what was chosen."""
