@@ -93,7 +93,8 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         manifest = kept(closing(Manifest.open(private / "manifest.db", now)))
         style = style_of(config.storage)
         # What the indexes hold was read by the rules of the time. They go first: a crash may come in between.
-        if manifest.reading != style.reading or config.index.rebuild_on_start:
+        is_read_otherwise = manifest.reading != style.reading and not manifest.is_new
+        if is_read_otherwise or config.index.rebuild_on_start:
             _drop_indexes(data)
         manifest.read_by(style.reading)
         fulltext = kept(closing(FulltextIndex.open(data / ".tantivy")))
@@ -151,9 +152,10 @@ def _sync_names(folders: Iterable[Path]) -> None:
 
 def _drop_indexes(data: Path) -> None:
     """Forget rebuildable state: the start then makes it anew from the notes."""
-    for name in (".tantivy", ".usearch", ".graph"):
+    for name in (".tantivy", ".usearch"):
         if (data / name).exists():
             remove_index(data / name)
+    (data / ".graph" / "graph.json").unlink(missing_ok=True)  # other files there are not ours
 
 
 def close_stores(stores: Stores) -> None:

@@ -214,6 +214,17 @@ class _Told:
     tags: tuple[str, ...]
 
 
+def _drop_vanished(
+    files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | Skipped]
+) -> set[str]:
+    """Take the files that vanished between the listing and the look out of both; return their paths."""
+    unreadable = [path for path, seen in examined.items() if isinstance(seen, Skipped)]
+    lost = {path for path in unreadable if current_state(files, path) is None}
+    for path in lost:
+        del found[path], examined[path]
+    return lost
+
+
 def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
     """Files that are as they were and are read again: a few notes, or all whose links were read before.
 
@@ -271,10 +282,7 @@ def scan_folder(
         examined[path] = _look(files, found[path], rows.get(path), catalogue, reads_links=reads_links)
         tell(number, len(found))
     catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
-    unreadable = [path for path, seen in examined.items() if isinstance(seen, Skipped)]
-    lost = {path for path in unreadable if current_state(files, path) is None}
-    for path in lost:  # vanished between the listing and the look
-        del found[path], examined[path]
+    lost = _drop_vanished(files, found, examined)
     absent = (*plan.missing, *sorted(lost & rows.keys()))
     hidden = {path: seen for path in absent if (seen := _examine_hidden(files, path))}
     read = {path: rows[path] for path in found if path not in examined}

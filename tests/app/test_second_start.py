@@ -160,9 +160,9 @@ async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_
     (tmp_path / "data/knowledge/new.md").write_text("# New\n\nharvest\n")
     go, real = threading.Event(), scan._look
 
-    def look(*arguments: Any) -> Any:
+    def look(*arguments: Any, **more: Any) -> Any:
         go.wait(30)
-        return real(*arguments)
+        return real(*arguments, **more)
 
     monkeypatch.setattr(scan, "_look", look)
     monkeypatch.setattr(scan, "MANY_UNREAD", 0)

@@ -283,8 +283,14 @@ class TaskBoard:
             created_by=command.agent,
             created_at=now,
         )
+        # These may lose a blocker that they inherit: one that now waits for them, or is part of its own parent.
+        part_of = [edge.target, *self._rows.below([edge.target])] if edge.type == PARENT_CHILD else []
+        former = [one for each in part_of for one in self._rows.dependents(each)]
         link_tasks(self._rows, edge)
-        return Done(None, tuple(self.readiness.refresh_below(edge.target, command.agent, now).events))
+        looked = self.readiness.refresh_below(edge.target, command.agent, now)
+        before = self._rows.before(edge.source) if edge.type in BLOCKING_TYPES else former
+        freed = self.readiness.refresh(before, command.agent, now)
+        return Done(None, (*looked.events, *freed.events))
 
     def _spawn(self, command: SpawnTask, now: datetime) -> Done[str]:
         if command.relation_type not in (DISCOVERED_FROM, BLOCKS):

@@ -290,8 +290,12 @@ class TaskRows(Rows):
             return []
         parents = set(self._texts(_ABOVE, listed([task_id])))
         inherited = self.below([one for one in direct if one not in parents])
-        before = set(self._texts(_BEFORE, task_id)) if inherited else set()
+        before = set(self.before(task_id)) if inherited else set()
         return list(dict.fromkeys((*direct, *(one for one in inherited if one not in before))))
+
+    def before(self, task_id: str) -> list[str]:
+        """Ids of a task and of all that it waits for by blocking edges of its own, at any distance."""
+        return self._texts(_BEFORE, task_id)
 
     def predecessors_above(self, task_id: str) -> list[str]:
         """Ids of the tasks before this one and before each of its parents, whatever their status."""
@@ -332,7 +336,7 @@ class TaskRows(Rows):
             if edge.holder != edge.target:
                 if edge.source not in above:
                     above[edge.source] = {edge.source, *self._texts(_ABOVE, listed([edge.source]))}
-                    before[edge.source] = set(self._texts(_BEFORE, edge.source))
+                    before[edge.source] = set(self.before(edge.source))
                 is_void = edge.holder in above[edge.source] or edge.target in before[edge.source]
                 if is_void or (edge.source, edge.target) in known:
                     continue
