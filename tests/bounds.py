@@ -168,7 +168,7 @@ app.evaluation.asking._Asking: degraded | fixed
 app.vaults.Vaults: _movings | two of each pair of vaults that are served | fixed
 app.vaults.Vaults: hosted | the vaults of the configuration | fixed
 catalogue.catalogue.Catalogue: when_removed | fixed
-catalogue.catalogue.Catalogue: _by_id tags | a note
+catalogue.catalogue.Catalogue: _by_id | a note
 catalogue.catalogue.Catalogue: _by_path _by_serial _own_ids broken | a note id
 catalogue.catalogue.Catalogue: doubles skipped | a file
 stores.manifest.Manifest: former_ids | a file that another Lithos read, until the next start | its path and id

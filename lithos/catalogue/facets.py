@@ -23,7 +23,7 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from lithos.catalogue.relations import Multimap
-from lithos.core.notes.matching import wished_tags
+from lithos.core.notes.matching import tag_key, tag_keys
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import DEFAULT_NAMESPACE, folder_of
 from lithos.core.text.analysis import name_key, normalise
@@ -151,7 +151,7 @@ class _Values:
 
 @frozen
 class _Tags(_Values):
-    """Which notes have each tag, and by a tag those that stand below it (`a/b` below `a`)."""
+    """Which notes have each tag, by its key, and by a tag those that stand below it (`a/b` below `a`)."""
 
     below: Multimap = field(factory=Multimap)
 
@@ -173,9 +173,8 @@ class _Tags(_Values):
 
     def wished(self, wish: str) -> NDArray[np.int64]:
         """The notes that a filter lets pass, as `has_tag` does."""
-        return self.of(
-            dict.fromkeys(tag for name in wished_tags(wish) for tag in (name, *self.below.of(name)))
-        )
+        name = tag_key(wish)
+        return self.of((name, *self.below.of(name)))
 
 
 def _above(tag: str) -> list[str]:
@@ -221,7 +220,7 @@ class Facets:
             last = place
             self._places.append(place)
             self._updated.append(to_microseconds(note.updated_at))
-            for tag in set(note.all_tags):
+            for tag in tag_keys(note.all_tags):
                 _append(tags, tag, place)
             _append(authors, note.author, place)
             folder = folder_of(path)
@@ -240,7 +239,7 @@ class Facets:
             self._late[serial], self._late_serials[place] = place, serial
         self._places.append(place)
         self._updated.append(to_microseconds(note.updated_at))
-        for tag in set(note.all_tags):
+        for tag in tag_keys(note.all_tags):
             self._tags.add(tag, place)
         self._authors.add(note.author, place)
         self._folders.add(folder_of(path), place)
@@ -254,7 +253,7 @@ class Facets:
         place = self.place_of(serial)
         (old_path, old_note), (new_path, new_note) = old, new
         self._updated[bisect_left(self._places, place)] = to_microseconds(new_note.updated_at)
-        before, after = set(old_note.all_tags), set(new_note.all_tags)
+        before, after = tag_keys(old_note.all_tags), tag_keys(new_note.all_tags)
         for tag in before - after:
             self._tags.discard(tag, place)
         for tag in after - before:
@@ -275,7 +274,7 @@ class Facets:
         place = self.place_of(serial)
         position = bisect_left(self._places, place)
         del self._places[position], self._updated[position]
-        for tag in set(note.all_tags):
+        for tag in tag_keys(note.all_tags):
             self._tags.discard(tag, place)
         self._authors.discard(note.author, place)
         self._folders.discard(folder_of(path), place)

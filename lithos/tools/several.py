@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from lithos.core.errors import InvalidInput, LithosError
+from lithos.core.notes.matching import most_written, tag_key
 from lithos.services.attachments.searching import ATTACHMENT, BESIDE, KINDS, NOTE, AttachmentHit, mix_rows
 from lithos.services.search.search import SearchRequest
 from lithos.services.tasks.coordination import Page, TaskFilter
@@ -214,10 +215,12 @@ async def list_notes(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 async def tags(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """How many notes of all vaults have each tag."""
     answers, failed = await _each(asked, "lithos_tags", arguments)
-    counts: dict[str, int] = {}
+    spelled: dict[str, dict[str, int]] = {}
     for answer in answers.values():
         for tag, count in answer["tags"].items():
-            counts[tag] = counts.get(tag, 0) + count
+            spellings = spelled.setdefault(tag_key(tag), {})
+            spellings[tag] = spellings.get(tag, 0) + count
+    counts = {most_written(each): sum(each.values()) for each in spelled.values()}
     return _told({"tags": {tag: counts[tag] for tag in sorted(counts)}}, failed)
 
 

@@ -40,6 +40,7 @@ from lithos.core.errors import (
 from lithos.core.limits import check_merged
 from lithos.core.notes.healing import is_id
 from lithos.core.notes.links import normalise_sources
+from lithos.core.notes.matching import tag_key, tag_keys
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.owned_keys import check_keys
 from lithos.core.notes.pasted import warn_of_unused
@@ -367,7 +368,8 @@ def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = 
 
 def _tags_to_write(given: tuple[str, ...], note: Note, inline: tuple[str, ...]) -> tuple[str, ...]:
     """The given tags but those that only the text has: whoever sends all tags back copies none of them."""
-    return tuple(tag for tag in given if tag in note.tags or tag not in inline)
+    written, only_told = tag_keys(note.tags), tag_keys(inline)
+    return tuple(tag for tag in given if (key := tag_key(tag)) in written or key not in only_told)
 
 
 def _folder_name(path: str) -> str:

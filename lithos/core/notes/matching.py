@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from lithos.core.errors import InvalidInput
+from lithos.core.text.analysis import normalise
 
 Scalar = str | int | float | bool
+#: Characters of the tags whose keys are remembered.
+_LONGEST_KNOWN: Final = 100
+#: Variation selectors: the same sign with and without one is one tag.
+_SELECTORS: Final = re.compile("[\ufe00-\ufe0f]+")
 
 
 def check_metadata_match(match: Mapping[str, Any] | None) -> None:
@@ -32,25 +39,55 @@ def has_all(values: Iterable[str], wanted: Iterable[str] | None) -> bool:
     return not wanted or set(wanted) <= set(values)
 
 
-def wished_tags(wish: str) -> tuple[str, ...]:
-    """The tags that a filter means, each with all below it: `project`, `project/` and `#project` are one.
+def tag_key(tag: str) -> str:
+    """What spellings of one tag have in common: `Work`, `work`, `#WORK` and `work/` are one tag.
 
-    By a filter with a `#` a tag that is written with one is meant as well.
+    Without leading `#` and trailing `/`, in one case and normal form, and without the selectors that show a
+    sign as text or as emoji.
     """
-    name = wish.rstrip("/") or wish
-    plain = name.lstrip("#")
-    return (name,) if plain in ("", name) else (plain, name)
+    return _known_key(tag) if len(tag) <= _LONGEST_KNOWN else _make_key(tag)
+
+
+def _make_key(tag: str) -> str:
+    name = tag.strip().lstrip("#").rstrip("/") or tag
+    if name.isascii():
+        return name.lower()
+    folded = normalise("NFC", normalise("NFC", name).casefold())
+    return _SELECTORS.sub("", folded) or folded
+
+
+_known_key: Final = lru_cache(maxsize=16_384)(_make_key)
+
+
+def tag_keys(tags: Iterable[str]) -> set[str]:
+    """The keys of some tags."""
+    return {tag_key(tag) for tag in tags}
+
+
+def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Each tag once, as it is spelled first."""
+    found: dict[str, str] = {}
+    for tag in tags:
+        found.setdefault(tag_key(tag), tag)
+    return tuple(found.values())
+
+
+def most_written(spelled: Mapping[str, int]) -> str:
+    """The spelling that most notes have, of several the first by name; without leading `#`."""
+    best = min(spelled, key=lambda tag: (-spelled[tag], tag))
+    return best.lstrip("#") or best
 
 
 def has_tag(tags: Collection[str], wish: str) -> bool:
     """True when one of the tags is what a filter means, or below it: the rule of every filter by tag."""
     if wish in tags:
         return True
-    for name in wished_tags(wish):  # loops: a list of all notes asks this of each
-        below = name + "/"
-        for tag in tags:
-            if tag == name or tag.startswith(below):
-                return True
+    name = tag_key(wish)
+    below = name + "/"
+    for tag in tags:  # a loop: a list of all notes asks this of each
+        own = tag_key(tag)
+        if own == name or own.startswith(below):
+            return True
     return False
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
+from lithos.core.notes.matching import distinct_tags
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.times import EPOCH
 
@@ -74,8 +75,8 @@ class Note:
 
     @property
     def all_tags(self) -> tuple[str, ...]:
-        """The tags of the frontmatter, then those of the text, each once."""
-        return tuple(dict.fromkeys(self.tags + self.inline_tags)) if self.inline_tags else self.tags
+        """The tags of the frontmatter, then those of the text, each once, as it is spelled first."""
+        return distinct_tags(self.tags + self.inline_tags) if self.inline_tags else self.tags
 
     @property
     def own_id(self) -> str | None:

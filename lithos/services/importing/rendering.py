@@ -21,6 +21,7 @@ from lithos.core.importing import Record
 from lithos.core.notes.document import adopt_document, parse_identified, place_heading, render_document
 from lithos.core.notes.healing import clean_title, normalise_note, written_values
 from lithos.core.notes.layout import leading_title, trim_content
+from lithos.core.notes.matching import tag_key, tag_keys
 from lithos.core.notes.model import NOTE_TYPES, OWNED_KEYS, Document, Note
 from lithos.core.notes.paths import normalise_url
 from lithos.core.notes.style import VaultStyle
@@ -146,7 +147,8 @@ def _adopt(
         ):
             if key not in given and value is not None:
                 say(key, value)
-        lacking = tuple(tag for tag in record.tags if tag not in note.all_tags)
+        tagged = tag_keys(note.all_tags)
+        lacking = tuple(tag for tag in record.tags if tag_key(tag) not in tagged)
         if lacking:
             say("tags", note.tags + lacking)
         unknown = tuple(alias for alias in record.aliases if alias not in note.aliases)

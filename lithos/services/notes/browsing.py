@@ -208,7 +208,7 @@ class Browsing:
 
     async def tags(self, most: int) -> tuple[Sequence[tuple[str, int]], int]:
         """The most frequent tags with their numbers of notes, and how many tags there are."""
-        counts = self._catalogue.tags.copy()
+        counts = self._catalogue.tags.counts()
         found = await self._blocking.run(
             lambda: nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0]))
         )

@@ -415,11 +415,8 @@ class Knowledge:
         )
 
     def tags(self, prefix: str | None) -> dict[str, int]:
-        """Tags with their number of notes, sorted by name."""
-        wanted = (prefix or "").casefold()
-        begins = (wanted, wanted.lstrip("#"))
-        counts = self._catalogue.tags
-        return {tag: counts[tag] for tag in sorted(counts) if tag.casefold().startswith(begins)}
+        """Tags with their number of notes, sorted by name, each as most notes spell it."""
+        return self._catalogue.tags.counts(prefix or "")
 
     async def look_up(self, request: CacheRequest) -> CacheAnswer:
         """Cache lookup: of the candidates the most confident fresh one, else the id of a stale one."""

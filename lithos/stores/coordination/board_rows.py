@@ -22,7 +22,7 @@ from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, READ, Claim
 from lithos.core.times import format_time, parse_time
 from lithos.core.worth import Citation
-from lithos.stores.coordination.ready_rows import CLAIMS, needle, tag_needle
+from lithos.stores.coordination.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
 from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 from lithos.stores.table import Rows, dump, listed
@@ -239,7 +239,7 @@ class BoardRows(Rows):
         rows = self._all(
             "SELECT id,task_type,created_by,tags,metadata FROM tasks"  # noqa: S608 - constants
             f" WHERE status{'=' if is_open else '<>'}'open'"
-            " AND (?1 IS NULL OR instr(metadata,?1)) AND (?2 IS NULL OR instr(tags,?2))"
+            f" AND (?1 IS NULL OR instr(metadata,?1)){TAGS_LIKE.format('?2')}"
             " AND (?3 IS NULL OR created_by=?3 OR id IN (SELECT task_id FROM claims WHERE agent=?3))"
             f" ORDER BY {order} DESC, rowid DESC",
             needle(project) if project else None,

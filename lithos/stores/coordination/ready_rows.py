@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.notes.matching import wished_tags
+from lithos.core.notes.matching import tag_key
 from lithos.core.tasks.commands import NextTask
 from lithos.core.tasks.graph import opens_at
 from lithos.core.tasks.model import Claim, Task, aspect_key
@@ -20,20 +20,26 @@ from lithos.core.times import EPOCH, format_time, parse_time
 from lithos.stores.sqlite import load_object, load_texts
 from lithos.stores.table import TIME, Rows, Table, listed
 
+#: Whether stored tags may pass a filter, of which `{0}` is what `tag_needle` says. `lower` knows only ASCII
+#: letters, and escapes may hide any letter: tags with others, or with escapes, are all read.
+TAGS_LIKE: Final = (
+    " AND ({0} IS NULL OR instr(lower(tags),{0}) OR octet_length(tags)>length(tags) OR instr(tags,'\\'))"
+)
 #: Without statistics SQLite would take the index of the status, which is larger.
 _OPEN: Final = "tasks INDEXED BY tasks_open WHERE status='open' AND task_type='task'"
 #: Over the index of ready tasks, from a position on; a claim that runs on the aspect takes a task out.
 _FREE: Final = (
-    "SELECT task_id,aged.created_at,number,tags,metadata FROM ready_tasks AS aged JOIN tasks ON id=task_id"
+    "SELECT task_id,aged.created_at,number,tags,metadata"  # noqa: S608 - constants
+    " FROM ready_tasks AS aged JOIN tasks ON id=task_id"
     " WHERE (aged.created_at,number)>=(?1,?2)"
-    " AND (?5 IS NULL OR instr(metadata,?5)) AND (?6 IS NULL OR instr(tags,?6))"
+    f" AND (?5 IS NULL OR instr(metadata,?5)){TAGS_LIKE.format('?6')}"
     " AND NOT EXISTS"
     " (SELECT 1 FROM claim_ends WHERE task_id=aged.task_id AND aspect_key=?3 AND expires_at>?4)"
     " ORDER BY aged.created_at, number LIMIT ?7"
 )
 _COUNTED: Final = (
     f"SELECT id IN (SELECT task_id FROM ready_tasks),tags,metadata FROM {_OPEN}"  # noqa: S608
-    " AND (?1 IS NULL OR instr(metadata,?1)) AND (?2 IS NULL OR instr(tags,?2))"
+    f" AND (?1 IS NULL OR instr(metadata,?1)){TAGS_LIKE.format('?2')}"
 )
 _COUNTS: Final = (
     "SELECT (SELECT COUNT(*) FROM ready_tasks),"  # noqa: S608 - constants
@@ -241,8 +247,6 @@ def needle(text: str) -> str | None:
 
 
 def tag_needle(wish: str) -> str | None:
-    """A text that stored tags contain where a filter lets them pass (`has_tag`); None where none is known."""
-    name = needle(wished_tags(wish)[0])
-    if name is None:
-        return None
-    return name[1:-1] if wish.startswith("#") else name[:-1]  # it may be written with a #; more below it
+    """A text that stored tags have, in lower case, where a filter lets them pass; None: not known."""
+    name = needle(tag_key(wish))
+    return None if name is None else name[1:-1]  # it may be written with a #, and more below it

@@ -30,7 +30,7 @@ from tantivy import (
 )
 from tantivy import Occur as TantivyOccur
 
-from lithos.core.notes.matching import wished_tags
+from lithos.core.notes.matching import tag_key, tag_keys
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
 from lithos.core.text.pieces import PIECE, cut_at_spaces
 from lithos.core.text.query import Beginning, Boolean, Node, Occur, Phrase, Word
@@ -59,8 +59,8 @@ _Part: TypeAlias = tuple[TantivyOccur, Query]
 class Filters:
     """What a note must have besides matching: all `tags` and `entities`, the author, the start of the path.
 
-    Values are compared as they are, character by character; a tag is meant with all below it
-    (`core.notes.matching.has_tag`). Filters never change a score.
+    Values are compared as they are, character by character; a tag is meant in every spelling and with all
+    below it (`core.notes.matching.has_tag`). Filters never change a score.
     """
 
     tags: tuple[str, ...] = ()
@@ -97,11 +97,9 @@ class QueryTranslator:
 
     def _tagged(self, tag: str) -> Query:
         """Notes that `has_tag` lets pass."""
-        either: list[_Part] = []
-        for name in wished_tags(tag):
-            either.append((TantivyOccur.Should, self._exact("tag", name)))
-            either.append((TantivyOccur.Should, self._beginning("tag", f"{name}/")))
-        return Query.boolean_query(either)
+        name = tag_key(tag)
+        either = [self._exact("tag", name), self._beginning("tag", f"{name}/")]
+        return Query.boolean_query([(TantivyOccur.Should, each) for each in either])
 
     def _beginning(self, field: str, start: str) -> Query:
         # No distance and `prefix`: an exact prefix; a regular expression has a limit of 1,000 states.
@@ -184,7 +182,7 @@ def _unscored(query: Query) -> Query:
 
 
 #: Name of the index format; another one means: rebuild.
-FORMAT: Final = "L3"
+FORMAT: Final = "L4"
 ANALYZER_NAME: Final = "lithos"
 TEXT_FIELDS: Final = ("text", "title", "headings", "body", "entities")
 EXACT_FIELDS: Final = ("id", "tag", "entity", "author", "path", "namespace")
@@ -303,7 +301,7 @@ def make_document(entry: FulltextEntry) -> Document:
         document.add_text("entities", prepared)
         document.add_text("text", prepared)
         document.add_text("entity", entity)
-    for tag in entry.tags:
+    for tag in tag_keys(entry.tags):
         document.add_text("tag", tag)
     for name in ("id", "author", "path", "namespace"):
         document.add_text(name, getattr(entry, name))

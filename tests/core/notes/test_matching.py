@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.matching import check_metadata_match, has_all, matches_metadata
+from lithos.core.notes.matching import (
+    check_metadata_match,
+    distinct_tags,
+    has_all,
+    has_tag,
+    matches_metadata,
+    most_written,
+    tag_key,
+)
 
 RECORD = {
     "text": "a",
@@ -102,3 +110,41 @@ def test_all_wanted_values_must_be_there():
 def test_no_wish_is_no_filter():
     assert has_all((), ())
     assert has_all((), None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Work", "work"),
+        ("#WORK", "work"),
+        ("work/", "##Work"),
+        ("w\u00f6rk", "WO\u0308RK"),
+        ("STRASSE", "straße"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("❤\ufe0f", "❤"),
+        ("✔\ufe0e", "#✔\ufe0f"),
+        ("a/B/c", "A/b/C"),
+    ],
+)
+def test_spellings_of_a_tag_are_one_tag(one, other):
+    """behaviour 377"""
+    assert tag_key(one) == tag_key(other) == tag_key(tag_key(one))
+    assert has_tag([one], other)
+    assert has_tag([other + "/below"], one)
+    assert distinct_tags([other, one, "x"]) == (other, "x")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("work", "wörk"), ("a/b", "ab"), ("#", "/"), ("❤", "❤️‍🔥"), ("a", "")]
+)
+def test_other_tags_stay_other_tags(one, other):
+    assert tag_key(one) != tag_key(other)
+    assert not has_tag([one], other)
+
+
+def test_tag_is_shown_as_most_notes_spell_it():
+    """behaviour 377"""
+    assert most_written({"work": 2, "Work": 3, "WORK": 1}) == "Work"
+    assert most_written({"work": 1, "Work": 1}) == "Work"
+    assert most_written({"#a": 1}) == "a"
+    assert most_written({"##": 1}) == "##"

@@ -253,7 +253,7 @@ def filed(index: FulltextIndex) -> FulltextIndex:
                 entities=("Mont Blanc",),
             ),
             entry(2, "granite", tags=("a",), author="ana OR bob", path="p/y.md", entities=("Mont", "Ünï*")),
-            entry(3, "granite", tags=("A", "日本 語"), author="*", path="q/日本/z.md", entities=()),
+            entry(3, "granite", tags=("Ä", "日本 語"), author="*", path="q/日本/z.md", entities=()),
             entry(4, "basalt", tags=("a", "b: c d"), author="bob", path="q.md"),
         ],
         [],

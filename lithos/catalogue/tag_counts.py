@@ -1,0 +1,49 @@
+"""How many notes have each tag, and how they spell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import field, frozen
+
+from lithos.core.notes.matching import distinct_tags, most_written, tag_key
+
+
+@frozen
+class TagCounts:
+    """The numbers of notes by tag and spelling; spellings with one key are one tag."""
+
+    #: By key, then by spelling; without notes neither is there.
+    _spelled: dict[str, dict[str, int]] = field(factory=dict, init=False)
+
+    def __len__(self) -> int:
+        return len(self._spelled)
+
+    def add(self, tags: Iterable[str]) -> None:
+        """Count the tags of a note."""
+        for tag in distinct_tags(tags):
+            spelled = self._spelled.setdefault(tag_key(tag), {})
+            spelled[tag] = spelled.get(tag, 0) + 1
+
+    def discard(self, tags: Iterable[str]) -> None:
+        """Take back what `add` counted."""
+        for tag in distinct_tags(tags):
+            key = tag_key(tag)
+            spelled = self._spelled[key]
+            if spelled[tag] > 1:
+                spelled[tag] -= 1
+            elif len(spelled) > 1:
+                del spelled[tag]
+            else:
+                del self._spelled[key]
+
+    def counts(self, begins: str = "") -> dict[str, int]:
+        """The number of notes of each tag whose name begins so, in any spelling, sorted by name."""
+        wanted = tag_key(begins) if begins.strip("#/ ") else ""
+        wanted += "/" if wanted and begins.endswith("/") else ""
+        found = [
+            (most_written(spelled), sum(spelled.values()))
+            for key, spelled in self._spelled.items()
+            if key.startswith(wanted)
+        ]
+        return dict(sorted(found))
