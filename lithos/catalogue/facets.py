@@ -26,7 +26,7 @@ from lithos.catalogue.relations import Multimap
 from lithos.core.notes.matching import tag_key, tag_keys
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import DEFAULT_NAMESPACE, folder_of
-from lithos.core.text.analysis import name_key, normalise
+from lithos.core.text.analysis import fold, normalise
 from lithos.core.times import to_microseconds
 
 #: Places of a block as a power of two: made in half a millisecond, searched in some hundredths.
@@ -74,11 +74,11 @@ class Titles:
     def find(
         self, block: int, wanted: str, serials: Callable[[], Sequence[int]], title_of: Callable[[int], str]
     ) -> Sequence[int]:
-        """Whose titles of a block contain `wanted`, a `name_key`; `serials` tells whose it has."""
+        """Whose titles of a block contain `wanted`, which is folded; `serials` tells whose it has."""
         known = self._blocks.get(block)
         if known is None:
             whose = serials()
-            titles = [name_key(title_of(serial)) for serial in whose]
+            titles = [fold(title_of(serial)) for serial in whose]
             begins = list(accumulate((len(title) + 1 for title in titles), initial=0))
             known = self._blocks[block] = _Block(_BETWEEN.join((*titles, "")), begins, whose)
         return known.find(wanted) if wanted else known.serials
@@ -318,7 +318,7 @@ class Facets:
         return found
 
     def titled(self, block: int, wanted: str, title_of: Callable[[int], str]) -> Sequence[int]:
-        """The notes of a block whose titles contain a case-folded text, in order."""
+        """The notes of a block whose titles contain a folded text, in order."""
 
         def serials() -> list[int]:
             start = bisect_left(self._places, block << _BLOCK)

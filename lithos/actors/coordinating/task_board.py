@@ -283,7 +283,7 @@ class TaskBoard:
             created_by=command.agent,
             created_at=now,
         )
-        # These may lose a blocker that they inherit: one that now waits for them, or is part of its own parent.
+        # These may lose a blocker that they inherit: one that waits for them now, or is part of its parent.
         part_of = [edge.target, *self._rows.below([edge.target])] if edge.type == PARENT_CHILD else []
         former = [one for each in part_of for one in self._rows.dependents(each)]
         link_tasks(self._rows, edge)

@@ -1,6 +1,7 @@
 """Script-aware text analysis for full-text search: normalisation, folding of case and accents, tokens.
 
-Documents and queries go through the same two steps. `fold` makes spellings meet (`Café`, `cafe`);
+Documents and queries go through the same two steps. `fold` makes spellings meet (`Café`, `cafe`, and what
+`letters` has: `Straße`, `strasse`);
 `index_text` then rewrites scripts that do not separate words by spaces so that a tokeniser that
 only knows words finds every substring of them. A run `c1c2c3` becomes `c1 c1c2 c2 c2c3 c3`: the
 tokens of any substring are consecutive, so a phrase query over them matches consecutive characters.
@@ -21,6 +22,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
+from lithos.core.text.letters import replace_letters
 from lithos.core.text.pieces import PIECE
 
 #: Marks in a row that normalisation has to bear.
@@ -105,7 +107,8 @@ _DROPPED: Final = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"
-    "\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
+    "\u08d3-\u08e1\u08e3-\u08ff\u061c\u180b-\u180f"
+    "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
 )
 
 #: What may merge with the character before it: marks, symbols, Hangul letters, half-width voicing marks.
@@ -119,7 +122,7 @@ _CLUSTER: Final = re.compile("(?s:.)" + _MERGING)
 
 
 def fold(text: str) -> str:
-    """Return `text` NFKC-normalised, in lower case and without diacritics; idempotent.
+    """Return `text` NFKC-normalised, in lower case, without diacritics and with plain letters; idempotent.
 
     Of more than 30 marks in a row the rest is dropped.
     """
@@ -133,7 +136,7 @@ def fold(text: str) -> str:
 def _fold(text: str) -> str:
     lowered = unicodedata.normalize("NFKC", drop_excess_marks(text)).lower().replace("ς", "σ")
     bare = _DROPPED.sub("", unicodedata.normalize("NFD", lowered))
-    return unicodedata.normalize("NFC", bare)
+    return unicodedata.normalize("NFC", replace_letters(bare))
 
 
 def unfold_offset(text: str, offset: int) -> int:

@@ -41,7 +41,7 @@ from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import READ, AuditRow
-from lithos.core.text.analysis import name_key
+from lithos.core.text.analysis import fold, name_key
 from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
@@ -380,7 +380,7 @@ class Knowledge:
             if found.is_exact:
                 return ListedNotes(self._catalogue.at_serials(found.serials), found.total)
         if wanted == FacetFilter() and request.title_contains is not None and len(holds) == 1:
-            serials = await self._titled(name_key(request.title_contains))
+            serials = await self._titled(fold(request.title_contains))
             return ListedNotes(self._catalogue.at_serials(serials[offset:end]), len(serials))
         passing: list[Entry] = []
         async for some in slices(self._catalogue.page(wanted).serials):
@@ -391,7 +391,7 @@ class Knowledge:
         return ListedNotes(passing[offset:end], len(passing))
 
     async def _titled(self, wanted: str) -> list[int]:
-        """The serial numbers of the notes whose titles contain a case-folded text."""
+        """The serial numbers of the notes whose titles contain a folded text."""
         serials: list[int] = []
         for number, block in enumerate(self._catalogue.facets.blocks()):
             if number:
@@ -594,6 +594,6 @@ def _is_listed(entry: Entry, request: ListRequest) -> bool:
         and (not request.tags or has_tags(note.all_tags, request.tags))
         and (request.author is None or note.author == request.author)
         and (request.since is None or note.updated_at >= request.since)
-        and (request.title_contains is None or name_key(request.title_contains) in name_key(note.title))
+        and (request.title_contains is None or fold(request.title_contains) in fold(note.title))
         and (not request.metadata_match or matches_metadata(note.extra, request.metadata_match))
     )

@@ -24,7 +24,7 @@ from lithos.telemetry import get_logger
 
 LEADS: Final = "leads.db"
 #: Raise it when tokens or packing change: rows of another format are dropped, and made anew from the notes.
-FORMAT: Final = 1
+FORMAT: Final = 2
 #: Bytes of stems that stay in memory: some 8,000 notes of 2 KB. `_OVERHEAD` is what each takes besides.
 KEPT_BYTES: Final = 16 * 1024 * 1024
 _OVERHEAD: Final = 400

@@ -22,13 +22,13 @@ ANALYZER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(r"[\p{L}\p{N}\p{M
 @pytest.mark.parametrize(
     ("text", "folded"),
     [
-        ("Café Größe", "cafe große"),
+        ("Café Größe", "cafe grosse"),
         ("cafe\u0301", "cafe"),
         ("ΟΔΟΣ Ὀδός", "οδοσ οδοσ"),
         ("Ёлка", "елка"),
         ("ＡＢＣ ﬁn", "abc fin"),
         ("İstanbul", "istanbul"),
-        ("شَدَّة", "شدة"),
+        ("شَدَّة", "شده"),
         ("שָׁלוֹם", "שלום"),
         ("exam\u00adple", "example"),
         ("葛\U000e0100", "葛"),
@@ -93,7 +93,7 @@ def test_punctuation_ends_an_unsegmented_run() -> None:
 
 def test_words_separated_by_spaces_are_only_folded() -> None:
     assert index_text("Hello, World_x") == "hello, world_x"
-    assert index_text("Größe & Maß") == "große & maß"
+    assert index_text("Größe & Maß") == "grosse & mass"
 
 
 @given(MIXED)

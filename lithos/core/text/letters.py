@@ -1,0 +1,82 @@
+"""Letters that are one letter to whoever searches, though Unicode's normal forms keep them apart.
+
+`LETTERS` has what each becomes, in lower case. Most follow from their names: a letter `WITH STROKE` is typed
+without the stroke where the keyboard has none, so `ø` becomes `o`. The others are spellings of one language:
+`ß` becomes `ss`, and Persian `ک` the Arabic `ك`; Arabic is folded as Lucene's normalisers do it. Decimal
+digits of any script become those of ASCII.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+#: Where letters of Latin and Cyrillic stand that do not decompose.
+_RANGES: Final = (
+    range(0xC0, 0x2B0), range(0x460, 0x530), range(0x1D00, 0x1DC0), range(0x1E00, 0x1F00),
+    range(0x2C60, 0x2C80), range(0xA720, 0xA800), range(0xAB30, 0xAB70),
+)  # fmt: skip
+_NAMED: Final = re.compile(
+    r"LATIN SMALL LETTER ([A-Z])(?: WITH .*)?|LATIN LETTER SMALL CAPITAL ([A-Z])"
+    r"|LATIN SMALL (?:LETTER|LIGATURE) ([A-Z]{2})(?: DIGRAPH)?|(CYRILLIC SMALL LETTER [A-Z]+) WITH .*"
+)
+#: `OI` is the name of a gha.
+_MISNAMED: Final = "\u01a3"
+_LATIN: Final = {
+    "ß": "ss", "þ": "th", "ð": "d", "ı": "i", "ȷ": "j", "ŋ": "n", "ĸ": "q", "ə": "e", "ǝ": "e",
+    "ɛ": "e", "ɔ": "o", "ɑ": "a", "ɣ": "g", "ɩ": "i", "ƿ": "w",
+}  # fmt: skip
+#: An apostrophe between letters is one whether Unicode takes it for a letter or not; other such signs say
+#: how a letter sounds, and are mostly not written.
+_APOSTROPHES: Final = {"\u02bc": "'"} | dict.fromkeys("\u02b9\u02ba\u02bb\u02bd\u02be\u02bf\ua78c", "")
+_SEMITIC: Final = {
+    "\u0640": "",  # kashida
+    **dict.fromkeys("\u0671\u0672\u0673", "\u0627"),  # alef
+    **dict.fromkeys("\u0649\u06cc\u06cd\u06d2", "\u064a"),  # yeh
+    **dict.fromkeys("\u06a9\u06aa", "\u0643"),  # kaf
+    **dict.fromkeys("\u0629\u06be\u06c1\u06c3\u06d5", "\u0647"),  # heh
+    "\u06ba": "\u0646",  # noon
+    "\u05f0": "\u05d5\u05d5", "\u05f1": "\u05d5\u05d9", "\u05f2": "\u05d9\u05d9",  # Yiddish digraphs
+}  # fmt: skip
+#: Dots that are often left out; consonants that older texts write with a joiner behind a virama.
+_INDIC: Final = {
+    **dict.fromkeys("\u093c\u09bc\u0a3c\u0abc\u0b3c\u0cbc", ""),
+    "\u0901": "\u0902",
+    "\u09ce": "\u09a4\u09cd",
+    "\u0d7a": "\u0d23\u0d4d", "\u0d7b": "\u0d28\u0d4d", "\u0d7c": "\u0d30\u0d4d", "\u0d7d": "\u0d32\u0d4d",
+    "\u0d7e": "\u0d33\u0d4d", "\u0d7f": "\u0d15\u0d4d",
+}  # fmt: skip
+#: The digits nought of all scripts whose digits normal forms keep.
+_NOUGHTS: Final = (
+    0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0,
+    0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50,
+    0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0,
+)  # fmt: skip
+
+
+def _named() -> Iterator[tuple[str, str]]:
+    """The letters whose name says which letter they are; one that decomposes is not there."""
+    for code in (code for some in _RANGES for code in some):
+        letter = chr(code)
+        named = _NAMED.fullmatch(unicodedata.name(letter, ""))
+        if named is None or letter == _MISNAMED or unicodedata.normalize("NFKD", letter) != letter:
+            continue
+        yield letter, unicodedata.lookup(named[4]) if named[4] else (named[1] or named[2] or named[3]).lower()
+
+
+LETTERS: Final = {
+    **dict(_named()), **_LATIN, **_APOSTROPHES, **_SEMITIC, **_INDIC,
+    **{chr(nought + digit): str(digit) for nought in _NOUGHTS for digit in range(10)},
+}  # fmt: skip
+_ANY: Final = re.compile(f"[{''.join(LETTERS)}]")
+
+
+def replace_letters(text: str) -> str:
+    """`text`, which is decomposed and in lower case, with each of `LETTERS` as it is searched for."""
+    return _ANY.sub(_letter, text)
+
+
+def _letter(found: re.Match[str]) -> str:
+    return LETTERS[found[0]]
