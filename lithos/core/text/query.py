@@ -1,7 +1,9 @@
 """The query language of full-text search as a syntax tree that knows no search engine.
 
 Words stand side by side and are ranked (`OR`); `"phrase"`, `+must`, `-not`, `AND` before `OR`, `NOT`,
-parentheses and `title:`, `body:`, `entities:` before a word, a phrase or a parenthesis.
+parentheses and `title:`, `body:`, `entities:` before a word, a phrase or a parenthesis. Right behind one of
+these `^3` multiplies its score, right behind a phrase `~3` lets its words stand three places apart, and
+`begin*` is any word that begins so. Other syntax of query languages is refused with the way out.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from lithos.core.text.analysis import fold, words
 
 FIELDS: Final = ("title", "body", "entities")
 MAX_DEPTH: Final = 50
+#: The highest factor behind `^`, and the most places behind `~`.
+MAX_BOOST: Final = 100.0
+MAX_SLOP: Final = 100
 MAX_WORDS: Final = 1000
 _SHORTEST_BEGINNING: Final = 2
 
@@ -50,10 +55,14 @@ class Word:
 
 @frozen
 class Phrase:
-    """Words in exactly this order; in unsegmented script consecutive characters."""
+    """Words in exactly this order; in unsegmented script consecutive characters.
+
+    With `slop` they may stand that many places further apart, all together; two swapped words are two places.
+    """
 
     field: str | None
     text: str
+    slop: int = 0
 
 
 @frozen
@@ -61,6 +70,15 @@ class Beginning:
     """The beginning of a word, as while it is typed; of at least two characters."""
 
     text: str
+    field: str | None = None
+
+
+@frozen
+class Boosted:
+    """A node whose score counts `factor` times."""
+
+    node: Node
+    factor: float
 
 
 @frozen
@@ -70,7 +88,7 @@ class Boolean:
     clauses: tuple[tuple[Occur, Node], ...]
 
 
-Node: TypeAlias = Word | Phrase | Beginning | Boolean
+Node: TypeAlias = Word | Phrase | Beginning | Boosted | Boolean
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -86,11 +104,22 @@ _TOKEN: Final = re.compile(
 )
 
 
+#: What may stand right behind a phrase or a closing parenthesis, and what ends a word.
+_SUFFIX: Final = re.compile(r"(?:~(?P<slop>[^\s()\"^]*))?(?:\^(?P<boost>[^\s()\"]*))?")
+_WORD_BOOST: Final = re.compile(r"(?s:(?P<word>.*[^^]))\^(?P<boost>-?[0-9]{1,9}(?:\.[0-9]{0,9})?)")
+_FUZZY: Final = re.compile(r"[^\W\d_]\w*~[0-9.]*")
+#: The boosts and slops in plain words, which say nothing there.
+_PLAIN_SUFFIX: Final = re.compile(r"(?:(?<=[^\W\d_])|(?<=\"))[~^][0-9]+(?:\.[0-9]+)?(?=[\s)]|$)")
+
+
 @frozen
 class _Token:
     kind: str
     text: str
     position: int = field(default=0, eq=False)
+    #: What is behind `~` and `^`; None without.
+    slop: str | None = field(default=None, eq=False)
+    boost: str | None = field(default=None, eq=False)
 
 
 _OCCUR_OF_PREFIX: Final = {
@@ -115,9 +144,9 @@ def parse_query(text: str) -> Node | None:
 def plain_words(text: str) -> Node | None:
     """Return the words of any text side by side, `None` when there are none; nothing is syntax.
 
-    The words are folded; beyond the first 1,000 they are left out.
+    The words are folded; beyond the first 1,000 they are left out, and so are boosts and slops (`flour^3`).
     """
-    found = words(fold(text))[:MAX_WORDS]
+    found = words(fold(_PLAIN_SUFFIX.sub("", text) if "^" in text or "~" in text else text))[:MAX_WORDS]
     return _join([(Occur.SHOULD, Word(None, word)) for _, word in found]) if found else None
 
 
@@ -148,6 +177,8 @@ def _included_texts(node: Node | None) -> Iterator[str]:
         for occur, clause in node.clauses:
             if occur is not Occur.MUST_NOT:
                 yield from _included_texts(clause)
+    elif isinstance(node, Boosted):
+        yield from _included_texts(node.node)
     elif node is not None and not isinstance(node, Beginning):
         yield node.text
 
@@ -160,6 +191,9 @@ def _scan_tokens(text: str) -> Iterator[_Token]:
         assert match.lastgroup is not None
         token = _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
         position = match.end()
+        if token.kind in ("phrase", "close") and (suffix := _SUFFIX.match(text, position, end)):
+            token = evolve(token, slop=suffix["slop"], boost=suffix["boost"])
+            position = suffix.end()
         if token.kind == "quote":
             raise QuerySyntaxError("a quotation mark is not closed", token.position)
         count += token.kind in ("word", "phrase")
@@ -219,21 +253,100 @@ class _Parser:
         if token.kind == "field":
             if token.text not in FIELDS:
                 raise QuerySyntaxError(
-                    f"there is no field {token.text[:100]!r}; fields are {', '.join(FIELDS)}", token.position
+                    f"there is no field {token.text[:100]!r}; fields are {', '.join(FIELDS)}, and tags, "
+                    "author and path are filters of their own",
+                    token.position,
                 )
             field, token = token.text, self.take()
         if token.kind == "word":
-            return Word(field, token.text)
+            return _read_word(field, token)
         if token.kind == "phrase" and token.text.strip():
-            return Phrase(field, token.text)
+            return _boosted(Phrase(field, token.text, _read_slop(token)), token)
         if token.kind == "open":
             tree = self.read_sequence(field, depth + 1)
-            if self.take().kind != "close":
+            closing = self.take()
+            if closing.kind != "close":
                 raise QuerySyntaxError("a parenthesis is not closed", token.position)
-            return tree
+            if closing.slop is not None:
+                raise QuerySyntaxError('only a "phrase" may have ~ behind it', closing.position)
+            return _boosted(tree, closing)
         raise QuerySyntaxError(
             f"a word is missing before {token.text!r}" if token.text else "a word is missing", token.position
         )
+
+
+def _read_word(field: str | None, token: _Token) -> Node:
+    """A word, perhaps with a boost, or the beginning of one."""
+    found = _WORD_BOOST.fullmatch(token.text)
+    text = found["word"] if found else token.text
+    if _FUZZY.fullmatch(text):
+        raise QuerySyntaxError(
+            f"words are not searched by likeness: {text[:100]!r}. Write {text[: text.index('~')][:100]!r}, "
+            "or its beginning with a *",
+            token.position,
+        )
+    node: Node = Word(field, text)
+    begun = words(fold(text)) if text.endswith("*") and not text.endswith("**") else []
+    if begun and not begun[-1][0]:
+        node = _read_beginning(field, text, token.position)
+    return _boosted(node, evolve(token, boost=found["boost"])) if found else node
+
+
+def _read_beginning(field: str | None, text: str, position: int) -> Node:
+    """A beginning such as `begin*`."""
+    parts = [word for _, word in words(fold(text))]
+    if len(parts) > 1 or len(parts[0]) < _SHORTEST_BEGINNING:
+        raise QuerySyntaxError(
+            f"* stands behind one word of at least {_SHORTEST_BEGINNING} characters, not in {text[:100]!r}",
+            position,
+        )
+    return Beginning(parts[0], field)
+
+
+def _read_slop(phrase: _Token) -> int:
+    """How many places the words of a phrase may stand apart."""
+    if phrase.slop is None:
+        return 0
+    if not re.fullmatch("[0-9]{1,9}", phrase.slop) or int(phrase.slop) > MAX_SLOP:
+        raise QuerySyntaxError(
+            f'behind ~ there must be a number of places from 0 to {MAX_SLOP}, as in "two words"~3',
+            phrase.position,
+        )
+    if any(is_unsegmented for is_unsegmented, _ in words(fold(phrase.text))):
+        raise QuerySyntaxError(
+            "~ counts words, and this phrase has a script without spaces between words; leave ~ out",
+            phrase.position,
+        )
+    return int(phrase.slop)
+
+
+def _boosted(node: Node, token: _Token) -> Node:
+    """The node with the boost behind it."""
+    if token.boost is None:
+        return node
+    factor = float(token.boost) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{0,9})?", token.boost) else 0.0
+    if not 0 < factor <= MAX_BOOST:
+        raise QuerySyntaxError(
+            f"behind ^ there must be a number above 0 and at most {MAX_BOOST:g}, as in flour^3",
+            token.position,
+        )
+    if factor * _strongest(node) > MAX_BOOST:
+        raise QuerySyntaxError(
+            f"the numbers behind ^, one within the other, are more than {MAX_BOOST:g} together",
+            token.position,
+        )
+    return node if factor == 1 else Boosted(node, factor)
+
+
+def _strongest(node: Node) -> float:
+    """The highest product of boosts one within the other."""
+    if isinstance(node, Boosted):
+        return node.factor * _strongest(node.node)
+    return (
+        max((_strongest(clause) for _, clause in node.clauses), default=1.0)
+        if isinstance(node, Boolean)
+        else 1.0
+    )
 
 
 def _as_alternative(clause: tuple[Occur, Node]) -> tuple[Occur, Node]:

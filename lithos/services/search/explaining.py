@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 from attrs import field, frozen
 
-from lithos.core.text.query import Boolean, Node, Word, plain_words
+from lithos.core.text.query import Boolean, Boosted, Node, Word, plain_words
 from lithos.core.text.snippet import Terms
 from lithos.services.search.graph_search import Walk
 from lithos.services.search.hybrid import LONGEST_QUERY, Hybrid, HybridRanking
@@ -166,6 +166,9 @@ def _narrow(node: Node | None, name: str) -> Node | None:
     """The ranked words of a query that are looked for everywhere, looked for in one field only."""
     if isinstance(node, Word):
         return Word(name, node.text) if node.field is None else None
+    if isinstance(node, Boosted):
+        inner = _narrow(node.node, name)
+        return None if inner is None else Boosted(inner, node.factor)
     if not isinstance(node, Boolean):
         return None
     clauses = [(occur, each) for occur, clause in node.clauses if (each := _narrow(clause, name)) is not None]

@@ -57,9 +57,9 @@ class _TermCollector(QueryTranslator):
 
     seen: set[Term] = field(factory=set, init=False)
 
-    def _in_field(self, field: str, tokens: list[str], share: float) -> Query:
+    def _in_field(self, field: str, tokens: list[str], share: float, slop: int = 0) -> Query:
         self.seen.update((field, token) for token in tokens)
-        return super()._in_field(field, tokens, share)
+        return super()._in_field(field, tokens, share, slop)
 
 
 @frozen
@@ -71,10 +71,10 @@ class _SharedTranslator(QueryTranslator):
 
     idf: Mapping[Term, tuple[float, float]]
 
-    def _in_field(self, field: str, tokens: list[str], share: float) -> Query:
+    def _in_field(self, field: str, tokens: list[str], share: float, slop: int = 0) -> Query:
         known = [self.idf[field, token] for token in tokens if (field, token) in self.idf]
         common, own = (sum(each) for each in zip(*known, strict=True)) if known else (1.0, 1.0)
-        return super()._in_field(field, tokens, share * (common / own))
+        return super()._in_field(field, tokens, share * (common / own), slop)
 
 
 class FulltextIndex:

@@ -33,7 +33,7 @@ from tantivy import Occur as TantivyOccur
 from lithos.core.notes.matching import tag_key, tag_keys
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
 from lithos.core.text.pieces import PIECE, cut_at_spaces
-from lithos.core.text.query import Beginning, Boolean, Node, Occur, Phrase, Word
+from lithos.core.text.query import Beginning, Boolean, Boosted, Node, Occur, Phrase, Word
 from lithos.stores import PRIVATE_FOLDER
 
 #: Share of its BM25 score among the titles that a match there adds to its score in the whole text, and the
@@ -113,10 +113,14 @@ class QueryTranslator:
             return self._boolean(node)
         if isinstance(node, Beginning):
             # The same score for each note that has it, twice that for one that has it in its title.
-            return _join(
-                [(TantivyOccur.Should, self._beginning(name, node.text)) for name in ("text", "title")]
-            )
-        if isinstance(node, Phrase) or occur is not Occur.SHOULD:
+            places = ("text", "title") if node.field is None else (node.field,)
+            return _join([(TantivyOccur.Should, self._beginning(name, node.text)) for name in places])
+        if isinstance(node, Boosted):
+            query = self._node(node.node, occur)
+            return None if query is None else Query.boost_query(query, node.factor)
+        if isinstance(node, Phrase):
+            return self._sequence(node.field, self.tokens(node.text), node.slop)
+        if occur is not Occur.SHOULD:
             return self._sequence(node.field, self.tokens(node.text))
         return _join(self._alternatives(node))
 
@@ -133,10 +137,12 @@ class QueryTranslator:
         """The parts of a query that stand for one clause."""
         if occur is Occur.SHOULD and isinstance(clause, Word):
             return self._alternatives(clause)
+        if occur is Occur.SHOULD and isinstance(clause, Boosted) and isinstance(clause.node, Word):
+            return self._alternatives(clause.node, clause.factor)
         query = self._node(clause, occur)
         return [] if query is None else [(_OCCUR[occur], query)]
 
-    def _alternatives(self, word: Word) -> list[_Part]:
+    def _alternatives(self, word: Word, factor: float = 1.0) -> list[_Part]:
         """A ranked word: any of its parts; of unsegmented script pairs, since single characters are noise.
 
         One term beside the other: a disjunction of nothing but terms is what tantivy can search without
@@ -144,7 +150,7 @@ class QueryTranslator:
         """
         parts: list[_Part] = []
         for is_unsegmented, part in words(fold(word.text)):
-            share = FUNCTION_WORD_SHARE if part in FUNCTION_WORDS else 1.0
+            share = factor * (FUNCTION_WORD_SHARE if part in FUNCTION_WORDS else 1.0)
             for token in bigrams(part) if is_unsegmented else self.tokens(part):
                 parts += self._anywhere(word.field, [token], share)
         return parts
@@ -153,20 +159,22 @@ class QueryTranslator:
         """Return the tokens the index has of a text."""
         return self.analyzer.analyze(prepare_text(text))
 
-    def _sequence(self, field: str | None, tokens: list[str]) -> Query | None:
-        """Match the tokens side by side, in `field` or in any text field."""
-        return _join(self._anywhere(field, tokens, 1.0)) if tokens else None
+    def _sequence(self, field: str | None, tokens: list[str], slop: int = 0) -> Query | None:
+        """Match the tokens side by side, or `slop` places apart, in `field` or in any text field."""
+        return _join(self._anywhere(field, tokens, 1.0, slop)) if tokens else None
 
-    def _anywhere(self, field: str | None, tokens: list[str], share: float) -> list[_Part]:
+    def _anywhere(self, field: str | None, tokens: list[str], share: float, slop: int = 0) -> list[_Part]:
         """The tokens side by side in each field they may be in, for a share of their score."""
         places = _EVERYWHERE if field is None else ((field, 1.0),)
-        return [(TantivyOccur.Should, self._in_field(name, tokens, boost * share)) for name, boost in places]
+        return [
+            (TantivyOccur.Should, self._in_field(name, tokens, boost * share, slop)) for name, boost in places
+        ]
 
-    def _in_field(self, field: str, tokens: list[str], share: float) -> Query:
+    def _in_field(self, field: str, tokens: list[str], share: float, slop: int = 0) -> Query:
         if len(tokens) == 1:
             query = Query.term_query(self.schema, field, tokens[0], index_option="freq")
         else:
-            query = Query.phrase_query(self.schema, field, list(tokens))
+            query = Query.phrase_query(self.schema, field, list(tokens), slop=slop)
         return query if share == 1.0 else Query.boost_query(query, share)
 
 

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from lithos.core.text.query import (
     MAX_DEPTH,
+    Beginning,
     Boolean,
+    Boosted,
     Node,
     Occur,
     Phrase,
@@ -125,3 +127,69 @@ def test_plain_words_treat_syntax_as_text() -> None:
 
 def test_excluded_words_are_no_words_of_a_query() -> None:
     assert words_of(parse_query('+Big title:"red Dog" -cat (x NOT y)')) == "Big red Dog x"
+
+
+@pytest.mark.parametrize(
+    ("query", "tree"),
+    [
+        ("flour^3", Boosted(w("flour"), 3)),
+        ("title:flour^2.5", Boosted(w("flour", "title"), 2.5)),
+        ("a b^0.5", should(w("a"), Boosted(w("b"), 0.5))),
+        ("+a^2 b", Boolean(((Occur.MUST, Boosted(w("a"), 2)), (Occur.SHOULD, w("b"))))),
+        ("-a^2", without(Boosted(w("a"), 2))),
+        ("a^1", w("a")),
+        ('"a b"~3', Phrase(None, "a b", 3)),
+        ('body:"a b"~3^2', Boosted(Phrase("body", "a b", 3), 2)),
+        ('"a b"^2', Boosted(Phrase(None, "a b"), 2)),
+        ('"a b"~0', Phrase(None, "a b")),
+        ('"a b" ~3', should(Phrase(None, "a b"), w("~3"))),
+        ("(a b)^2 c", should(Boosted(should(w("a"), w("b")), 2), w("c"))),
+        ("flo*", Beginning("flo")),
+        ("title:Flö*^2", Boosted(Beginning("flo", "title"), 2)),
+        ("x^y", w("x^y")),
+        ("C^", w("C^")),
+        ("**bold**", w("**bold**")),
+        ("~/notes", w("~/notes")),
+        ("what?", w("what?")),
+    ],
+)
+def test_boosts_slops_and_beginnings_are_read(query: str, tree: Node) -> None:
+    """behaviour 379"""
+    assert parse_query(query) == tree
+
+
+@pytest.mark.parametrize(
+    ("query", "position", "why"),
+    [
+        ("a flour^0", 2, "above 0"),
+        ("flour^-2", 0, "above 0"),
+        ("flour^101", 0, "at most 100"),
+        ('"a b"^x', 1, "above 0"),
+        ('"a b"^', 1, "above 0"),
+        ('"a b"~', 1, "from 0 to 100"),
+        ('"a b"~-1', 1, "from 0 to 100"),
+        ('"a b"~101', 1, "from 0 to 100"),
+        ('"東京 大阪"~2', 1, "leave ~ out"),
+        ("(a b)~2", 4, "phrase"),
+        ("flour~", 0, "Write 'flour'"),
+        ("flour~0.8", 0, "Write 'flour'"),
+        ("f*", 0, "at least 2"),
+        ("a-b*", 0, "one word"),
+        ("((a^50)^3)", 6, "together"),
+        ("tag:x", 0, "filters of their own"),
+    ],
+)
+def test_other_signs_of_query_languages_are_refused_with_the_way_out(
+    query: str, position: int, why: str
+) -> None:
+    """behaviour 379"""
+    with pytest.raises(QuerySyntaxError, match=why) as caught:
+        parse_query(query)
+    assert caught.value.position == position
+
+
+def test_boosts_and_slops_are_not_words() -> None:
+    """behaviour 379: neither in plain words nor in the text of a query."""
+    assert plain_words('flour^3 "a b"~2 rye^0.5') == plain_words('flour "a b" rye')
+    assert plain_words("2^10 and x ^3 ~5") == plain_words("2 10 and x 3 5")
+    assert words_of(parse_query('flour^3 "a b"~2 (c d)^2 -e^2 be*')).split() == ["flour", "a", "b", "c", "d"]

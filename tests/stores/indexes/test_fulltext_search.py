@@ -350,3 +350,19 @@ def test_parts_that_know_the_frequencies_of_all_score_as_one_index(
     finally:
         for each in (*parts, whole):
             each.close()
+
+
+def test_boosts_slops_and_beginnings_decide_what_is_found_and_first(index: FulltextIndex) -> None:
+    """behaviour 379"""
+    texts = ("flour water", "water bread", "flour and very fine water", "water flour", "floury 3")
+    index.apply([entry(number, text) for number, text in enumerate(texts, 1)], [])
+    assert found(index, "flour^9 bread")[:2] == [1, 4]
+    assert found(index, "flour bread^9")[0] == 2
+    assert found(index, '"flour water"^9 bread')[0] == 1
+    assert found(index, "(flour rye)^9 bread")[0] in (1, 4)
+    assert found(index, '"flour water"') == [1]
+    assert sorted(found(index, '"flour water"~2')) == [1, 4]
+    assert sorted(found(index, '"flour water"~3')) == [1, 3, 4]
+    assert sorted(found(index, "flou*")) == [1, 3, 4, 5]
+    assert found(index, "+flou* -water") == [5]
+    assert 5 not in found(index, "water^3")
