@@ -269,7 +269,7 @@ class Actors:
 
     def _make_writer(self) -> Writer:
         stores, limit = self.stores, self.config.storage.max_content_size_bytes
-        preparation = Preparation(self.catalogue, limit, self.clock, make_id, stores.files.ignored)
+        preparation = Preparation(self.catalogue, limit, self.clock, make_id, lambda: stores.files.ignored)
         applying = Applying(self.catalogue.records, stores.files, stores.moves, Threads(), self.recorder)
         proposing = Proposing(
             self.coordinator,

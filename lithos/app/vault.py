@@ -13,7 +13,7 @@ from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.style import VaultStyle
 from lithos.stores.lock import OwnerLock
 from lithos.stores.notes.files import EXCHANGED, NoteFiles
-from lithos.stores.notes.tree import read_ignored
+from lithos.stores.notes.vault_settings import VaultSettings
 from lithos.stores.vault_lock import lock_of
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ def open_notes(storage: StorageConfig) -> NoteFiles:
     place = storage.data_dir / ".lithos" / EXCHANGED
     if storage.vault is None:
         return NoteFiles(storage.notes_folder, ignored=Ignored.of(storage.ignore or ()), place=place)
-    ignored = read_ignored(storage.vault, storage.ignore)
-    return NoteFiles(storage.vault, ignored=ignored, is_foreign=True, place=place)
+    settings = VaultSettings(storage.vault, storage.ignore)
+    return NoteFiles(
+        storage.vault, ignored=settings.read(), is_foreign=True, place=place, reread=settings.read_again
+    )
 
 
 def make_lock(storage: StorageConfig) -> OwnerLock:

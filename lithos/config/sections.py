@@ -311,8 +311,8 @@ class StorageConfig:
     )
     ignore: tuple[str, ...] | None = setting(
         None,
-        "Patterns of files that are no notes, from the notes folder on; null: `templates/**` with a vault "
-        "whose Obsidian settings name no other folder of templates.",
+        "Patterns of files that are not notes, from the notes folder on; null: with a vault the templates "
+        "that the settings of Obsidian and its plugins name.",
         NAMES,
     )
     protected: tuple[str, ...] = setting(

@@ -139,6 +139,24 @@ async def test_the_watcher_passes_by_what_is_ignored(tmp_path: Path, vault: Path
         assert await paths_of(lithos.server) == {"Zanzibar.md", "deep/er/Mombasa.md", "Late.md"}
 
 
+async def test_notes_follow_a_setting_of_templates_while_the_server_runs(tmp_path: Path, vault: Path) -> None:
+    """behaviour 380: files become templates and notes again, also in masses; no file changes."""
+    for number in range(30):
+        path = vault / "Vorlagen" / f"n{number}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"text {number}")
+    setting = vault / ".obsidian" / "plugins" / "templater-obsidian" / "data.json"
+    setting.parent.mkdir(parents=True)
+    async with serving(tmp_path / "data", storage={"vault": vault}, server={"watch_files": True}) as lithos:
+        assert len(await paths_of(lithos.server)) == 2 + 30
+        for folder, count in (("Vorlagen", 0), ("elsewhere", 30)):
+            setting.write_text(json.dumps({"templates_folder": folder}))
+            with trio.fail_after(60):
+                while len(await paths_of(lithos.server)) != 2 + count:
+                    await trio.sleep(0.05)
+    assert len(list((vault / "Vorlagen").iterdir())) == 30
+
+
 async def paths_of(server: Server) -> set[str]:
     await trio.lowlevel.checkpoint()
     return {entry.path for entry in server.catalogue}

@@ -99,10 +99,11 @@ class DeletionGuard:
         await self._save(settle_approval=True)
 
     def _lost(self, missing: Sequence[Entry]) -> list[Entry]:
-        """A file without id that moved is another note by then, but nothing is lost."""
+        """Those really lost: not ignored by now, and no file without id that moved and is another note."""
+        missing = [entry for entry in missing if not self.files.ignored.covers(entry.path)]
         nameless = [entry for entry in missing if not entry.identified]
         if not nameless:
-            return list(missing)
+            return missing
         gone = {entry.note.id for entry in missing}
         there = {entry.digest for entry in self.catalogue if entry.note.id not in gone}
         return [entry for entry in missing if entry.identified or entry.digest not in there]

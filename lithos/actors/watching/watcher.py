@@ -216,7 +216,13 @@ class Watcher:
     async def _look(self) -> None:
         """One tick of the poll loop: folder identity, watch coverage, comparisons, deletion guard."""
         self._ticks += 1
-        identity = await self._blocking.run(lambda: folder_identity(self._files))
+        identity, is_other = await self._blocking.run(
+            lambda: (folder_identity(self._files), self._files.refresh_ignored())
+        )
+        if is_other:
+            log.info("other files are notes by now: settings of the vault changed")
+            self._seen = None
+            self._compare()
         if identity != self._identity:
             log.warning("notes folder " + ("replaced" if identity else "gone"))
             self._identity = identity

@@ -573,9 +573,10 @@ def _look(
 
 def held_notes(files: NoteFiles, entries: Iterable[Entry], style: VaultStyle = PLAIN) -> set[str]:
     """The ids of those notes that a listing would still find at their paths. Blocks."""
+    shown = [each for each in entries if not files.ignored.covers(each.path)]
     return {
         each.note.id
-        for each in entries
+        for each in shown
         if is_there(files, each.path) and _carries(files, each, style, each.stand_in)
     }
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 import attrs
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from lithos.actors.writing.messages import (
     DeleteNote,
@@ -152,7 +152,7 @@ class Preparation:
     clock: Callable[[], datetime]
     _new_id: Callable[[], str]
     #: No note is created where one would be ignored.
-    _ignored: Ignored = field(factory=Ignored)
+    _ignored: Callable[[], Ignored] = Ignored
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
         """Prepare the creation of a note."""
@@ -167,7 +167,7 @@ class Preparation:
 
     def refuse_ignored(self, path: str) -> None:
         """Raise `InvalidInput` for the path of a note that nobody would ever find."""
-        if self._ignored.covers(path):
+        if self._ignored().covers(path):
             raise InvalidInput(
                 f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
                 "note there would never be found. Choose another folder."

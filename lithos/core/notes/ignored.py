@@ -14,6 +14,8 @@ from typing import Any, Final, Self
 
 from attrs import frozen
 
+from lithos.core.text.analysis import normalise
+
 #: Filters of one vault at most, and characters of one.
 MOST_FILTERS: Final = 1_000
 LONGEST_FILTER: Final = 500
@@ -34,16 +36,16 @@ class Ignored:
     _expressions: tuple[re.Pattern[str], ...] = ()
 
     @classmethod
-    def of(cls, globs: Iterable[str] = (), filters: Iterable[str] = ()) -> Self:
-        """From the globs of the configuration, and filters that `check_filter` accepts."""
+    def of(cls, globs: Iterable[str] = (), filters: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Self:
+        """From the globs of the configuration, filters that `check_filter` accepts, beginnings of paths."""
         translated = [_translate(glob) for glob in globs if glob.strip("/ ")]
-        plain: list[str] = []
+        plain = [_folded(each) for each in prefixes if each]
         expressions: list[re.Pattern[str]] = []
         for each in filters:
             if _is_expression(each):
                 expressions.append(_compile(each[1:-1]))
             else:
-                plain.append(each.casefold())
+                plain.append(_folded(each))
         return cls(
             re.compile("|".join(translated), re.DOTALL) if translated else None,
             tuple(plain),
@@ -61,7 +63,12 @@ class Ignored:
         """Whether nothing below a folder (`path` ends with `/`) is a note; False where that is not sure."""
         if self._globs is not None and self._globs.fullmatch(path) is not None:
             return True
-        return bool(self._prefixes) and path.casefold().startswith(self._prefixes)
+        return bool(self._prefixes) and _folded(path).startswith(self._prefixes)
+
+
+def _folded(path: str) -> str:
+    """A path as file systems compare it that know neither case nor normal form."""
+    return path.lower() if path.isascii() else normalise("NFC", normalise("NFC", path).casefold())
 
 
 def check_filter(text: str) -> str | None:

@@ -68,13 +68,16 @@ class NoteFiles:
         ignored: Ignored | None = None,
         is_foreign: bool = False,
         place: Path | None = None,
+        reread: Callable[[], Ignored | None] | None = None,
     ) -> None:
         """`ignored` files are no notes; in a folder that `is_foreign` nothing is made but notes.
 
+        `reread` gives what is ignored when that has changed, else None.
         `place` is a folder for exchanged files, which is made; not used where it is on another volume.
         """
         self.root = root
         self.ignored = ignored or Ignored()
+        self._reread = reread
         self.is_foreign = is_foreign
         self._calls = calls or KernelCalls()
         self._place = place
@@ -95,6 +98,14 @@ class NoteFiles:
     def close(self) -> None:
         """End the threads that `apply` began; nothing is applied from now on."""
         self._pool.shutdown()
+
+    def refresh_ignored(self) -> bool:
+        """Take up what is ignored by now; True when other files are notes. Blocks."""
+        found = self._reread() if self._reread is not None else None
+        if found is None or found == self.ignored:
+            return False
+        self.ignored = found
+        return True
 
     def list_notes(self) -> list[FoundFile]:
         """Every `.md` file, in sorted path order.

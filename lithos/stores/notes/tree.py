@@ -3,34 +3,25 @@
 Dot-names are ignored, as is what a symlink reaches outside the folder. A folder that symlinks lead to
 is visited once, by its own name if it has one here, so loops end. Polling walks through all notes every
 second, so the loop does as little as possible.
-
-Settings of Obsidian say which files of a vault are no notes. They belong to somebody else: what is missing,
-broken or too large is logged and left out.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field
 
-from lithos.core.notes.ignored import Ignored, read_filters
-from lithos.stores import open_regular
+from lithos.core.notes.ignored import Ignored
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.vault")
 
 FOLDER: Final = ".obsidian"
-#: Bytes of a settings file that is still read.
-LARGEST: Final = 1_000_000
-#: What is ignored when nothing else is said.
-TEMPLATES: Final = "templates/**"
 
 
 def find_own_notes(folder: Path) -> str | None:
@@ -55,38 +46,6 @@ def find_own_notes(folder: Path) -> str | None:
     except OSError:
         return None  # who opens it says why it cannot be read
     return None
-
-
-def read_ignored(vault: Path, globs: Iterable[str] | None) -> Ignored:
-    """What is no note in a vault; `globs` None: the folder of templates, as Obsidian knows it."""
-    filters, complaints = read_filters(_read(vault / FOLDER / "app.json", {}))
-    for complaint in complaints:
-        log.warning("setting of Obsidian not used", file=str(vault / FOLDER / "app.json"), reason=complaint)
-    return Ignored.of((_templates(vault),) if globs is None else globs, filters)
-
-
-def _templates(vault: Path) -> str:
-    document = _read(vault / FOLDER / "templates.json", {})
-    named = document.get("folder") if isinstance(document, dict) else None
-    folder = named.strip().strip("/") if isinstance(named, str) else ""
-    if not folder or len(folder) > 1_000:
-        return TEMPLATES
-    return f"{folder}/**" if not set(folder) & set("*?") else TEMPLATES
-
-
-def _read(path: Path, otherwise: Any) -> Any:
-    """The parsed file, or `otherwise`."""
-    try:
-        with open_regular(path) as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise ValueError(f"it is no file of at most {LARGEST} bytes")
-        return json.loads(data)
-    except (FileNotFoundError, NotADirectoryError):
-        return otherwise
-    except (OSError, ValueError, RecursionError) as failure:
-        log.warning("settings of Obsidian not used", file=str(path), reason=str(failure))
-        return otherwise
 
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW

@@ -10,13 +10,14 @@ import pytest
 
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
-from lithos.stores.notes.tree import LARGEST, find_own_notes, read_ignored
+from lithos.stores.notes.tree import find_own_notes
+from lithos.stores.notes.vault_settings import LARGEST, VaultSettings, read_ignored
 
 
 def settle(vault: Path, name: str, content: object) -> None:
-    folder = vault / ".obsidian"
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    file = vault / ".obsidian" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
 
 
 def test_templates_are_ignored_where_obsidian_names_no_other_folder(tmp_path: Path) -> None:
@@ -26,6 +27,76 @@ def test_templates_are_ignored_where_obsidian_names_no_other_folder(tmp_path: Pa
     assert ignored.covers("Extras/Templates/x.md")
     assert not ignored.covers("templates/x.md")
     assert not read_ignored(tmp_path, ()).covers("Extras/Templates/x.md")
+
+
+TEMPLATER, QUICKADD = "plugins/templater-obsidian/data.json", "plugins/quickadd/data.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "templates", "notes"),
+    [
+        ("app.json", {}, ["templates/x.md", "Templates/x.md", "TEMPLATES/a/b.md"], ["My templates/x.md"]),
+        ("templates.json", {"folder": "/Extras/Vorlagen/"}, ["extras/vorlagen/x.md"], ["Templates/x.md"]),
+        ("templates.json", {"folder": "U\u0308ben"}, ["\u00dcben/x.md", "U\u0308ben/x.md"], ["Ube/x.md"]),
+        ("templates.json", {"folder": "What?"}, ["What?/x.md"], ["Whats/x.md"]),
+        ("templates.json", {"folder": "/"}, ["Templates/x.md"], ["x.md"]),
+        ("templates.json", {"folder": "a/../.."}, ["Templates/x.md"], ["a/x.md"]),
+        ("templates.json", {"folder": 3}, ["Templates/x.md"], ["3/x.md"]),
+        (TEMPLATER, {"templates_folder": "Vorlagen"}, ["Vorlagen/t.md", "Templates/day.md"], ["t.md"]),
+        (TEMPLATER, {"template_folder": "Old"}, ["Old/t.md"], ["t.md"]),
+        (
+            TEMPLATER,
+            {
+                "folder_templates": [{"folder": "People", "template": "sys/p.md"}, None],
+                "startup_templates": ["s"],
+            },
+            ["sys/p.md", "s.md"],
+            ["People/ann.md", "sys/q.md"],
+        ),
+        ("daily-notes.json", {"folder": "daily", "template": "sys/Day"}, ["sys/Day.md"], ["daily/1.md"]),
+        ("daily-notes.json", {"template": "sys/Day.md"}, ["sys/day.md"], ["sys/Day 2.md"]),
+        ("zk-prefixer.json", {"template": "sys/zk"}, ["sys/zk.md"], ["zk.md"]),
+        ("plugins/calendar/data.json", {"weeklyNoteTemplate": "w"}, ["w.md"], ["w 2.md"]),
+        (
+            "plugins/periodic-notes/data.json",
+            {"weekly": {"template": "w", "folder": "x"}},
+            ["w.md"],
+            ["x/w.md"],
+        ),
+        (QUICKADD, {"templateFolderPath": "Q"}, ["Q/a.md"], ["a.md"]),
+        (
+            QUICKADD,
+            {"choices": [{"type": "Multi", "choices": [{"type": "Template", "templatePath": "sys/m.md"}]}]},
+            ["sys/m.md"],
+            ["sys/n.md"],
+        ),
+    ],
+)
+def test_templates_of_each_plugin_are_not_notes(
+    name: str, content: object, templates: list[str], notes: list[str], tmp_path: Path
+) -> None:
+    """behaviour 380"""
+    settle(tmp_path, name, content)
+    ignored = read_ignored(tmp_path, None)
+    assert [path for path in templates if not ignored.covers(path)] == []
+    assert [path for path in notes if ignored.covers(path)] == []
+    assert not any(map(read_ignored(tmp_path, ()).covers, (*templates, *notes)))
+
+
+def test_changed_settings_are_read_again_and_broken_ones_change_nothing(tmp_path: Path) -> None:
+    """behaviour 380"""
+    settings = VaultSettings(tmp_path)
+    files = NoteFiles(tmp_path, ignored=settings.read(), is_foreign=True, reread=settings.read_again)
+    assert not files.refresh_ignored()
+    settle(tmp_path, TEMPLATER, {"templates_folder": "Vorlagen"})
+    assert files.refresh_ignored()
+    assert files.ignored.covers("Vorlagen/x.md")
+    settle(tmp_path, TEMPLATER, '{"templates_fol')
+    assert not files.refresh_ignored()
+    assert files.ignored.covers("Vorlagen/x.md")
+    settle(tmp_path, TEMPLATER, {"templates_folder": "Other"})
+    assert files.refresh_ignored()
+    assert not files.ignored.covers("Vorlagen/x.md")
 
 
 @pytest.mark.parametrize(
