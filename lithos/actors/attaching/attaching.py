@@ -28,7 +28,7 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.attachments.kinds import MOST_PARTS, kind_of
 from lithos.core.attachments.parts import Part
 from lithos.core.notes.links import file_key, named_file
-from lithos.core.text.chunk import dates_in_words, spell_dates
+from lithos.core.text.chunk import dates_in_words
 from lithos.core.times import from_nanoseconds
 from lithos.stores.attachments.shelf import AttachedFile, Shelf, StoredPart
 from lithos.stores.attachments.survey import look_at, survey_attachments
@@ -511,7 +511,7 @@ class Attaching:
             path=file.path,
             namespace="",
             updated_at=from_nanoseconds(file.file.mtime_ns),
-            passages=tuple(spell_dates(passage.text) for passage in passages),
+            passages=tuple(passage.indexed for passage in passages),
             dates=dates_in_words(text),
         )
         return entry, [passage.embedded for passage in passages]

@@ -39,6 +39,7 @@ from lithos.core.text.chunk import (
     headings_of,
     spell_dates,
 )
+from lithos.core.text.markdown import strip_images
 from lithos.core.text.own_text import has_own_text
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
@@ -48,7 +49,7 @@ from lithos.stores.indexes.fulltext_schema import FulltextEntry
 from lithos.stores.indexes.vectors import VectorIndex
 
 #: Raised when `Chunk.embedded` changes: 2, dates in words.
-EMBEDDED_FORM: Final = 2
+EMBEDDED_FORM: Final = 3
 
 
 @frozen
@@ -100,20 +101,21 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
     entry, note = upsert.entry, upsert.document.note
     stamp, entities = kept.stamped(entry.stamp, note)
     passages = sizes.chunks(note.title, upsert.document.content)
+    body = strip_images(upsert.document.content)
     return FulltextEntry(
         serial=entry.serial,
         stamp=stamp,
         id=note.id,
         title=note.title,
-        headings=headings_of(upsert.document.content),
-        body=upsert.document.content,
+        headings=headings_of(body),
+        body=body,
         entities=entities,
         tags=note.all_tags,
         author=note.author,
         path=entry.path,
         namespace=entry.namespace,
         updated_at=note.updated_at,
-        passages=tuple(spell_dates(passage.text) for passage in passages),
+        passages=tuple(passage.indexed for passage in passages),
         dates=dates_in_words(f"{note.title}\n{upsert.document.content}"),
         aliases=note.aliases,
         has_text=has_own_text(upsert.document.content),

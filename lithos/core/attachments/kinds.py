@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final, Literal
 
+from lithos.core.text.analysis import fold, words
+
 Kind = Literal["pdf", "canvas", "drawing", "text", "html", "image"]
 
 #: Media types of images, by suffix without its dot.
@@ -52,6 +54,21 @@ def kind_of(path: str) -> Kind | None:
         return "drawing"
     stem, _, suffix = name.rpartition(".")
     return _KINDS.get(suffix) if stem else None
+
+
+#: Words by which somebody asks for an image, as `fold` spells them; suffixes of names besides.
+_SAID: Final = """
+    image images picture pictures photo photos photograph screenshot screenshots illustration figure sketch
+    sketches drawing diagram diagrams bild bilder foto fotos bildschirmfoto skizze zeichnung dessin imagen
+    imagenes immagine afbeelding
+"""
+_IMAGE_WORDS: Final = frozenset((*MEDIA, *_SAID.split()))
+_LONGEST_ASKED: Final = 1_000
+
+
+def asks_for_image(query: str) -> bool:
+    """Whether a question says that it is about an image."""
+    return any(word in _IMAGE_WORDS for _, word in words(fold(query[:_LONGEST_ASKED])))
 
 
 def attachment_id(path: str) -> str:

@@ -29,10 +29,14 @@ SLIGHT: Final = 0.02
 
 @frozen
 class Standing:
-    """A hit to be mixed: the probability that it answers (None: not known) and its score, both 0..1."""
+    """A hit to be mixed: the probability that it answers (None: not known) and its score, both 0..1.
+
+    One that does not `lead` never stands before a note.
+    """
 
     chance: float | None
     score: float
+    leads: bool = True
 
 
 @frozen
@@ -52,7 +56,7 @@ def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> li
     """
     most = max(1, limit * MOST_MIXED // 10)
     first = list(enumerate(others[:CANDIDATES]))
-    waiting = [each for each in first if _chance(each[1]) >= LEAST][:most]
+    waiting = [each for each in first if each[1].leads and _chance(each[1]) >= LEAST][:most]
     # Where it is not known how well notes answer, nothing stands before them.
     best = [1.0 if note.chance is None else note.chance for note in notes]
     for number in range(len(best) - 2, -1, -1):

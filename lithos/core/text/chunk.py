@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
+from lithos.core.text.markdown import strip_passage
 from lithos.core.text.pieces import cut_at_spaces, matches_in_lines, matches_of_space
 
 MONTHS: Final = (
@@ -83,8 +84,13 @@ class Chunk:
 
     @property
     def embedded(self) -> str:
-        """What is embedded: the context line, a line break and the text, with dates in words."""
-        return spell_dates(f"{self.context}\n{self.text}" if self.context else self.text)
+        """What is embedded: the context line, a line break and the text as it is indexed."""
+        return spell_dates(f"{self.context}\n" if self.context else "") + self.indexed
+
+    @property
+    def indexed(self) -> str:
+        """The text with dates in words, and without the addresses of images."""
+        return spell_dates(strip_passage(self.text))
 
 
 def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: int = 1000) -> list[Chunk]:

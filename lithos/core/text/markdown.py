@@ -256,6 +256,44 @@ def strip_markup(text: str) -> str:
     return "".join([_MARKUP.sub(r"\g<wiki>\g<link>", piece) for piece in pieces_of_lines(text)])
 
 
+_IMAGE_SUFFIX: Final = r"\.(?i:png|jpe?g|gif|webp|svg|avif|bmp|ico|tiff?)"
+_IMAGES: Final = re.compile(
+    rf"""
+      !\[\[[^\[\]|\#\n]*{_IMAGE_SUFFIX}[ ]*(?:\#[^\[\]|\n]*)?(?:\|(?P<shown>[^\[\]\n]*))?\]\]
+    | \[!\[(?P<badge>[^\[\]\n]*)\](?:{_TARGET}|\[[^\[\]\n]*\])?\](?:{_TARGET}|\[[^\[\]\n]*\])?
+    | !\[(?P<alt>[^\[\]\n]*)\](?:{_TARGET}|\[[^\[\]\n]*\])
+    | ^[ ]{{0,3}}\[[^\[\]\n]+\]:[ \t]*<?[^\s<>]{{0,1000}}?
+      (?:{_IMAGE_SUFFIX}(?![\w/.-])|\bbadges?\b|\bshields\.io\b)[^\n]*
+    | (?:<a\s[^<>]{{0,2000}}>\s{{0,9}})?<img\s[^<>]{{0,2000}}>
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+#: Of an image that a passage cuts in two, the part with its address.
+_REST_OF_IMAGE: Final = re.compile(rf"\A[^\[\]\n]{{0,300}}\]{_TARGET}(?:\]{_TARGET})?")
+_SIZE: Final = re.compile(r"[0-9]+(?:x[0-9]+)?")
+
+
+def strip_images(text: str) -> str:
+    """The text with only what images and badges say in words, without their addresses and file names.
+
+    Targets of other links stay: they are looked for.
+    """
+    if not any(mark in text for mark in ("![", "]:", "<img")):
+        return text
+    return "".join([_IMAGES.sub(_told_by_image, piece) for piece in pieces_of_lines(text)])
+
+
+def strip_passage(text: str) -> str:
+    """`strip_images` of a part of a text, which may begin within an image."""
+    rest = _REST_OF_IMAGE.match(text) if "](" in text else None
+    return strip_images(text[rest.end() :] if rest else text)
+
+
+def _told_by_image(image: re.Match[str]) -> str:
+    told = image["shown"] or image["badge"] or image["alt"] or ""
+    return "" if _SIZE.fullmatch(told.strip()) else told
+
+
 def comments(text: str) -> list[tuple[int, int]]:
     """Start and end of each comment (`%%...%%`, HTML) outside fenced code, in order, none within another.
 

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
-from lithos.core.text.markdown import visible_text
+from lithos.core.text.markdown import strip_passage, visible_text
 from lithos.core.text.pieces import pieces_of_lines
 
 #: Characters of a snippet.
@@ -157,7 +157,7 @@ def plain_passage(text: str, title: str = "") -> str:
     text = text.lstrip()
     if title and text.startswith(title.strip()):
         text = text[len(title.strip()) :]
-    text = _tidy(visible_text(text))
+    text = _tidy(visible_text(strip_passage(text)))
     if not any(not line.lstrip().startswith("#") for line in text.splitlines() if line.strip()):
         return ""
     return _cut_at_word(text, LONGEST_CHUNK)

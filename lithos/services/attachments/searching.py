@@ -21,6 +21,7 @@ from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import SearchConfig
+from lithos.core.attachments.kinds import asks_for_image, kind_of
 from lithos.core.attachments.mixing import Standing, mix
 from lithos.core.attachments.parts import Part
 from lithos.core.errors import SearchBackendFailed
@@ -63,13 +64,17 @@ class AttachmentQuery:
 
 @frozen
 class AttachmentHit:
-    """A place of a file that was found; `judged` is None where it is not known how well it answers."""
+    """A place of a file that was found; `judged` is None where it is not known how well it answers.
+
+    An image `leads` notes only where one is asked for: its text is its name, and what notes say around it.
+    """
 
     file: AttachedFile
     part: Part
     score: float
     snippet: str
     judged: Judged | None
+    leads: bool = True
 
 
 @frozen
@@ -134,6 +139,7 @@ class AttachmentSearch:
         if shelf is None or not chosen:
             return []
         parts = await self._attaching.reading.run(lambda: shelf.parts(serial for serial, _, _ in chosen))
+        wants_images = asks_for_image(query.query)
         return [
             AttachmentHit(
                 file,
@@ -141,6 +147,7 @@ class AttachmentSearch:
                 score,
                 snippet_of(part.text, ranked.terms),
                 None if ranked.matches is None else ranked.matches.get(serial, WEAK),
+                wants_images or kind_of(file.path) != "image",
             )
             for serial, score, file in chosen
             if (part := parts.get(serial)) is not None
@@ -211,7 +218,7 @@ def snippet_of(text: str, terms: Terms) -> str:
 
 
 def _standings(hits: Sequence[AttachmentHit]) -> list[Standing]:
-    return [Standing(hit.judged.chance if hit.judged else 0.0, hit.score) for hit in hits]
+    return [Standing(hit.judged.chance if hit.judged else 0.0, hit.score, hit.leads) for hit in hits]
 
 
 #: Places among notes that are looked at: as many as may be strong or fair.

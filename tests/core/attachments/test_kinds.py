@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.attachments.kinds import LARGEST, LARGEST_PDF, MEDIA, attachment_id, kind_of, largest
+from lithos.core.attachments.kinds import (
+    LARGEST,
+    LARGEST_PDF,
+    MEDIA,
+    asks_for_image,
+    attachment_id,
+    kind_of,
+    largest,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,3 +52,20 @@ def test_an_id_is_of_the_path_whatever_bytes_it_has():
 
 def test_only_pdf_files_may_be_very_large():
     assert largest("pdf") == LARGEST_PDF > LARGEST == largest("text") == largest("canvas")
+
+
+@pytest.mark.parametrize(
+    ("query", "asks"),
+    [
+        ("kanban board", False),
+        ("kanban sketch", True),
+        ("a Screenshot of the board", True),
+        ("board.png", True),
+        ("Bild vom Brett", True),
+        ("imagine a board", False),
+        ("", False),
+    ],
+)
+def test_question_asks_for_image_only_by_saying_so(query: str, asks: bool) -> None:
+    """behaviour 381"""
+    assert asks_for_image(query) is asks

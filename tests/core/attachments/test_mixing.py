@@ -85,3 +85,13 @@ def test_each_hit_is_shown_once_and_notes_keep_their_order_and_scores(of_notes, 
     scores = [row.score for row in rows]
     assert all(later <= earlier for earlier, later in pairwise(scores))
     assert all(row.score == of_notes[row.number].score for row in rows if row.is_note)
+
+
+def test_image_stands_behind_every_note_however_likely() -> None:
+    """behaviour 381"""
+    image = Standing(1.0, 1.0, leads=False)
+    for many in (1, 3, 9):
+        assert shown(mix(notes(0.01, of=many), [image], 10)) == "n" * many + "a"
+    assert shown(mix(notes(0.01), [image] * 3, 10)) == "n" * 8 + "aa"
+    assert shown(mix(notes(0.01, of=5), [image], 5)) == "n" * 5
+    assert shown(mix(notes(0.01, 0.01, of=5), [Standing(0.9, 0.9), image], 10)) == "annnnna"

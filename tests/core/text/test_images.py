@@ -1,0 +1,53 @@
+"""Images and badges in what is indexed: their words stay, addresses and file names go."""
+
+from __future__ import annotations
+
+import pytest
+
+from lithos.core.text.chunk import chunk_text
+from lithos.core.text.markdown import strip_images, strip_passage
+from lithos.core.text.snippet import plain_passage
+
+BADGE = "https://img.shields.io/travis/ann/kanban.svg?branch=main"
+
+
+@pytest.mark.parametrize(
+    ("text", "indexed"),
+    [
+        (f"[![Build status]({BADGE})](https://travis-ci.org/ann/kanban) Text", "Build status Text"),
+        (f"![Build]({BADGE}) Text", "Build Text"),
+        ("[![CI][ci-badge]][ci] Text", "CI Text"),
+        (
+            f"Text\n\n[ci-badge]: {BADGE}\n[docs]: https://docs.rs/kanban\n",
+            "Text\n\n\n[docs]: https://docs.rs/kanban\n",
+        ),
+        ("![[kanban sketch.png]] Text", " Text"),
+        ("![[kanban sketch.PNG|The board|300]] Text", "The board|300 Text"),
+        ("![[sketch.svg|300x200]] Text", " Text"),
+        ("![[Other note]] ![[Other#part|x]]", "![[Other note]] ![[Other#part|x]]"),
+        ("![A cat](cat.jpg) and [site](https://e.org/a.png)", "A cat and [site](https://e.org/a.png)"),
+        ('<a href="https://ci.e.org"><img src="https://e.org/b.svg" alt="x"></a>Text', "</a>Text"),
+        ("<img src='b.png'/>Text", "Text"),
+        ("a ![ b", "a ![ b"),
+        ("x[0]: y", "x[0]: y"),
+        ("[note]: https://e.org/page", "[note]: https://e.org/page"),
+    ],
+)
+def test_only_words_of_images_are_indexed(text: str, indexed: str) -> None:
+    """behaviour 382"""
+    assert strip_images(text) == indexed
+
+
+def test_passage_that_begins_within_a_badge_has_no_address() -> None:
+    """behaviour 382"""
+    assert strip_passage(f"status]({BADGE})](https://e.org) Text") == " Text"
+    assert strip_passage("see [a](b) Text") == "see [a](b) Text"
+
+
+def test_no_passage_shows_or_embeds_an_address_of_a_badge() -> None:
+    """behaviour 382"""
+    badges = "\n".join(f"[![Build status {n}]({BADGE})](https://travis-ci.org/ann/{n})" for n in range(40))
+    for chunk in chunk_text("Kanban", f"# Kanban\n\n{badges}\n\nThe board has three columns."):
+        for shown in (chunk.embedded, chunk.indexed, plain_passage(chunk.text)):
+            assert "shields" not in shown
+            assert "travis" not in shown
