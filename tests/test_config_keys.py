@@ -46,7 +46,7 @@ DEFAULTS: dict[str, Any] = {
     "storage.file_names": None,
     "storage.max_content_size_bytes": 1000000,
     "search.embedding_model": "builtin",
-    "search.semantic_threshold": 0.3,
+    "search.semantic_threshold": None,
     "search.cache_confidence": None,
     "search.max_results": 50,
     "search.fusion": "blend",

@@ -355,7 +355,12 @@ class SearchConfig:
     embedding_model: str = setting(
         "builtin", "`builtin`, a directory, or the Hugging Face name of a model2vec model.", NOT_BLANK
     )
-    semantic_threshold: float = setting(0.3, "Smallest similarity that a semantic search returns.", FRACTION)
+    semantic_threshold: float | None = setting(
+        None,
+        "Smallest similarity that counts; null: 0.3 in hybrid and graph searches and retrieval, and in "
+        "semantic searches that of the model.",
+        FRACTION,
+    )
     cache_confidence: float | None = setting(
         None,
         "Least probability that makes a note a cached answer; null: that of the tier, made for at most 5 % "

@@ -211,9 +211,9 @@ class Services:
 
     def _make_retrieve(self, texts: NoteTexts, remembered: QuestionMemory) -> Retrieve:
         actors, catalogue, learning = self.actors, self.catalogue, self.learning
-        search, lcma = self.config.search, self.config.lcma
+        lcma = self.config.lcma
         team = make_team(
-            SearchScouts(catalogue, actors.stores.fulltext, actors.semantic, search.semantic_threshold),
+            SearchScouts(catalogue, actors.stores.fulltext, actors.semantic, self.search.threshold),
             NameScouts(catalogue),
             RelationScouts(catalogue, self.edges.touching, learning, self.coordination),
         )

@@ -106,7 +106,7 @@ class SearchTool:
         self, using: Services, request: SearchRequest, limit: int, offset: int = 0
     ) -> AttachmentQuery:
         """What is looked for among the files beside the notes."""
-        threshold = using.search.threshold if request.threshold is None else request.threshold
+        threshold = using.search.threshold_of(request)
         return as_command(AttachmentQuery, request, threshold=threshold, limit=limit, offset=offset)
 
 

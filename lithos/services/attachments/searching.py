@@ -29,6 +29,7 @@ from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, judge
 from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import WINDOW, Terms, find_passage
 from lithos.services.search.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
+from lithos.services.search.least import judged_part
 from lithos.stores.attachments.shelf import AttachedFile, number_of
 from lithos.stores.coordination.schema import NoteRows
 from lithos.stores.indexes import IndexFailed
@@ -182,7 +183,8 @@ class AttachmentSearch:
             if query.mode == "semantic":
                 near = await self._vectors.ask(query.query, filters, wanted, query.threshold).hits()
                 scores = list(map(_serial_and_similarity, near))
-                terms, matches = hybrid.judge_meaning(query.query, scores, query.threshold, is_accurate=False)
+                likely, least = judged_part(scores, query.threshold)
+                terms, matches = hybrid.judge_meaning(query.query, likely, least, is_accurate=False)
                 return _Ranked(scores, terms, matches)
         except QuerySyntaxError:
             return _Ranked(())  # the search of notes says what is wrong with it

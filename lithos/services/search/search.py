@@ -35,6 +35,7 @@ from lithos.services.search.hybrid import (
     HybridRanking,
     backend_failure,
 )
+from lithos.services.search.least import LEAST_OF_MODEL, judged_part, least_similarity
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext_schema import Filters
@@ -195,8 +196,8 @@ class Search:
             words = self._explainer.tell_words(node, request.filters, found, wanted)
             told = words_alone(told, words, self.hybrid.word_chances(features or {}))
         elif request.mode == "semantic":
-            scores = list(map(_serial_and_similarity, ranking.chunks))
-            terms, known = self.hybrid.meaning_features(request.query, scores, threshold)
+            scores, least = judged_part(list(map(_serial_and_similarity, ranking.chunks)), threshold)
+            terms, known = self.hybrid.meaning_features(request.query, scores, least)
             chances = self.hybrid.meaning_chances(known or {}, is_accurate=ranking.is_accurate)
             told = meaning_alone(told, chances)
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
@@ -225,8 +226,16 @@ class Search:
 
     @property
     def threshold(self) -> float:
-        """The configured least similarity of a semantic match."""
-        return self._settings.semantic_threshold
+        """The least similarity of the semantic leg where none is given."""
+        return least_similarity(self._settings.semantic_threshold)
+
+    def threshold_of(self, request: SearchRequest) -> float:
+        """The least similarity of a search: as asked, as configured, or that of its mode and the model."""
+        if request.threshold is not None:
+            return request.threshold
+        if request.mode != "semantic" or self._settings.semantic_threshold is not None:
+            return self.threshold
+        return LEAST_OF_MODEL[self._semantic.is_accurate]
 
     async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
         """Every note that a hybrid search with legs of `wanted` notes finds, best first.
@@ -235,7 +244,7 @@ class Search:
         """
         if not query.strip():
             return NOTHING_RANKED
-        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self._settings.semantic_threshold)
+        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self.threshold)
 
     async def match_text(self, query: str, filters: Filters) -> tuple[list[Entry], str]:
         """Every note that a full-text query matches, best first; why none can, when it does not parse.
@@ -262,9 +271,7 @@ class Search:
             return []
         await self._visibility.reach()
         await self.wait_for_meaning()
-        ranking = await self.hybrid.rank(
-            query, Filters(tags=tags), CANDIDATES, self._settings.semantic_threshold
-        )
+        ranking = await self.hybrid.rank(query, Filters(tags=tags), CANDIDATES, self.threshold)
         if ranking.failed:
             raise backend_failure(ranking.message)
         confidence = self.hybrid.confidence(ranking)
@@ -279,7 +286,7 @@ class Search:
         """The least similarity, and how many rows it gets. Raises `InvalidMode`, `InvalidInput`."""
         if request.mode not in MODES:
             raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
-        threshold = self._settings.semantic_threshold if request.threshold is None else request.threshold
+        threshold = self.threshold_of(request)
         if not 0 <= threshold <= 1:
             raise InvalidInput(f"threshold must be between 0 and 1, not {threshold}.")
         if request.offset > DEEPEST_OFFSET:
@@ -311,8 +318,9 @@ class Search:
         except (SemanticUnavailable, IndexFailed) as failure:
             raise backend_failure(str(failure)) from failure
         scores = list(map(_serial_and_similarity, found))
+        likely, least = judged_part(scores, threshold)
         terms, matches = self.hybrid.judge_meaning(
-            request.query, scores, threshold, is_accurate=asked.is_accurate
+            request.query, likely, least, is_accurate=asked.is_accurate
         )
         return RankedRows(scores, found, terms, matches=matches)
 

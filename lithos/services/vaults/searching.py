@@ -17,6 +17,7 @@ from lithos.core.learning.match import CANDIDATES, TENTH, Judged, judge
 from lithos.core.text.query import begin_last, words_of
 from lithos.core.text.snippet import Terms
 from lithos.services.search.hybrid import LEG_NOTES, LONGEST_QUERY, HybridRanking, backend_failure
+from lithos.services.search.least import judged_part
 from lithos.services.search.search import SEEDS, Hit, RankedRows, SearchRequest, parse
 from lithos.services.services import Services
 from lithos.services.vaults.joining import FULLTEXT, SEMANTIC, Joined, Part, Troubles
@@ -147,8 +148,9 @@ class _Ranker:
         except IndexFailed as failure:
             raise backend_failure(str(failure)) from failure
         scores = list(map(_serial_and_similarity, found))
+        likely, least = judged_part(scores, self._threshold)
         terms, matches = joined.hybrid.judge_meaning(
-            request.query, scores, self._threshold, is_accurate=asked.is_accurate
+            request.query, likely, least, is_accurate=asked.is_accurate
         )
         return _JointRows(scores, found, terms, "", matches)
 
