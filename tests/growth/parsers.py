@@ -35,7 +35,7 @@ from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.formats import chats, conversation, json_items, memory_files, observations, texts
 from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
-from lithos.core.learning import arranging, inference, lead, questions, ranking
+from lithos.core.learning import arranging, compounds, inference, lead, questions, ranking
 from lithos.core.links import canvas, forms, literal, properties
 from lithos.core.notes import (
     copies,
@@ -181,6 +181,12 @@ def _add(given: str) -> object:
     table.add(_ID, f"{given}.md", given, (given,))
     table.remove(_ID)
     return len(table)
+
+
+def _hold(given: str) -> object:
+    known = compounds.Compounds()
+    known.add([given, *_many(given)])
+    return known.holding(given[:20])
 
 
 def _resolve_all(given: str) -> object:
@@ -806,6 +812,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "analysis.drop_excess_marks": analysis.drop_excess_marks,
     "graph.merge_metadata": lambda t: task_metadata.merge_metadata("task", {t: t}, {t: None}),
     "analysis.fold": analysis.fold,
+    "compounds.long_words": lambda t: compounds.long_words([t, *_many(t)]),
+    "compounds.Compounds.add": lambda t: compounds.Compounds().add([t, *_many(t)]),
+    "compounds.Compounds.holding": _hold,
     "letters.replace_letters": letters.replace_letters,
     "analysis.unfold_offset": _fold_back,
     "analysis.unfold_offsets": lambda t: analysis.unfold_offsets(t, range(0, len(analysis.fold(t)), 50)),

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -14,6 +15,7 @@ import numpy as np
 from attrs import field, frozen
 from tantivy import Index, IndexWriter, Query, Searcher
 
+from lithos.core.learning.compounds import Compounds, long_words
 from lithos.core.learning.frequencies import Counts, Term, bm25_idf
 from lithos.core.learning.lead import Covered, LeadText, lead_coverage
 from lithos.core.text.analysis import FUNCTION_WORDS
@@ -42,6 +44,8 @@ _WRITER_HEAP: Final = 15_000_000
 RENEWED_AFTER: Final = 500
 #: Asked beyond the limit, to find out at once in most cases who shares the last place.
 _LIKELY_TIES: Final = 32
+#: Share of the score of a word that a compound has which holds it, where the word itself is found as well.
+COMPOUND_SHARE: Final = 0.1
 _CLOSED: Final = "The full-text index is closed."
 #: A score is below another if it is below this share of it; some digits of single precision.
 _LEAST_STEP: Final = 1 - 4e-7
@@ -93,8 +97,11 @@ class FulltextIndex:
         self._directory = directory
         self._index = index
         self._writer: IndexWriter | None = None
-        self._translator = QueryTranslator(index.schema, make_analyzer())
+        self._translator = QueryTranslator(index.schema, make_analyzer(), holding=self._holding)
         self._leads = leads
+        self._compounds = Compounds()
+        if leads is not None:
+            self._compounds.add(leads.long_words())
         #: Notes whose stems were missing or old when the index was opened; None before they were looked for.
         self._lacking: set[int] | None = None
         self._comparing = threading.Lock()
@@ -173,14 +180,33 @@ class FulltextIndex:
             return nullcontext()
         latest = {entry.serial: entry for entry in upserts}
         return self._leads.changed(
-            [(entry.serial, entry.stamp, self._lead_text(entry)) for entry in latest.values()],
+            [(entry.serial, entry.stamp, *self._lead_text(entry)) for entry in latest.values()],
             [serial for serial in removals if serial not in latest],
         )
 
-    def _lead_text(self, entry: FulltextEntry) -> LeadText:
+    def _lead_text(self, entry: FulltextEntry) -> tuple[LeadText, list[str]]:
+        """The stems of a note, and its long words."""
         names = [" ".join(entry.aliases)] if entry.aliases else []
         passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
-        return LeadText.of(passages if entry.has_text else [[], *passages])
+        words = long_words(chain.from_iterable(passages))
+        self._compounds.add(words)
+        return LeadText.of(passages if entry.has_text else [[], *passages]), words
+
+    def _holding(self, word: str, token: str) -> list[tuple[str, float]]:
+        """The terms of compounds that hold a word, with what they count: never more than the word would.
+
+        A rare compound would score higher than the word itself: each counts as if it were as frequent as all.
+        """
+        if word in FUNCTION_WORDS:
+            return []
+        held = {other: self._searcher.doc_freq("text", other) for other in self._compounds.holding(word)}
+        found = {other: notes for other, notes in held.items() if notes and other != token}
+        if not found:
+            return []
+        own, count = self._searcher.doc_freq("text", token), self._searcher.num_docs
+        worth = bm25_idf(count, min(count, own + sum(found.values())))
+        share = COMPOUND_SHARE if own else 1.0
+        return [(other, share * worth / bm25_idf(count, notes)) for other, notes in found.items()]
 
     def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
         documents = {entry.serial: make_document(entry) for entry in upserts}
@@ -271,7 +297,7 @@ class FulltextIndex:
 
     def terms_in(self, node: Node) -> frozenset[Term]:
         """The terms of a query whose frequency decides what they are worth."""
-        collector = _TermCollector(self._translator.schema, self._translator.analyzer)
+        collector = _TermCollector(self._translator.schema, self._translator.analyzer, holding=self._holding)
         collector.translate(node, Filters())
         return frozenset(collector.seen)
 
@@ -290,7 +316,9 @@ class FulltextIndex:
         """A translator whose queries score with common frequencies: tantivy itself has those of its index."""
         own = self.count(common.having)
         weights = {term: (common.idf(term), own.idf(term)) for term, found in own.having.items() if found}
-        return _SharedTranslator(self._translator.schema, self._translator.analyzer, weights)
+        return _SharedTranslator(
+            self._translator.schema, self._translator.analyzer, weights, holding=self._holding
+        )
 
     def content_stems(self, text: str) -> list[str]:
         """The distinct stems of a query without function words; all of them when there are no others."""

@@ -13,11 +13,12 @@ import shutil
 import struct
 import unicodedata
 import zlib
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 from tantivy import (
     Document,
     Filter,
@@ -75,6 +76,10 @@ class QueryTranslator:
 
     schema: Schema
     analyzer: TextAnalyzer
+    #: The terms that hold a word and its token within, each with its share of the score.
+    holding: Callable[[str, str], Sequence[tuple[str, float]]] = field(
+        default=lambda _word, _token: (), kw_only=True
+    )
 
     def translate(self, node: Node, filters: Filters) -> Query | None:
         """Return the query for `node` within `filters`, `None` when it can match nothing."""
@@ -153,6 +158,11 @@ class QueryTranslator:
             share = factor * (FUNCTION_WORD_SHARE if part in FUNCTION_WORDS else 1.0)
             for token in bigrams(part) if is_unsegmented else self.tokens(part):
                 parts += self._anywhere(word.field, [token], share)
+                if not is_unsegmented:
+                    parts += [
+                        (TantivyOccur.Should, self._in_field(word.field or "text", [other], worth * share))
+                        for other, worth in self.holding(part, token)
+                    ]
         return parts
 
     def tokens(self, text: str) -> list[str]:

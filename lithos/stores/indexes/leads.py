@@ -1,4 +1,4 @@
-"""The stems of the notes beside the full-text index (`leads.db`): what lead coverage is computed from.
+"""The stems of the notes beside the full-text index (`leads.db`), for lead coverage, and their long words.
 
 Tantivy keeps positions, but its Python binding does not give them. Rows are read for the best notes of a
 search only, and kept up to a bound. Rebuildable: commits are not synced, and each row
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -30,14 +30,15 @@ KEPT_BYTES: Final = 16 * 1024 * 1024
 _OVERHEAD: Final = 400
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS leads(
-    serial INTEGER PRIMARY KEY, stamp INTEGER NOT NULL, stems BLOB NOT NULL);
+    serial INTEGER PRIMARY KEY, stamp INTEGER NOT NULL, stems BLOB NOT NULL, long TEXT NOT NULL);
 """
 
 
 def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
     ((found,),) = connection.execute("PRAGMA user_version").fetchall()
     if found != FORMAT:
-        connection.execute("DELETE FROM leads")
+        connection.execute("DROP TABLE leads")
+        connection.execute(_SCHEMA)
         connection.execute(f"PRAGMA user_version={FORMAT}")
 
 
@@ -60,16 +61,16 @@ class Leads(Database):
 
     @contextmanager
     def changed(
-        self, upserts: Iterable[tuple[int, int, LeadText]], removals: Collection[int]
+        self, upserts: Iterable[tuple[int, int, LeadText, Sequence[str]]], removals: Collection[int]
     ) -> Iterator[None]:
-        """Upsert (serial, stamp, stems) and delete; committed after the block, undone if it raises.
+        """Upsert (serial, stamp, stems, long words) and delete; committed after the block, or undone.
 
         Raises `DatabaseFailed`.
         """
-        rows = [(serial, stamp, text.pack()) for serial, stamp, text in upserts]
+        rows = [(serial, stamp, text.pack(), "\n".join(words)) for serial, stamp, text, words in upserts]
         with self.transaction():
             self._writer.executemany("DELETE FROM leads WHERE serial=?", [(serial,) for serial in removals])
-            self._writer.executemany("INSERT OR REPLACE INTO leads VALUES(?,?,?)", rows)
+            self._writer.executemany("INSERT OR REPLACE INTO leads VALUES(?,?,?,?)", rows)
             yield
         with self._keeping:  # from here on readers see the new rows
             self._changes += 1
@@ -81,6 +82,11 @@ class Leads(Database):
         """The stamp of every note by serial, for the thread that writes. Raises `DatabaseFailed`."""
         rows: list[Any] = self._writer.execute("SELECT serial, stamp FROM leads").fetchall()
         return dict(rows)
+
+    def long_words(self) -> Iterator[str]:
+        """The long words of all notes, for the thread that writes. Raises `DatabaseFailed`."""
+        for (words,) in self._writer.execute("SELECT long FROM leads WHERE long<>''"):
+            yield from str(words).split("\n")
 
     def texts(self, serials: Collection[int]) -> Mapping[int, LeadText]:
         """The stems of these notes, without those that have none. Raises `DatabaseFailed`, `ValueError`."""

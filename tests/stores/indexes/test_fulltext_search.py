@@ -366,3 +366,22 @@ def test_boosts_slops_and_beginnings_decide_what_is_found_and_first(index: Fullt
     assert sorted(found(index, "flou*")) == [1, 3, 4, 5]
     assert found(index, "+flou* -water") == [5]
     assert 5 not in found(index, "water^3")
+
+
+def test_compounds_are_found_by_their_parts_behind_the_word_itself(index: FulltextIndex) -> None:
+    """behaviour 384: also after a restart, and not by a word that must be there."""
+    texts = (
+        "Die Kraftfahrzeughaftpflichtversicherung gilt.",
+        "Die Haftpflicht gilt.",
+        "Haftpflichtversicherungen und Tomaten.",
+        "interconnection of a connection",
+    )
+    index.apply([entry(number, text, passages=(text,)) for number, text in enumerate(texts, 1)], [])
+    assert found(index, "Haftpflicht")[0] == 2
+    assert sorted(found(index, "Haftpflicht")) == [1, 2, 3]
+    assert sorted(found(index, "body:Versicherung")) == [1, 3]
+    assert found(index, "Kraftfahrzeug") == [1]
+    assert found(index, "+Haftpflicht gilt") == [2]
+    assert found(index, '"Kraftfahrzeug"') == []
+    index.apply([], [1])
+    assert found(index, "Kraftfahrzeug") == []

@@ -1,0 +1,79 @@
+"""Long words that hold another word, as German, Dutch and Scandinavian compounds do.
+
+`Haftpflicht` is in `Kraftfahrzeughaftpflichtversicherung`, and no dictionary has to know either: the words of
+a question are looked for in the long words that the vault has. Words that English derives (`interaction`)
+hold others too, so a match of this kind counts less than the word itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import define, field
+
+#: Letters of a compound, and of the part that finds it.
+LEAST_COMPOUND: Final = 10
+LONGEST_COMPOUND: Final = 80
+LEAST_PART: Final = 5
+#: Letters that a compound has in front of its part and behind it, where it has any; an ending may be shorter.
+_LEAST_REST: Final = 3
+#: Endings of a word that a compound may have behind it, or lack.
+_ENDINGS: Final = ("en", "er", "es", "e", "n", "s")
+#: Long words that are known: some 2 MB. Places that are looked at for a part, and compounds that are found.
+MOST_KNOWN: Final = 100_000
+_MOST_PLACES: Final = 500
+MOST_FOUND: Final = 24
+
+
+def long_words(tokens: Iterable[str]) -> list[str]:
+    """The tokens that may be compounds, each once, in order."""
+    return list(dict.fromkeys(token for token in tokens if _is_long(token)))
+
+
+def _is_long(token: str) -> bool:
+    return LEAST_COMPOUND <= len(token) <= LONGEST_COMPOUND and token.isalpha()
+
+
+@define(eq=False)
+class Compounds:
+    """The long words of a vault. One thread adds; others may look meanwhile."""
+
+    _known: set[str] = field(factory=set, init=False)
+    #: All of them in a row, each between line breaks.
+    _text: str = field(default="\n", init=False)
+
+    def add(self, words: Iterable[str]) -> None:
+        """Add long words; a word stays until the next start, and finds nothing where no note has it."""
+        fresh = [word for word in dict.fromkeys(words) if word not in self._known]
+        del fresh[max(0, MOST_KNOWN - len(self._known)) :]
+        if fresh:
+            self._known.update(fresh)
+            self._text += "\n".join(fresh) + "\n"
+
+    def holding(self, word: str) -> list[str]:
+        """The long words that hold a word, at most 24: as it is, or without its ending when none does."""
+        if len(word) < LEAST_PART or not word.isalpha():
+            return []
+        found = self._holding(word)
+        for ending in _ENDINGS:
+            if not found and word.endswith(ending) and len(word) - len(ending) >= LEAST_PART:
+                found = self._holding(word.removesuffix(ending))
+        return found
+
+    def _holding(self, part: str) -> list[str]:
+        text, found = self._text, dict[str, None]()
+        place = text.find(part)
+        for _ in range(_MOST_PLACES):
+            if place < 0 or len(found) == MOST_FOUND:
+                break
+            begin, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
+            front, behind = text[begin:place], text[place + len(part) : end]
+            if (front or behind) and _is_part(front) and (_is_part(behind) or behind in _ENDINGS):
+                found[text[begin:end]] = None
+            place = text.find(part, end)
+        return list(found)
+
+
+def _is_part(rest: str) -> bool:
+    return not rest or len(rest) >= _LEAST_REST

@@ -1,0 +1,34 @@
+"""Long words that hold another: which are known, and which are found."""
+
+from __future__ import annotations
+
+from lithos.core.learning.compounds import LONGEST_COMPOUND, MOST_FOUND, MOST_KNOWN, Compounds, long_words
+
+GERMAN = "kraftfahrzeughaftpflichtversicherung"
+
+
+def test_parts_at_any_place_of_a_compound_find_it() -> None:
+    """behaviour 384"""
+    compounds = Compounds()
+    compounds.add([GERMAN, "transaction", "ziekenhuisverzekering"])
+    for part in ("kraftfahrzeug", "haftpflicht", "haftpflichtversicherung", "versicherung", "versicherungen"):
+        assert compounds.holding(part) == [GERMAN]
+    assert compounds.holding("ziekenhuis") == ["ziekenhuisverzekering"]
+    assert compounds.holding("action") == ["transaction"]
+
+
+def test_words_short_parts_and_endings_are_not_compounds() -> None:
+    compounds = Compounds()
+    compounds.add(long_words(["unauthorised", GERMAN, "short", "a1b2c3d4e5f6", "x" * (LONGEST_COMPOUND + 1)]))
+    assert compounds.holding("authorised") == []  # `un` is no word
+    assert compounds.holding("haft") == []
+    assert compounds.holding(GERMAN) == []
+    assert compounds.holding("a1b2c3") == compounds.holding("xxxxxx") == compounds.holding("") == []
+
+
+def test_compounds_found_and_known_are_bounded() -> None:
+    compounds = Compounds()
+    compounds.add(f"haftpflicht{chr(97 + i // 26) * 3}{chr(97 + i % 26) * 3}" for i in range(200))
+    assert len(compounds.holding("haftpflicht")) == MOST_FOUND
+    compounds.add(f"w{number:015}" for number in range(MOST_KNOWN + 10))
+    assert len(compounds._known) == MOST_KNOWN
