@@ -94,6 +94,16 @@ class Opening:
         """How many notes of how many can be searched."""
         return {"done": min(self._searchable(), self.found), "total": self.found}
 
+    def told(self) -> str:
+        """How many notes can be searched, as a sentence."""
+        done, total = self.progress().values()
+        if not total:
+            return "Lithos is still reading the notes: none can be searched yet. Ask again in a moment."
+        return (
+            f"Lithos is still indexing the notes: {done:,} of {total:,} can be searched so far, others may "
+            "be missing from this answer. Ask again in a moment; a note can be read by its path meanwhile."
+        )
+
     def teller(self) -> Callable[[int, int], None]:
         """The progress callback of a scan: files known or read, of how many. It may wait for `let_read`.
 

@@ -47,7 +47,7 @@ from lithos.tools.contract.rows import row_of, search_row, warn
 @tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
 class SearchTool:
     """Find certain notes by words, tags, author or path; for what helps with a task take lithos_retrieve.
-    Mode fulltext knows "phrases"~3, +must, -not, AND/OR/NOT, title:word^3.
+    Mode fulltext knows "phrases"~3, +must, -not, AND/OR, title:word^3.
     """
 
     query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)

@@ -240,7 +240,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 async def test_a_first_start_answers_before_the_notes_are_read(
     tmp_path: Path, vault: Path, slow: threading.Event
 ) -> None:
-    """Behaviour 250: reading by path works, answers say indexing, writes wait for the first pass."""
+    """Behaviours 250, 385: reading by path works, answers say so in words, writes wait for the first pass."""
     async with fronted(config(tmp_path, vault)) as server, trio.open_nursery() as nursery:
         server.actors.front_loaded.set()
         assert server.tools.listed()
@@ -248,6 +248,20 @@ async def test_a_first_start_answers_before_the_notes_are_read(
         assert found is not None
         assert found["degraded"] is True
         assert found["indexing"] == {"done": 0, "total": 2}
+        assert "0 of 2 can be searched so far" in found["message"]
+        for tool, more in {
+            "lithos_list": {}, "lithos_retrieve": {"query": "cloves"}, "lithos_context": {"query": "cloves"},
+            "lithos_cache_lookup": {"query": "cloves"}, "lithos_tags": {},
+            "lithos_search": {"query": "cloves", "mode": "semantic"},
+        }.items():  # fmt: skip
+            answer = await server.tools.call(tool, more)
+            assert answer is not None
+            assert answer["indexing"] == {"done": 0, "total": 2}, tool
+            assert "still indexing" in answer["message"], tool
+            assert "model" not in answer["message"], tool
+        refused = await server.tools.call("lithos_search", {"query": "x", "mode": "no"})
+        assert refused is not None
+        assert "still indexing" not in refused["message"]
         read = await server.tools.call("lithos_read", {"path": "Zanzibar.md"})
         assert read is not None
         assert "Cloves" in read["content"]

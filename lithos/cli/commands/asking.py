@@ -12,6 +12,7 @@ import attrs
 import trio
 from attrs import frozen
 
+from lithos.cli.output import warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
@@ -140,8 +141,14 @@ def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 async def ask_tool(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A tool's answer; an envelope ends the command with its message."""
-    return accept(await asker.call(tool, arguments))
+    """A tool's answer; an envelope ends the command with its message.
+
+    What is missing from it while notes are indexed is said on stderr, once for all its pages.
+    """
+    answer = accept(await asker.call(tool, arguments))
+    if "indexing" in answer and answer.get("message") and not arguments.get("offset"):
+        warn(str(answer["message"]))
+    return answer
 
 
 async def ask_pages(asker: Asker, tool: str, arguments: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ async def search(session: Session, asker: Asker) -> int:
 
 
 def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
-    if answer.get("message"):
+    if answer.get("message") and "indexing" not in answer:  # of that a line on stderr tells
         yield answer["message"]
     if not answer["results"]:
         yield "No results found."

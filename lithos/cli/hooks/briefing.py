@@ -101,7 +101,9 @@ def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
     """The text, and how many changes wait for a person; nothing when there is nothing of either."""
     waiting = answer.get("pending_proposals")
     told = f"{waiting} changes wait for a person (lithos proposals)." if waiting else ""
-    text = "\n\n".join(part for part in (printable(answer["text"]).strip("\n"), told) if part.strip())
+    indexing = printable(str(answer.get("message", ""))) if "indexing" in answer else ""
+    parts = (indexing, printable(answer["text"]).strip("\n"), told)
+    text = "\n\n".join(part for part in parts if part.strip())
     if not text.strip():
         return
     if invocation.as_json:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from attrs import evolve, field, fields, frozen
 
 from lithos.actors.writing.messages import acting_as
-from lithos.core.errors import Forbidden, LithosError
+from lithos.core.errors import Forbidden, LithosError, SearchBackendFailed
 from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
 from lithos.metrics import Metrics
 from lithos.tools.contract.admission import Admission
@@ -286,7 +286,16 @@ class Tools:
             self._meter.record(tool, arguments.get("mode"), answer, outcome, error, seconds)
         if not is_early or answer is None:
             return answer
-        return {**answer, "indexing": dict(self._opening.progress()), "degraded": True}
+        return {**answer, **self._early(answer, is_of_one="path" in arguments)}
+
+    def _early(self, answer: Mapping[str, Any], *, is_of_one: bool) -> dict[str, Any]:
+        """What an answer that may lack notes says of that. A leg that failed waits for the notes as well."""
+        told: dict[str, Any] = {"indexing": dict(self._opening.progress()), "degraded": True}
+        is_blamed = "failed_backends" in answer or answer.get("code") == SearchBackendFailed.code
+        if is_of_one or (answer.get("status") == "error" and not is_blamed):
+            return told
+        own = "" if is_blamed else answer.get("message", "")
+        return {**told, "message": f"{self._opening.told()} {own}".rstrip()}
 
     def read(self, name: str, arguments: Mapping[str, Any], principal: Principal) -> Answering:
         """The checked arguments of a call. Raises `UnknownTool`, `ArgumentFault` and `LithosError`."""
