@@ -172,6 +172,8 @@ catalogue.catalogue.Catalogue: _by_id | a note
 catalogue.catalogue.Catalogue: _by_path _by_serial _own_ids broken | a note id
 catalogue.catalogue.Catalogue: doubles skipped | a file
 stores.manifest.Manifest: former_ids | a file that another Lithos read, until the next start | its path and id
+catalogue.first_looks.FirstLooks: _is_over | fixed
+catalogue.first_looks.FirstLooks: _looks | `.MOST_LOOKS`, and none once a start is complete | some 2 KB each
 catalogue.facets.Facets: _late _late_serials | a note id
 catalogue.facets.Titles: _blocks | a note
 catalogue.lineage.Lineage: _causes _doubtful | a note id

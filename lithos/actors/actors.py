@@ -44,6 +44,7 @@ from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.kinship import MOST_VERSIONS
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
@@ -211,6 +212,8 @@ class Actors:
         self.lineage = Lineage(self.catalogue)
         self.outlines = Outlines()
         self.opening = Opening(stores.fulltext.document_count)
+        #: Titles and first lines, until all notes are indexed.
+        self.first_looks = FirstLooks(stores.files, stores.style)
         self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
         self.coordinator = self._make_coordinator()

@@ -167,6 +167,7 @@ async def running_vault(
                     yield server
                 finally:
                     server.opening.stop()
+                    server.actors.first_looks.forget()
                     background.cancel_scope.cancel()
             actors.memory.mailbox.close()
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN
@@ -222,6 +223,7 @@ async def _open(
         seconds=round(opening.seconds, 3),
     )
     opening.complete.set()
+    actors.first_looks.forget()
 
 
 async def _catch_up(actors: Actors) -> None:
@@ -257,6 +259,8 @@ async def _let_read(server: Server) -> None:
     server.actors.front_wanted.set()
     await server.actors.front_loaded.wait()
     server.opening.let_read()
+    if server.actors.stores.manifest.is_new:  # else the notes of the last start are shown
+        await Threads().run(server.actors.first_looks.read)
 
 
 async def _show_collector(server: Server) -> None:

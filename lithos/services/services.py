@@ -87,6 +87,7 @@ class Services:
         self.semantic = actors.semantic
         #: How far the start is: what clients are served before it is complete says so.
         self.opening = actors.opening
+        self.first_looks = actors.first_looks
         self.metrics = actors.metrics
         #: For clients that know no more, deletions answer `success` alone, reads all links.
         self.is_plain = config.server.write_outcomes == "status"

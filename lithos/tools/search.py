@@ -5,7 +5,7 @@ The last is `lithos_context` (docs/spec/context.md §1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -41,7 +41,7 @@ from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of, search_row, warn
+from lithos.tools.contract.rows import look_row, row_of, search_row, warn
 
 
 @tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
@@ -83,10 +83,23 @@ class SearchTool:
         await warn(using, ((row["id"], row) for row in rows))
         if beside and not self.offset:
             rows = mix_hits(using, rows, standings_of(answer.hits), beside, max(1, request.limit))
+        rows += self._first_looks(using, rows)
         result: dict[str, object] = {"results": rows}
         if answer.failed:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
         return result | ({"message": answer.message} if answer.message else {})
+
+    def _first_looks(self, using: Services, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Rows for places that are left, of notes known by title and first lines until they are indexed."""
+        left = max(1, min(self.limit, using.config.search.max_results)) - len(rows)
+        is_filtered = self.tags or self.author or self.entities or self.offset
+        is_of_words = self.mode in ("hybrid", "fulltext")
+        if using.opening.complete.is_set() or is_filtered or left < 1 or not is_of_words:
+            return []
+        shown = {row["path"] for row in rows}
+        least = min((row["score"] for row in rows), default=1.0)
+        found = using.first_looks.find(self.query, left + len(shown), self.path_prefix or "")
+        return [look_row(look, least * score) for look, score in found if look.path not in shown][:left]
 
     def request(self) -> SearchRequest:
         """What the search is asked."""

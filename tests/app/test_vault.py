@@ -259,6 +259,13 @@ async def test_a_first_start_answers_before_the_notes_are_read(
             assert answer["indexing"] == {"done": 0, "total": 2}, tool
             assert "still indexing" in answer["message"], tool
             assert "model" not in answer["message"], tool
+        with trio.fail_after(60):
+            while not (
+                rows := (await server.tools.call("lithos_search", {"query": "cloves"}) or {})["results"]
+            ):
+                await trio.sleep(0.02)
+        assert [(row["path"], row["title"]) for row in rows] == [("Zanzibar.md", "Zanzibar")]
+        assert "Cloves" in rows[0]["snippet"]
         refused = await server.tools.call("lithos_search", {"query": "x", "mode": "no"})
         assert refused is not None
         assert "still indexing" not in refused["message"]

@@ -16,13 +16,14 @@ from cattrs.gen import make_dict_unstructure_fn, override
 from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.first_looks import FirstLook
 from lithos.core.context.parts import LeftOut
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import OWNED_KEYS, Note, NoteWarning
 from lithos.core.proposals import Proposal
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.model import Claim, Finding, Grant
-from lithos.core.times import format_optional, format_time
+from lithos.core.times import format_optional, format_time, from_nanoseconds
 from lithos.services.notes.knowledge import LinkedFrom, ReadNote
 from lithos.services.search.search import Hit
 from lithos.services.tasks.coordination import DirectedEdge, TaskView
@@ -195,6 +196,21 @@ def search_row(hit: Hit, now: datetime) -> dict[str, Any]:
     if hit.judged is not None:
         row["match"] = hit.judged.match
     return row
+
+
+def look_row(look: FirstLook, score: float) -> dict[str, Any]:
+    """The same for a note of which only title and first lines are known yet."""
+    return {
+        "id": look.id,
+        "title": look.title,
+        "snippet": look.lines,
+        "score": score,
+        "path": look.path,
+        "source_url": "",
+        "updated_at": format_time(from_nanoseconds(look.mtime_ns)),
+        "is_stale": False,
+        "derived_from_ids": [],
+    }
 
 
 def list_row(entry: Entry) -> dict[str, Any]:
