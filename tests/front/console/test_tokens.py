@@ -36,7 +36,7 @@ async def log_in(person: Visitor, secret: str, name: str = "") -> httpx2.Respons
 
 async def who(person: Visitor, path: str = "") -> str:
     """What the foot of the navigation says."""
-    return (await person.look(f"/console/{path}")).all("div", "who")[0].told
+    return (await person.look(f"/console/{path}")).all("div", "who")[0].told.removeprefix("Keys ? ")
 
 
 async def csrf_of(person: Visitor) -> str:

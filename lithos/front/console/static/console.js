@@ -56,19 +56,33 @@
 
   // A submitted form cannot be submitted again until its answer is there.
   document.addEventListener("submit", (event) => {
+    if (event.target.method === "dialog") return;  // it asks nobody
     const buttons = all("button", event.target);
     setTimeout(() => buttons.forEach((button) => { button.disabled = true; }), 0);
     setTimeout(() => buttons.forEach((button) => { button.disabled = false; }), 8000);
   });
   window.addEventListener("pageshow", () => all("button[disabled]").forEach((button) => { button.disabled = false; }));
 
-  // Groups of boxes that are ticked together.
+  // Groups of boxes that are ticked together. A bar for what is ticked is there only while something is.
   part("boxes", (form) => {
+    const bar = find("[data-bar]", form), [one, many] = bar ? bar.dataset.bar.split(" ") : [];
+    const count = () => {
+      const number = all("[data-group] input[type=checkbox]:not([name=seen]):checked", form).length;
+      if (bar.matches(".many")) bar.hidden = number === 0;
+      for (const told of all("[data-count]", bar)) told.textContent = number ? `${number} ${number === 1 ? one : many}` : "what is ticked";
+      for (const button of all("[data-needs]", bar)) button.disabled = number === 0;
+    };
+    if (bar) {
+      if (bar.matches(".many")) bar.classList.add("floats");
+      form.addEventListener("change", count);
+      window.addEventListener("pageshow", count);
+      count();
+    }
     for (const group of all("[data-group]", form)) {
-      const button = find("[data-all]", group), boxes = all("input[type=checkbox]", group);
+      const button = find("[data-all]", group), boxes = all("input[type=checkbox]:not([name=seen])", group);
       const name = () => { button.textContent = boxes.every((box) => box.checked) ? "Tick none" : "Tick all"; };
       button.hidden = boxes.length < 2;
-      button.onclick = () => { const wanted = !boxes.every((box) => box.checked); for (const box of boxes) box.checked = wanted; name(); };
+      button.onclick = () => { const wanted = !boxes.every((box) => box.checked); for (const box of boxes) box.checked = wanted; name(); if (bar) count(); };
       group.addEventListener("change", name);
       name();
     }
@@ -116,24 +130,35 @@
     document.addEventListener("click", (event) => { if (!form.contains(event.target)) show([]); });
   });
 
-  // Keys: / opens a note or searches; g and a letter goes to a page.
+  // Keys: ? shows what keys do, / opens a note or searches, g and a letter goes to a page.
+  // A key that is typed into a field, or while the help is open, does nothing else.
+  const isTyping = (event) => {
+    const field = event.target.closest?.("input, textarea, select, [contenteditable]");
+    return Boolean(field) && !field.matches("input[type=checkbox], input[type=radio]");
+  };
+  const isForPage = (event) => !(event.defaultPrevented || event.isComposing || event.ctrlKey || event.metaKey
+    || event.altKey || isTyping(event) || find("dialog[open]"));
+  const showKeys = () => { const help = find("#keys"); if (help && !help.open) help.showModal(); };
   let leader = 0;
   document.addEventListener("keydown", (event) => {
-    const field = event.target.closest("input, textarea, select, [contenteditable]");
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (field) { if (event.key === "Escape") field.blur(); return; }
-    if (event.key === "/") {
-      const search = find("#quick");
-      if (search) { event.preventDefault(); search.focus(); search.select(); }
+    if (event.key === "Escape" && isTyping(event)) event.target.blur();
+    if (!isForPage(event)) return;
+    const is_led = Date.now() - leader < 1200;
+    leader = 0;
+    if (is_led) {
+      event.preventDefault();  // no key of the page itself
+      find(`a[data-key="${CSS.escape(event.key)}"]`)?.click();
     } else if (event.key === "g") {
       leader = Date.now();
-    } else if (Date.now() - leader < 1200) {
-      const link = find(`a[data-key="${CSS.escape(event.key)}"]`);
-      leader = 0;
-      event.preventDefault();  // no key of the page itself
-      if (link) link.click();
+    } else if (event.key === "?") {
+      event.preventDefault();
+      showKeys();
+    } else if (event.key === "/") {
+      const search = find("#quick");
+      if (search) { event.preventDefault(); search.focus(); search.select(); }
     }
   });
+  part("keys", (button) => { button.hidden = false; button.addEventListener("click", showKeys); });
 
   // -- parts of pages (each page's own below its heading) --
 
@@ -400,7 +425,10 @@
     const keys = {
       j: () => step(1, "next"),
       k: () => step(-1, "previous"),
-      a: (row) => can("approve", row)?.click(),
+      a: (row) => {
+        const button = can("approve", row), seen = button && find("input[name=seen]", button.form);
+        if (seen && !seen.checked) { seen.scrollIntoView({ block: "center" }); seen.focus(); } else button?.click();
+      },
       r: (row) => {
         const told = can("reject", row)?.closest("details");
         if (told) { told.open = true; find("input[name=reason]", told).focus(); }
@@ -408,10 +436,10 @@
       e: (row) => { const way = can("change", row); if (way?.matches("textarea")) { way.scrollIntoView({ block: "center" }); way.focus(); } else if (way) way.click(); },
     };
     document.addEventListener("keydown", (event) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !rows.length) return;
-      if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
       const act = keys[event.key];
-      if (act) { event.preventDefault(); act(rows[here]); }
+      if (!act || !rows.length || !isForPage(event)) return;
+      event.preventDefault();
+      if (!event.repeat || act === keys.j || act === keys.k) act(rows[here]);  // a key held down decides once
     });
 
     const news = find("[data-news]", element), places = Object.fromEntries(rows.map((row) => [row.dataset.proposal, row]));
