@@ -184,12 +184,16 @@ def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: P
         for box in browser.all("section.proposals input[type=checkbox]"):
             if not box.is_selected():
                 browser.driver.execute_script("arguments[0].click()", box)
-        browser.click("Approve what is ticked", "#many button")
-        browser.shows("2 of 3", ".decided h2")
+        browser.click("Approve 3 proposals", "#many button")
+        browser.shows("1 of 3", ".decided h2")
+        browser.shows("plan.md was not approved: it adds characters that cannot be seen", ".decided")
         browser.shows("other.md changed since you looked: look again", ".decided")
         browser.shows("It cannot be approved as it is", "section.proposals")
         browser.judge()
         browser.picture("review-decided-dark-400")
+        browser.click("I have seen the characters", f"#p-{ids[0]} label")
+        browser.click("Approve", f"#p-{ids[0]} button")
+        browser.shows("plan.md is approved: version 2", ".decided")
         assert [site.status(one) for one in ids] == ["approved", "pending", "approved"]
         assert site.content(other) == "text, says ann\n\nmore"
         browser.click("Reject", f"#p-{ids[1]} summary")

@@ -62,6 +62,11 @@ class Comparison:
     quiet: Mapping[str, int]
     has_more: bool
 
+    @property
+    def is_warned(self) -> bool:
+        """Whether a person has to say that they saw the characters of what is added."""
+        return bool(self.signs) or self.has_more
+
 
 def compare(
     old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS

@@ -86,6 +86,17 @@ class Candidate:
         return bool(self.conflicts) and (self.row.kind != "update" or is_gone)
 
     @property
+    def has_odd_place(self) -> bool:
+        """Whether its new path has characters that cannot be seen, or that pass for others."""
+        place = self.row.to if self.row.kind == "move" else self.row.path if self.row.kind == "create" else ""
+        return any(not sign.is_quiet for sign in find_signs(place or ""))
+
+    def is_warned(self, text: str | None = None) -> bool:
+        """Whether approving it, or `text` in its place, needs a confirmation. Takes as long as `compare`."""
+        compared = self.compare(1, text)
+        return self.has_odd_place or (compared is not None and compared.is_warned)
+
+    @property
     def text(self) -> str | None:
         """The proposed text; None where there is none, or was no time to look."""
         return None if self.shown is None or self.row.kind == "move" else _text_of(self.shown.proposed)

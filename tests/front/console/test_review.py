@@ -33,7 +33,7 @@ def names_of(page: Element) -> list[str]:
 
 def outcomes_of(page: Element) -> list[str]:
     (told,) = page.all("section", "decided")
-    return [one.told for one in told.all("li")]
+    return [one.told.removesuffix(" Undo") for one in told.all("li")]
 
 
 def form_for(html: str, proposal_id: str, act: str) -> dict[str, str]:
@@ -323,11 +323,78 @@ async def test_signs_that_cannot_be_seen_are_named_wherever_one_approves(tmp_pat
         assert "pay ⟦U+202E⟧ann\n\np\u0430ypal⟦U+200B⟧\n" in text
         changed = text.replace("⟦U+202E⟧", "").replace("end", "the \u2066end")
         page = await change(person, proposal, "approve", changed)
-        assert "Nothing was decided: your text has signs that cannot be seen." in page.told
+        assert "Nothing was decided: your text has characters that cannot be seen" in page.told
         assert "the ⟦U+2066⟧end" in typed_in(page)
         page = await change(person, proposal, "approve", typed_in(page))
+        assert "Nothing was decided: your text has characters that cannot be seen" in page.told
+        assert (await row_of(lithos, proposal))["status"] == "pending"
+        page = await change(person, proposal, "approve", typed_in(page), seen=proposal)
         assert outcomes_of(page) == ["plan.md is approved: version 2"]
         assert await text_of(person, note) == "pay ann\n\np\u0430ypal\u200b\n\nthe \u2066end 👨\u200d👩"
+
+
+async def test_approval_with_a_warning_needs_a_confirmation(tmp_path: Path) -> None:
+    """behaviour 397: hidden characters in a text, a path, or among ticked ones are never approved unseen."""
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        notes = [await lithos.create(title, "one\n\ntwo") for title in ("Plain", "Hidden", "Moved")]
+        bind(lithos)
+        plain = await propose_text(lithos, notes[0], "one\n\ntwo!")
+        hidden = await propose_text(lithos, notes[1], "one\n\nt\u200bwo!")
+        moved = await propose(lithos, "lithos_note_move", id=notes[2], path="p\u0430y.md")
+        queue = await person.look("/console/review")
+        boxes = [one.attributes["value"] for one in queue.all("input", name="seen")]
+        assert boxes == [hidden, moved], "a box for each with a warning"
+        for address in (f"/console/review/{hidden}", f"/console/review/{moved}"):
+            assert (await person.look(address)).all("input", name="seen"), address
+        assert not (await person.look(f"/console/review/{plain}")).all("input", name="seen")
+        for proposal in (hidden, moved):
+            (told,) = outcomes_of(await press(person, proposal, "approve"))
+            assert "was not approved: it adds characters that cannot be seen" in told
+            (told,) = outcomes_of(await press(person, proposal, "approve", seen=plain))
+            assert "was not approved" in told, "another one was seen"
+        told = outcomes_of(await many(person, "approve", [plain, hidden]))
+        assert told[0] == "plain.md is approved: version 2"
+        assert "was not approved: it adds characters" in told[1]
+        assert await text_of(person, notes[1]) == "one\n\ntwo"
+        assert outcomes_of(await press(person, hidden, "approve", seen=hidden)) == [
+            "hidden.md is approved: version 2"
+        ]
+        (told,) = outcomes_of(await press(person, moved, "approve", seen=moved))
+        assert "is approved" in told
+        assert await text_of(person, notes[1]) == "one\n\nt\u200bwo!"
+
+
+async def test_approval_of_each_kind_leads_to_its_undo(tmp_path: Path) -> None:
+    """behaviour 398: a change, a new note, a move and a deletion are taken back from where they are told."""
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        changed, moved, gone = [await lithos.create(title, "one", agent="ann") for title in "CMD"]
+        bind(lithos)
+        ids = {
+            "change": await propose_text(lithos, changed, "two"),
+            "new": await propose_note(lithos, "Fresh"),
+            "move": await propose(lithos, "lithos_note_move", id=moved, path="attic/m.md"),
+            "deletion": await propose(lithos, "lithos_delete", id=gone),
+        }
+        before = {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()}
+        rejected = await propose_note(lithos, "Bad")
+        page = await press(person, rejected, "reject", reason="no")
+        assert not page.all("section", "decided")[0].all("a", "do"), "a rejection has nothing to take back"
+        for kind, proposal in ids.items():
+            page = await press(person, proposal, "approve")
+            (link,) = page.all("section", "decided")[0].all("a", "do")
+            assert link.text == "Undo"
+            html = await person.page(link.attributes["href"])
+            action, fields = form_of(html, "/console/undo")
+            assert isinstance(fields.get("change"), str), (kind, link, check(html).all("main")[0].told)
+            done = check((await person.post(action, **fields)).text)
+            assert "Changes of bot were undone" in done.text, kind
+            assert "Could not be undone" not in done.text, (kind, done.text)
+        after = {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()}
+        assert after.keys() == before.keys()
+        assert await text_of(person, changed) == "one"
+        assert await text_of(person, gone) == "one"
 
 
 @pytest.mark.parametrize(
@@ -442,7 +509,8 @@ async def test_who_may_not_decide_sees_the_queue_and_why(tmp_path: Path, rights:
             for address in ("/console/review", f"/console/review/{proposal}"):
                 page = check((await client.get(address)).text)
                 assert f"This needs the right admin; you have {rights} (token guest)." in page.told
-                assert [one.text for one in page.all("button")] in ([], ["Log out"], ["Log out", "Tick all"])
+                buttons = [one.text for one in page.all("button") if one.text not in ("Keys ?", "Close")]
+                assert buttons in ([], ["Log out"], ["Log out", "Tick all"])
                 assert not page.all("input", type="checkbox")
                 assert "two" in [one.text for one in page.all("ins")]
             _, own = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)

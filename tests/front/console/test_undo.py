@@ -242,6 +242,23 @@ async def test_the_page_opens_with_all_changes_by_session_and_the_newest_ticked(
         assert (await person.look("/console/undo?agent=bad&note=missing", 409)).text
 
 
+async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> None:
+    """behaviour 399: no button where there is nothing to undo."""
+    async with visiting(tmp_path) as person:
+        note = str((await person.lithos.write("Page", "good", agent="ann"))["id"])
+        await person.lithos.write("Page", "bad", id=note, agent="bad")
+        address = "/console/undo?agent=bad"
+        html = await person.page(address)
+        assert [one.text for one in check(html).all("button", "danger")] == ["Undo what is ticked"]
+        assert "Nothing is left to undo" not in html
+        action, fields = form_of(html, "/console/undo")
+        await person.post(action, **fields)
+        page = await person.look(address)
+        assert "Nothing is left to undo here" in page.text
+        assert not page.all("main")[0].all("button", "danger")
+        assert "To the agent" in page.text
+
+
 async def test_a_step_that_fails_ends_the_undo_with_a_page_and_it_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

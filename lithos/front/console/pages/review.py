@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 import trio
 from attrs import define, field, frozen
 from quart import Blueprint, Response, request
 
+from lithos.actors.blocking import Threads
 from lithos.core.errors import ProposalNotFound
 from lithos.core.limits import Newest
 from lithos.core.proposals import LONGEST_REASON, Proposal
@@ -42,7 +44,24 @@ MOST_RELINKED: Final = 50
 MOST_REPORTS: Final = 50
 MOST_DRAFTS: Final = 20
 #: What the queue is grouped by, and what that is called.
+#: What the keys of these pages do, for the list of keys.
+KEYS: Final = (
+    (
+        "Review",
+        (
+            (("j",), "goes to the next proposal"),
+            (("k",), "goes to the one before"),
+            (("a",), "approves it; with a warning, goes to the box to tick first"),
+            (("r",), "rejects it: asks why"),
+            (("e",), "opens its text to change it"),
+        ),
+    ),
+)
 GROUPINGS: Final[Mapping[str, str]] = {"agent": "By agent", "note": "By note"}
+_UNCONFIRMED: Final = (
+    "was not approved: it adds characters that cannot be seen, or that pass for others. Look at them, tick "
+    "the box next to Approve, and approve it again"
+)
 _ANCHOR: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -67,6 +86,8 @@ class Outcome:
     title: str
     text: str
     note_id: str = ""
+    #: The address of the page that takes it back; "" where there is nothing to take back.
+    undo: str = ""
 
 
 @frozen(kw_only=True)
@@ -84,6 +105,8 @@ class ReviewPages:
     """The pages about proposals."""
 
     _console: Console
+    #: Where texts are compared before something with a warning is approved.
+    _comparing: Threads = field(factory=Threads)
     _reports: Newest[str, Sequence[Outcome]] = field(factory=lambda: Newest(MOST_REPORTS))
     _drafts: Newest[str, Draft] = field(factory=lambda: Newest(MOST_DRAFTS))
 
@@ -138,6 +161,7 @@ class ReviewPages:
             "most_relinked": MOST_RELINKED,
             "longest_reason": LONGEST_REASON,
             "reasons": parts.proposals.last_reasons(),
+            "keys_of_page": KEYS,
             "head_seq": parts.activity.head,
         }
 
@@ -181,12 +205,15 @@ class ReviewPages:
         if len(picked) > MOST_PICKED:
             raise Refused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
         reason = _reason_of(form) if decision == "reject" else None
+        seen = set(form.getlist("seen"))
         end, outcomes = trio.current_time() + DECIDE_SECONDS, list[Outcome]()
         for proposal_id, seal in picked.items():
             if trio.current_time() > end:
                 outcomes.append(await self._left(proposal_id, "is not decided yet: there was no time left"))
             elif decision == "approve" and not seal:
                 outcomes.append(await self._left(proposal_id, "was not approved: you have not seen it yet"))
+            elif decision == "approve" and proposal_id not in seen and await self._is_warned(proposal_id):
+                outcomes.append(await self._left(proposal_id, _UNCONFIRMED))
             else:
                 outcomes.append(
                     await self._carry_out(proposal_id, decision, seal=seal or None, reason=reason)
@@ -205,10 +232,13 @@ class ReviewPages:
             text = text.replace("\n", "\r\n")
         if act == "look":
             return self._keep(proposal_id, text, "This is what approving your text would do.", "ok")
-        if any(sign.kind == "hidden" and not sign.is_quiet for sign in find_signs(typed)):
+        has_unwritten = any(sign.kind == "hidden" and not sign.is_quiet for sign in find_signs(typed))
+        is_seen = proposal_id in form.getlist("seen") and not has_unwritten
+        if not is_seen and (has_unwritten or await self._is_warned(proposal_id, text)):
             message = (
-                "Nothing was decided: your text has signs that cannot be seen. Below they are written out, "
-                "as ⟦U+200B⟧. Take them out, or approve once more to keep them."
+                "Nothing was decided: your text has characters that cannot be seen, or that pass for others. "
+                "Below, hidden ones are written out, as ⟦U+200B⟧. Take them out, or tick the box and approve "
+                "again to keep them."
             )
             return self._keep(proposal_id, text, message, "warn")
         outcome = await self._carry_out(proposal_id, "approve", seal=seal, text=text)
@@ -235,7 +265,29 @@ class ReviewPages:
         version, merged = done.get("version"), done.get("merged_with")
         told = "is approved" + ("" if version is None else f": version {version}")
         told += "" if merged is None else f", merged with what others changed since (version {merged})"
-        return Outcome("ok", proposal_id, title, told, str(done.get("note_id") or ""))
+        note_id = str(done.get("note_id") or "")
+        return Outcome("ok", proposal_id, title, told, note_id, await self._undo_of(proposal_id, version))
+
+    async def _is_warned(self, proposal_id: str, text: str | None = None) -> bool:
+        """Whether approving a proposal, with `text` in place of its own, takes a confirmation.
+
+        False for one that is gone: the decision says so.
+        """
+        try:
+            proposal = await self._read(proposal_id)
+        except Refused:
+            return False
+        return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
+
+    async def _undo_of(self, proposal_id: str, version: int | None) -> str:
+        """The page on which what was approved is taken back; "" where the proposal is not kept."""
+        try:
+            row = (await self._read(proposal_id)).row
+        except Refused:
+            return ""
+        if row.kind == "delete" and version is not None:
+            version += 1  # a deletion is a version of its own, behind the one that it took away
+        return f"/console/undo{query_with({}, agent=row.agent, note=row.note_id, version=version)}"
 
     async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> Outcome:
         """The outcome of a proposal that was not decided so; it is looked up for its name."""

@@ -1,0 +1,128 @@
+"""Keys of the console: what `?` lists works, and no key acts while somebody types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.driving import WIDTHS, Browser
+from tests.browser.test_review import at, reviewing
+from tests.front.console.proposing import propose_text
+
+pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
+
+LISTED = "#keys[open]"
+
+
+def listed(browser: Browser) -> list[tuple[str, str]]:
+    """The keys of the open list, as one types them, and what each row says."""
+    rows = browser.all(f"{LISTED} tr")
+    return [
+        (" ".join(key.text for key in row.find_elements("css selector", "kbd")), row.text.split("\n")[-1])
+        for row in rows
+    ]
+
+
+def test_each_listed_key_of_the_navigation_leads_to_its_page(window: Browser, tmp_path: Path) -> None:
+    """behaviour 401"""
+    with reviewing(tmp_path) as site:
+        browser = window.visit(site.url, "/console/")
+        browser.press("?")
+        browser.shows("Go to a page", LISTED)
+        browser.judge()
+        pages = [(key.split()[1], told) for key, told in listed(browser) if key.startswith("g ")]
+        assert len(pages) == 8
+        # No key of the page acts behind the list
+        browser.press("g", "t")
+        assert browser.path == "/console/"
+        browser.press(Keys.ESCAPE)
+        browser.until(lambda: not browser.all(LISTED), "the list is closed")
+        for key, told in pages:
+            browser.open("/console/agents" if key != "a" else "/console/")
+            browser.press("g", key)
+            browser.until(lambda told=told: told.endswith(browser.one("h1").text), f"g {key} leads to {told}")
+        browser.press("/")
+        browser.until(
+            lambda: browser.driver.switch_to.active_element.get_attribute("id") == "quick", "/ is the field"
+        )
+        # Letters in a field are letters
+        at_first = browser.path
+        browser.press("?", "g", "g", "/")
+        assert browser.one("#quick").get_attribute("value") == "?gg/"
+        assert browser.path == at_first
+        assert not browser.all(LISTED)
+        browser.press(Keys.ESCAPE)
+        browser.press("?")
+        browser.shows("Go to a page", LISTED)
+        browser.click("Close", f"{LISTED} button")
+        browser.until(lambda: not browser.all(LISTED), "the list is closed")
+        # Also without a keyboard, at either width
+        for width in WIDTHS:
+            browser.width(width)
+            browser.click("Keys", ".who button")
+            browser.shows("Go to a page", LISTED)
+            browser.judge()
+            browser.click("Close", f"{LISTED} button")
+
+
+def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
+    window: Browser, tmp_path: Path
+) -> None:
+    """behaviours 397 and 398: one key approves nothing hidden; the result and its undo can be seen."""
+    with reviewing(tmp_path) as site:
+        lines = "\n\n".join(f"line {number}" for number in range(60))
+        notes = [site.create(f"Note {number}", lines) for number in range(3)]
+        changed = lines.replace("line 5\n", "line\u200b five\n").replace("line 45", "line 45!")
+        for note in notes:
+            site.do(propose_text, note, changed if note == notes[1] else lines.replace("line 5\n", "five\n"))
+        for width in WIDTHS:
+            browser = window.visit(site.url, "/console/review")
+            browser.width(width)
+            browser.press("?")
+            browser.shows("approves it; with a warning", LISTED)
+            browser.press(Keys.ESCAPE)
+            # Nothing is ticked: no bar covers the difference
+            assert not browser.one("#many").is_displayed()
+            box = browser.all("input[name=pick][type=checkbox]")[0]
+            box.click()
+            assert browser.one("#many").is_displayed()
+            box.click()
+            assert not browser.one("#many").is_displayed()
+        browser.width(1280)
+        browser.open("/console/review")
+        at(browser, "Note 0")
+        browser.press("a")
+        browser.shows("note-0.md is approved: version 2", ".decided")
+        at(browser, "Note 1")
+        in_sight = "const box = document.querySelector('.decided').getBoundingClientRect();"
+        assert browser.driver.execute_script(f"{in_sight} return box.top >= 0 && box.bottom <= innerHeight")
+        heading = (
+            "return document.querySelector('.proposal.here h3').getBoundingClientRect().top >= box.bottom"
+        )
+        assert browser.driver.execute_script(f"{in_sight} {heading}"), "the next one is not covered"
+        # Twice the key: still nothing is approved, the box is where the focus is
+        browser.press("a", "a")
+        active = browser.driver.switch_to.active_element
+        assert active.get_attribute("name") == "seen"
+        assert site.content(notes[1]) == lines
+        browser.press(Keys.SPACE, "a")
+        browser.shows("note-1.md is approved: version 2", ".decided")
+        assert site.content(notes[1]) == changed
+        browser.judge()
+        browser.picture("review-decided-in-sight")
+        # -> Undo, in the result -> Undo 1 change
+        browser.click("Undo", ".decided a.do")
+        browser.shows("nothing is changed yet.")
+        browser.click("Undo 1 change", "main button.danger")
+        browser.shows("Changes of bot were undone", "h1")
+        assert site.content(notes[1]) == lines
+        # -> Back to the agent's changes: without a box ticked nothing is undone
+        browser.open("/console/undo?agent=bot")
+        browser.click("Undo 1 change", "main button.danger")
+        browser.shows("Changes of bot were undone", "h1")
+        browser.open("/console/undo?agent=bot")
+        browser.shows("Nothing is left to undo here")
+        assert not browser.all("main button.danger")
+        browser.judge()
