@@ -20,7 +20,7 @@ from lithos.core.text.analysis import fold
 DUPLICATES, EXPIRED, CONTRADICTED, SUSPECT = "duplicates", "expired", "contradicted", "suspect"
 DEAD_LINKS, UNLINKED, UNUSED, STUBS = "dead_links", "unlinked", "unused", "stubs"
 COPIES, MARKERS, BROKEN = "conflict_copies", "conflict_markers", "broken"
-#: The groups in the order in which they are told: what each is called, and what one could do.
+#: The groups, those first that are most worth doing: what each is called, and what one could do.
 GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     BROKEN: ("Broken frontmatter", "Mend the lines between the --- marks; until then the keys are not read."),
     COPIES: ("Conflict copies", "Look at each on the page Copies, or with lithos conflicts."),
@@ -28,8 +28,8 @@ GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     CONTRADICTED: ("Contradictions", "Decide which note is right: lithos_conflict_resolve."),
     SUSPECT: ("Rest on notes in doubt", "Verify them anew, or base them on something else."),
     EXPIRED: ("Expired", "Write them anew with a later end, or archive them."),
-    DUPLICATES: ("Near duplicates", "Merge what they say into one; have it supersede the others."),
     DEAD_LINKS: ("Links that lead nowhere", "Correct the target, or write the note that is meant."),
+    DUPLICATES: ("Near duplicates", "Merge what they say into one; have it supersede the others."),
     STUBS: ("Stubs", "Write what is missing, or delete the note."),
     UNLINKED: ("Without any link", "Link them from where somebody would look."),
     UNUSED: ("Not used", "Archive what nobody needs."),

@@ -7,9 +7,11 @@ tell a rewritten text from another one on the same subject, which shares words a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from attrs import define
 from numpy.typing import NDArray
 
 from lithos.core.text.analysis import fold
@@ -21,6 +23,14 @@ LEAST_PAIRS: Final = 8
 #: Shares from which on a match is `fair`, and `strong`. False rates: docs/spec/copies.md §4.
 FAIR: Final = 0.4
 STRONG: Final = 0.6
+#: Texts made of one template, at least: two or three that repeat each other are more likely copies.
+LEAST_FAMILY: Final = 4
+#: The share of what two texts have in common that others of their template have as well.
+OF_FAMILY: Final = 0.5
+#: Pairs of identical texts that are no blank form, whatever the number of those texts.
+LEAST_COPY: Final = 50
+#: Texts that are looked at of all that have a pair.
+_MOST_OWNERS: Final = 32
 #: What of ASCII is part of no word becomes a space.
 _LETTERS: Final = bytes(each if chr(each).isalnum() and each < 128 else 32 for each in range(256))
 
@@ -60,3 +70,50 @@ def match_of(share: float) -> Match | None:
     if share >= STRONG:
         return "strong"
     return "fair" if share >= FAIR else None
+
+
+@define(eq=False)
+class Templates:
+    """Tells texts that repeat each other from those that were made of one template.
+
+    What a template gave them is what two texts share and others have as well, wherever those are stored: it
+    does not count. For some pairs of words it is known which texts have them (`of`).
+    """
+
+    _hashes: Pairs
+    _owners: NDArray[np.int32]
+    _texts: int
+
+    @classmethod
+    def of(cls, texts: Mapping[str, Pairs], wanted: Pairs) -> Templates:
+        """Learn which of these texts have each of the `wanted` pairs: the first `_MOST_OWNERS` of them."""
+        kept = [np.intersect1d(each, wanted, assume_unique=True) for each in texts.values()]
+        hashes = np.concatenate(kept) if kept else np.empty(0, np.int64)
+        owners = np.repeat(np.arange(len(kept), dtype=np.int32), [len(each) for each in kept])
+        order = np.argsort(hashes, kind="stable")
+        hashes, owners = hashes[order], owners[order]
+        places = np.arange(len(hashes)) - np.searchsorted(hashes, hashes, "left")
+        first = places < _MOST_OWNERS
+        return cls(hashes[first], owners[first], len(kept))
+
+    def likeness(self, one: Pairs, other: Pairs) -> float:
+        """The likeness of two of the texts without what their template gave them."""
+        shared = np.intersect1d(one, other, assume_unique=True)
+        template = self._template_of(shared)
+        if not len(template) or (len(one) == len(other) == len(shared) >= LEAST_COPY):
+            return likeness(one, other)
+        return likeness(
+            np.setdiff1d(one, template, assume_unique=True), np.setdiff1d(other, template, assume_unique=True)
+        )
+
+    def _template_of(self, shared: Pairs) -> Pairs:
+        """The pairs, of those that two texts share, that a family of texts has; none where there is none."""
+        begins = np.searchsorted(self._hashes, shared, "left")
+        counts = np.searchsorted(self._hashes, shared, "right") - begins
+        pairs = np.repeat(np.arange(len(shared)), counts)
+        within = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
+        owners = self._owners[begins[pairs] + within]
+        is_family = np.bincount(owners, minlength=self._texts) >= OF_FAMILY * len(shared)
+        if is_family.sum() < LEAST_FAMILY:
+            return shared[:0]
+        return shared[np.bincount(pairs, is_family[owners], minlength=len(shared)) >= LEAST_FAMILY]

@@ -7,13 +7,14 @@ a thread of low priority, a few notes at a time, so that nobody waits for it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from heapq import nlargest
 from time import perf_counter
 from typing import Final
 
+import numpy as np
 import trio
 from attrs import define, field, frozen
 
@@ -47,7 +48,7 @@ from lithos.core.notes.links import file_alias
 from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.commands import CreateTask
 from lithos.core.text.hidden import hide, without_hidden
-from lithos.core.text.likeness import LOOKED_AT, STRONG, Pairs, likeness, word_pairs
+from lithos.core.text.likeness import LOOKED_AT, STRONG, Pairs, Templates, likeness, word_pairs
 from lithos.core.text.markdown import visible_text
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.search.duplicates import read_bodies
@@ -62,6 +63,8 @@ SLICE, PAUSE = 0.002, 0.004
 PASSAGES: Final = 3
 NEAREST: Final = 8
 CLOSEST: Final = 5
+#: Notes of a cluster that stands before larger ones.
+FEW: Final = 3
 #: Notes of which the nearest are looked for: those changed last.
 COMPARED: Final = 30_000
 #: Targets that lead nowhere of which it is looked for what they mean.
@@ -252,7 +255,8 @@ class Care:
             why = f"[[{target[:200]}]] leads nowhere{hint}"
             notes = tuple(map(_named, writers[:10]))
             rows.append(CareRow(notes=notes, why=why, link=target, likely=meant))
-        for row in sorted(rows, key=lambda row: row.likely is None):  # those that are easily mended first
+        # Those first that are easily corrected, and of these those that most notes have.
+        for row in sorted(rows, key=lambda row: (row.likely is None, -len(row.notes))):
             found.add(DEAD_LINKS, row)
         found.count(DEAD_LINKS, len(broken) - len(rows))
 
@@ -284,9 +288,11 @@ class Care:
         best: dict[str, float] = {}
         for pair, share in shares.items():
             best |= {each: max(share, best.get(each, 0.0)) for each in pair}
-        for group in clusters.groups():
+        groups = [(max(map(best.__getitem__, group)), group) for group in clusters.groups()]
+        # Two notes that say the same are merged in a minute; many are rather a list of something.
+        for share, group in sorted(groups, key=lambda row: (len(row[1]) > FEW, -row[0], row[1])):
             notes = [_named(known) for each in group if (known := catalogue.get(each)) is not None]
-            why = f"they share up to {max(map(best.__getitem__, group)):.0%} of their neighbouring words"
+            why = f"they share up to {share:.0%} of their neighbouring words"
             found.add(DUPLICATES, CareRow(notes=tuple(notes[:20]), why=why))
 
     async def _shares(self, pairs: Sequence[tuple[Entry, Entry]]) -> dict[tuple[str, str], float]:
@@ -302,6 +308,19 @@ class Care:
         for start in range(0, len(pairs), 10 * AT_ONCE):
             part = pairs[start : start + 10 * AT_ONCE]
             found |= await self._thread.run(partial(_compare, part, known))
+        return await self._without_templates(found, known)
+
+    async def _without_templates(
+        self, alike: Mapping[tuple[str, str], float], known: Mapping[str, Pairs]
+    ) -> dict[tuple[str, str], float]:
+        """Those pairs that still share enough without what a template gave them, wherever its notes are."""
+        if not alike:
+            return {}
+        templates = await self._thread.run(partial(_templates_of, alike, known))
+        rows, found = list(alike), dict[tuple[str, str], float]()
+        for start in range(0, len(rows), 10 * AT_ONCE):
+            part = rows[start : start + 10 * AT_ONCE]
+            found |= await self._thread.run(partial(_compare_without, part, known, templates))
         return found
 
     def _word_pairs(self, entries: Sequence[Entry]) -> dict[str, Pairs]:
@@ -346,6 +365,20 @@ def _compare(
         if share >= STRONG:
             found[first, second] = share
     return found
+
+
+def _templates_of(alike: Collection[tuple[str, str]], known: Mapping[str, Pairs]) -> Templates:
+    """Which notes have what pairs of notes share."""
+    shared = (np.intersect1d(known[one], known[other], assume_unique=True) for one, other in alike)
+    return Templates.of(known, np.unique(np.concatenate(list(shared))))
+
+
+def _compare_without(
+    pairs: Sequence[tuple[str, str]], known: Mapping[str, Pairs], templates: Templates
+) -> dict[tuple[str, str], float]:
+    """The pairs that share enough without their template, with that share."""
+    shares = {(one, other): templates.likeness(known[one], known[other]) for one, other in pairs}
+    return {pair: share for pair, share in shares.items() if share >= STRONG}
 
 
 def _named(entry: Entry) -> Named:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from lithos.core.text.likeness import LEAST_PAIRS, LOOKED_AT, likeness, match_of, word_pairs
+from lithos.core.text.likeness import (
+    FAIR,
+    LEAST_COPY,
+    LEAST_PAIRS,
+    LOOKED_AT,
+    Templates,
+    likeness,
+    match_of,
+    word_pairs,
+)
 
 PUMP = (
     "The pump in the cellar runs every night. When the water is higher than the mark it starts by itself. "
@@ -56,3 +66,49 @@ def test_signs_of_scripts_without_spaces_count_as_words() -> None:
 def test_no_more_than_the_first_characters_are_looked_at() -> None:
     long = " ".join(f"w{number}" for number in range(LOOKED_AT))
     assert len(word_pairs(long)) < LOOKED_AT / 5
+
+
+def page(subject: str) -> str:
+    """A page of one template: most of it is the same on each."""
+    return (
+        f"# {subject}\n\nWhat we know of {subject} so far. Keep this page short and link what belongs to it. "
+        f"Ask the owner of {subject} before you change the table below, since reports are made of it. "
+        f"{' '.join(f'{subject}{number}' for number in range(8))}"
+    )
+
+
+def likeness_among(texts: list[str], one: int, other: int) -> float:
+    """The likeness of two of these texts without what a template gave them."""
+    known = {str(number): word_pairs(text) for number, text in enumerate(texts)}
+    wanted = np.intersect1d(known[str(one)], known[str(other)])
+    return Templates.of(known, wanted).likeness(known[str(one)], known[str(other)])
+
+
+def test_pages_of_one_template_are_not_alike_and_copies_among_them_are() -> None:
+    """behaviour 400"""
+    pages = [page(subject) for subject in ("pump", "roof", "gate", "well")]
+    assert match_of(alike(pages[0], pages[1])) == "strong"
+    assert likeness_among(pages, 0, 1) < FAIR
+    # One of them and its copy, which says the same of the same
+    assert match_of(likeness_among([*pages, f"{pages[0]} And it leaks."], 0, 4)) == "strong"
+    # Three are no family yet
+    assert match_of(likeness_among(pages[:3], 0, 1)) == "strong"
+
+
+def test_blank_forms_are_not_alike_and_copies_of_a_long_text_are() -> None:
+    """behaviour 400: a form that nobody has filled in says nothing, however often it is there."""
+    form = "What went well today and why? What would I do in another way? Whom do I thank?"
+    assert likeness_among([form] * 6, 0, 1) == 0
+    assert len(word_pairs(PUMP * 2)) < LEAST_COPY
+    long = " ".join(f"w{number}" for number in range(LEAST_COPY + 2))
+    assert likeness_among([long] * 6, 0, 1) == 1
+
+
+def test_one_more_note_with_common_words_makes_no_family() -> None:
+    """behaviour 400: others share some pairs with a copied text, and none of them half of it."""
+    others = [
+        f"{sentence}. {page(word)}" for word, sentence in zip("abcdefg", PUMP.split(". "), strict=False)
+    ]
+    texts = [PUMP, " ".join(reversed(PUMP.split(". "))), *others, ON_PUMPS]
+    assert match_of(likeness_among(texts, 0, 1)) == "strong"
+    assert likeness_among([PUMP, ON_PUMPS], 0, 1) == alike(PUMP, ON_PUMPS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.front.console.visiting import visiting
+from tests.servers import put_note
 from tests.services.upkeep.test_care import write_vault
 
 
@@ -36,6 +37,21 @@ async def test_a_person_sees_what_wants_care_and_opens_tasks_for_it(tmp_path: Pa
         await person.lithos.write("Stub", id=stub["id"], content="One two three. " * 20)
         assert "5 words" in (await person.look("/console/care")).text
         assert "5 words" not in (await person.look("/console/care?look=1")).text
+
+
+async def test_long_groups_are_folded_and_each_can_be_jumped_to(tmp_path: Path) -> None:
+    """behaviour 400: the first rows of every group are in reach, whatever stands in another one."""
+    for number in range(12):
+        put_note(tmp_path, f"stub-{number}.md", f"# Stub {number}\n\nTo be written by {number}.")
+    async with visiting(tmp_path) as person:
+        await person.lithos.server.actors.catching_up.done.wait()
+        page = await person.look("/console/care?look=1")
+        (stubs,) = page.all("section", id="stubs")
+        (folded,) = stubs.all("details")
+        assert folded.all("summary")[0].text == "Show 7 more"
+        assert (len(stubs.all("li")), len(folded.all("li"))) == (12, 7)
+        jumps = page.all("nav", "jumps")[0].links
+        assert jumps == [f"#{each.attributes['id']}" for each in page.all("section", "card")]
 
 
 async def test_the_overview_tells_what_the_notes_were_worth(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.config.sections import CareConfig
+from lithos.core.care import GROUPS
 from lithos.core.principals import COMMAND
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Clock, Lithos, put_note, serving
@@ -99,6 +100,34 @@ async def test_each_fault_is_found_and_nothing_is_changed(tmp_path: Path) -> Non
         assert all(row["why"] for row in answer["rows"])
         assert (bytes_of(lithos), lithos.server.coordinator.head) == (before, head)
         assert await lithos.audit() == []
+
+
+def templated(subject: str) -> str:
+    """A page of a template that says more than half of what is on it."""
+    asked = " ".join(f"form{number} asks{number}" for number in range(20))
+    return f"# {subject}\n\n{asked}\n\n{' '.join(f'{subject}{number}' for number in range(14))}"
+
+
+async def test_pages_of_one_template_are_no_duplicates_wherever_they_are(tmp_path: Path) -> None:
+    """behaviour 400: a few in one folder, or one in each of many; copies are told, small groups first."""
+    for number in range(5):
+        put_note(tmp_path, f"few/{number}.md", templated(f"few{number}x"))
+    for number in range(12):
+        put_note(tmp_path, f"many/{number}/page.md", templated(f"many{number}x"))
+    for number in range(3):
+        put_note(tmp_path, f"copy/{number}.md", f"# {number}\n\n{PUMP} {'Again. ' * number}")
+    for number in range(5):
+        put_note(tmp_path, f"list/{number}.md", f"# List {number}\n\n{long('chair')}")
+    async with serving(tmp_path) as lithos:
+        await lithos.server.actors.catching_up.done.wait()
+        answer = await command(lithos, "lithos_care")
+        assert paths(answer)["duplicates"] == [
+            [f"copy/{number}.md" for number in range(3)],
+            [f"list/{number}.md" for number in range(5)],
+        ]
+        assert list(answer["totals"]) == [group for group in GROUPS if group in answer["totals"]]
+        groups = list(GROUPS)
+        assert groups.index("dead_links") < groups.index("duplicates") < groups.index("stubs")
 
 
 async def test_what_is_read_or_cited_is_used_and_what_is_settled_is_no_duplicate(tmp_path: Path) -> None:

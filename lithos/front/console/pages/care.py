@@ -26,6 +26,8 @@ MOST_PLACES: Final = 200
 CARE_SECTION: Final = "/console/notes"
 PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
+#: Rows of a group that are shown before the rest is unfolded.
+UNFOLDED: Final = 5
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -51,7 +53,13 @@ class CarePage:
         report = None if "look" in request.args else care.last
         report = report or await care.report(PATIENCE)
         return await self._console.show_within(
-            "care.html", "most", MOST_ROWS, path=CARE_SECTION, report=report, groups=GROUPS
+            "care.html",
+            "most",
+            MOST_ROWS,
+            path=CARE_SECTION,
+            report=report,
+            groups=GROUPS,
+            unfolded=UNFOLDED,
         )
 
     async def open_tasks(self, form: Form) -> str:
