@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.driving import WIDTHS, Browser
+from tests.browser.driving import THEMES, WIDTHS, Browser
 from tests.browser.test_review import at, reviewing
 from tests.front.console.proposing import propose_text
+from tests.servers import Lithos
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
 
@@ -125,4 +126,32 @@ def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
         browser.open("/console/undo?agent=bot")
         browser.shows("Nothing is left to undo here")
         assert not browser.all("main button.danger")
+        browser.judge()
+
+
+def test_a_person_settles_a_contradiction_by_mouse(window: Browser, tmp_path: Path) -> None:
+    """behaviour 402: from the note's warning to the choice, in any look."""
+    with reviewing(tmp_path) as site:
+        one, other = site.create("Four seconds", "We wait 4 s."), site.create("Nine seconds", "We wait 9 s.")
+        edge = {"type": "contradicts", "weight": 0.8, "namespace": "default", "provenance_actor": "bot"}
+        why = {"why": "4 is not 9"}
+        site.do(Lithos.call, "lithos_edge_upsert", from_id=one, to_id=other, evidence=why, **edge)
+        browser = window.visit(site.url, f"/console/notes/{one}")
+        # -> Settle…, in the warning
+        browser.click("Settle…", ".warnings a")
+        browser.shows("4 is not 9")
+        for theme in THEMES:
+            for width in WIDTHS:
+                browser.look_as(theme, width)
+                browser.judge()
+        # Without a choice the browser asks for one
+        browser.click("Settle the contradiction", "main button")
+        assert "/console/contradictions" in browser.path
+        browser.click("Nine seconds holds", "label.check")
+        browser.click("Settle the contradiction", "main button")
+        browser.shows("The contradiction is settled: “Nine seconds” holds; recorded as person.")
+        assert browser.path == f"/console/notes/{other}"
+        browser.open(f"/console/notes/{one}")
+        browser.shows("superseded", ".warnings")
+        assert "Settle…" not in browser.text()
         browser.judge()

@@ -16,6 +16,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from lithos.core.times import parse_time
+from lithos.front.console.wording import FILTERS, OWN_AGENTS
 
 #: Groups of lines that are shown.
 MOST_GROUPS: Final = 1_000
@@ -293,5 +294,6 @@ def make_environment() -> Environment:
         label=label, readable=readable, visible=visible, when=when, number=number, size=size,
         short_id=short_id, commands=commands,
     )  # fmt: skip
-    environment.globals.update(plural=plural, query_with=query_with, ago=ago)
+    environment.filters.update(FILTERS)
+    environment.globals.update(own_agents=OWN_AGENTS, plural=plural, query_with=query_with, ago=ago)
     return environment

@@ -66,6 +66,13 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
             "/notes/<note_id>/quarantine", f"{note}/quarantine", "write", "write", {"reason": "it is wrong"}
         ),
         Route("/notes/<note_id>/clear", f"{note}/clear", "write", "write"),
+        Route(
+            "/contradictions",
+            f"/contradictions?one={made['note']}&other={made['against']}",
+            "write",
+            "write",
+            {"ending": "refuted"},
+        ),
         Route("/files/<path:path>", "/files/picture.png"),
         Route("/attachments", "/attachments"),
         Route("/attachments/<path:path>", "/attachments/nothing.pdf"),
@@ -136,7 +143,10 @@ async def prepare(person: Visitor) -> dict[str, str]:
     secret = await person.lithos.create(
         "Hidden lantern", "The lantern is hidden.", agent=OTHER, access_scope="agent_private"
     )
-    made = {"note": note, "gone": gone, "secret": secret}
+    against = await person.lithos.create("No beacon", "There is none.", agent=OTHER)
+    edge = {"type": "contradicts", "weight": 1.0, "namespace": "default", "provenance_actor": OTHER}
+    await call("lithos_edge_upsert", from_id=note, to_id=against, **edge)
+    made = {"note": note, "gone": gone, "secret": secret, "against": against}
     for name, agent, aspect in (("own", MINE, "mine"), ("other", OTHER, "theirs")):
         made[name] = (await call("lithos_task_create", title=f"{name} task", agent=agent))["task_id"]
         await call("lithos_task_claim", task_id=made[name], aspect=aspect, agent=agent)
@@ -218,7 +228,19 @@ async def test_the_table_has_every_route(tmp_path: Path, monkeypatch: pytest.Mon
     async with visiting(tmp_path) as person:
         await person.page("/console/")
         told = dict.fromkeys(
-            ("note", "gone", "own", "other", "own_gate", "other_gate", "receipt", "private", "proposal"), "x"
+            (
+                "note",
+                "gone",
+                "own",
+                "other",
+                "own_gate",
+                "other_gate",
+                "receipt",
+                "private",
+                "proposal",
+                "against",
+            ),
+            "x",
         )
         table = {("GET", one.rule) for one in routes(told) if one.rule not in ("/logout",)}
         table |= {("POST", one.rule) for one in routes(told) if one.post}

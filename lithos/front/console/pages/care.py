@@ -5,12 +5,13 @@ A copy is merged with a choice for each place, as it was seen: the form carries 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import frozen
 from quart import Blueprint, Response, request
 
-from lithos.core.care import GROUPS
+from lithos.core.care import CONTRADICTED, COPIES, GROUPS
 from lithos.core.errors import LithosError
 from lithos.core.history.copy_merge import SIDES
 from lithos.front.console.console import Console, Form, Refused, given_offset
@@ -26,6 +27,11 @@ MOST_PLACES: Final = 200
 CARE_SECTION: Final = "/console/notes"
 PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
+#: What a person does here about a group for which agents use a tool.
+TODO: Final[Mapping[str, str]] = {
+    CONTRADICTED: "Decide which note holds, or what else becomes of it: Settle….",
+    COPIES: "Merge them into their notes.",
+}
 #: Rows of a group that are shown before the rest is unfolded.
 UNFOLDED: Final = 5
 
@@ -59,6 +65,7 @@ class CarePage:
             path=CARE_SECTION,
             report=report,
             groups=GROUPS,
+            todo=TODO,
             unfolded=UNFOLDED,
         )
 

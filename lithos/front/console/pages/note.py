@@ -15,13 +15,16 @@ from quart import Blueprint, Response, redirect, request
 from lithos.actors.blocking import Threads, slices
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import DocNotFound
+from lithos.core.learning.edges import RESOLUTIONS
 from lithos.core.learning.salience import PATIENCE, STRIKES
 from lithos.core.notes.model import Note, NoteWarning, WarningKind
 from lithos.core.notes.paths import folder_of
 from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Form, Refused
+from lithos.front.console.contradictions import Contradictions
 from lithos.front.console.formats import Difference, folders_of, plural, read_diff, whole
 from lithos.front.console.note_text import Draft, Shown, draft, finish, place_of
+from lithos.front.console.wording import agent_name, worded
 from lithos.services.notes.knowledge import ReadNote
 from lithos.tools.contract.rows import metadata_row
 
@@ -64,6 +67,8 @@ def add_routes(console: Console, app: Blueprint) -> None:
     app.get("/notes/<note_id>")(pages.note)
     app.get("/notes/<note_id>/diff")(pages.diff)
     console.asking(app, "/notes/<note_id>/restore", pages.restore, pages.do_restore)
+    contradictions = Contradictions(console)
+    console.asking(app, "/contradictions", contradictions.ask, contradictions.settle)
     for action in ("quarantine", "clear"):
         ask, act = partial(pages.ask_standing, action), partial(pages.change_standing, action)
         console.asking(app, f"/notes/<note_id>/{action}", ask, act)
@@ -120,6 +125,7 @@ class NotePages:
             versions=versions,
             no_history=no_history,
             reasons=found,
+            resolutions=RESOLUTIONS,
         )
 
     async def _around(self, entry: Entry | None) -> dict[str, Any]:
@@ -401,8 +407,8 @@ def _of_changes(note_id: str, versions: Sequence[Mapping[str, Any]], now: dateti
     for row in versions[:5]:
         if now - parse_time(row["at"]) > RECENT or not set(row["changed"]) - _ENRICHED:
             continue
-        changed = ", ".join(str(key) for key in row["changed"][:6])
-        text = f"{row['agent']} changed {changed} (version {row['version']})" + (
+        changed = ", ".join(worded(key) for key in row["changed"][:6])
+        text = f"{agent_name(row['agent'])} changed {changed} (version {row['version']})" + (
             "; searches match the new text." if _SEARCHED & set(row["changed"]) else "."
         )
         found.append(Reason(text, "same", f"/console/notes/{note_id}/diff?to={row['version']}", row["at"]))

@@ -1,0 +1,156 @@
+"""Settling a contradiction: two notes, why they are said to contradict each other, and what becomes of it.
+
+All open `contradicts` edges between the two notes are settled at once, through `lithos_conflict_resolve`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from attrs import frozen
+from quart import Response
+
+from lithos.core.learning.edges import CONTRADICTS, RESOLUTIONS, SUPERSEDED
+from lithos.front.console.console import Console, Form, Refused, given
+from lithos.front.console.formats import query_with, readable
+from lithos.services.notes.knowledge import ReadNote
+
+ADDRESS: Final = "/console/contradictions"
+#: Characters of each note that the page shows.
+LONGEST: Final = 4_000
+#: Edges between two notes that one form settles.
+MOST_EDGES: Final = 50
+#: Reasons of an edge that are shown, and characters of one.
+MOST_REASONS, LONGEST_REASON = 5, 400
+#: What can become of a contradiction when neither note replaces the other: its name and what follows.
+OTHER_ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
+    "accepted_dual": (
+        "Both are right",
+        "Both notes stay as they are, without the warning. Retrieval still shows agents that they differ.",
+    ),
+    "refuted": (
+        "They do not contradict each other",
+        "Both notes stay as they are, without the warning.",
+    ),
+    "merged": (
+        "Their texts were merged",
+        "Both notes stay as they are, without the warning. Merge the texts yourself, before or afterwards.",
+    ),
+}
+
+
+@frozen
+class Claim:
+    """One edge that says so: its id, who made it, and why as pairs of name and text."""
+
+    edge_id: str
+    by: str | None
+    at: str
+    reasons: Sequence[tuple[str, str]]
+
+
+@frozen
+class Contradictions:
+    """The page on which a person settles what two notes contradict each other in."""
+
+    _console: Console
+
+    async def ask(self) -> Response:
+        """Both notes, who says that they contradict each other, and the endings to choose from."""
+        ids = given("one", 200), given("other", 200)
+        notes = [await self._read(note_id) for note_id in ids]
+        claims = await self._claims(*ids)
+        if not claims:
+            raise Refused(
+                "No open contradiction is known between these notes: somebody has settled it, or took it "
+                "back. Look at the notes.",
+                404,
+            )
+        return await self._console.show(
+            "contradiction.html",
+            path="/console/notes",
+            notes=notes,
+            claims=claims,
+            seen=_seen(claims),
+            endings=OTHER_ENDINGS,
+            cancel=f"/console/notes/{quote(ids[0], safe='')}",
+        )
+
+    async def settle(self, form: Form) -> str:
+        """Settle it in the name of the person; the page of the note that holds, or of the first one."""
+        one, other, ending = form.get("one", ""), form.get("other", ""), form.get("ending", "")
+        winner = {"one": one, "other": other}.get(ending)
+        if winner is None and ending not in OTHER_ENDINGS:
+            raise Refused("Nothing was settled: choose what becomes of the contradiction.")
+        page = f"/console/notes/{quote(winner or one, safe='')}"
+        claims = await self._claims(one, other)
+        if _seen(claims) != form.get("seen"):
+            self._console.tell("Nothing was settled: the contradiction was changed or settled meanwhile.")
+            return _address(one, other) if claims else page
+        warnings: list[str] = []
+        for claim in claims:
+            done = await self._console.call(
+                "lithos_conflict_resolve",
+                edge_id=claim.edge_id,
+                resolution=ending if winner is None else SUPERSEDED,
+                winner_id=winner,
+                resolver=self._console.agent,
+            )
+            warnings += done.get("warnings", ())
+        told = f"“{self._title(winner)}” holds" if winner else OTHER_ENDINGS[ending][0]
+        self._console.tell(f"The contradiction is settled: {told}; recorded as {self._console.agent}.")
+        for warning in dict.fromkeys(warnings):
+            self._console.tell(warning)
+        return page
+
+    def _title(self, note_id: str) -> str:
+        return readable(self._console.title(note_id) or note_id, 100)
+
+    async def _read(self, note_id: str) -> ReadNote:
+        return await self._console.parts.knowledge.read(
+            note_id=note_id, path=None, max_length=LONGEST, agent_id=self._console.agent
+        )
+
+    async def _claims(self, one: str, other: str) -> list[Claim]:
+        """The open contradictions between two notes, in either direction, oldest first."""
+        found: list[Mapping[str, Any]] = []
+        for start, end in ((one, other), (other, one)):
+            answer = await self._console.call("lithos_edge_list", from_id=start, to_id=end, type=CONTRADICTS)
+            found += [edge for edge in answer["edges"] if edge.get("conflict_state") not in RESOLUTIONS]
+        return [_claim_of(edge) for edge in found[:MOST_EDGES]]
+
+
+def _address(one: str, other: str) -> str:
+    return f"{ADDRESS}{query_with({}, one=one, other=other)}"
+
+
+def _claim_of(edge: Mapping[str, Any]) -> Claim:
+    return Claim(
+        edge["edge_id"],
+        edge.get("provenance_actor"),
+        edge["updated_at"],
+        _reasons_of(edge.get("evidence")),
+    )
+
+
+def _reasons_of(evidence: object) -> list[tuple[str, str]]:
+    """What backs an edge, as names and texts; of what is no object one text without a name."""
+    try:
+        told = json.loads(evidence) if isinstance(evidence, str) else evidence
+    except ValueError:
+        told = evidence
+    if told in (None, "", {}, []):
+        return []
+    rows = told.items() if isinstance(told, dict) else [("", told)]
+    return [
+        (str(name), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in list(rows)[:MOST_REASONS]
+    ]
+
+
+def _seen(claims: Sequence[Claim]) -> str:
+    """What stands for these claims as they are."""
+    return " ".join(f"{claim.edge_id}@{claim.at}" for claim in claims)
