@@ -399,7 +399,7 @@ _COMMANDS: Final = (
     Command("demo", "watch two agents share notes and work, on a folder that is thrown away",
         "demo.play:run_demo", (
         _flag("--stay",
-            "play a day of six agents and serve its console until Ctrl+C; with --vault beside a copy of it"),
+            "play a day of eight agents and serve its console until Ctrl+C; with --vault, next to its copy"),
         _take("--port N", "port of the console (default: a free one)", int),
     )),
     Command("token", "create, list and revoke tokens: who may use the server, and what they may do",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from tests.browser.conftest import staying
 from tests.e2e.process import run_lithos
 
 pytestmark = pytest.mark.slow
@@ -35,3 +39,21 @@ def test_the_demo_shows_a_person_the_calls_and_what_to_try_next(tmp_path: Path) 
     for command in ("lithos serve --transport http", "lithos connect claude-code", "lithos search"):
         assert command in done.stdout.split("Next:")[1]
     assert max(map(len, done.stdout.splitlines())) < 160
+
+
+def test_the_scripted_day_has_something_on_each_page(tmp_path: Path) -> None:
+    """Review, Copies, Care and contradictions are to be seen with something in them."""
+    with staying() as url, httpx2.Client(base_url=f"{url}/console", timeout=60, verify=False) as client:
+        review = client.get("/review").text
+        for told in ("Runbook: timetable import", "Why line 12 is late", "archive/import-old-way.md"):
+            assert told in review
+        assert "U+200B ZERO WIDTH SPACE" in review
+        assert review.count('name="seen"') == 1, "one of them takes a confirmation"
+        copies = client.get("/copies").text
+        assert "glossary.sync-conflict-" in copies
+        (place,) = re.findall(r'href="/console(/copies/one[^"]+)"', copies)
+        assert "both changed it" in client.get(unescape(place)).text
+        overview = client.get("/").text
+        assert "4 proposals to look at" in overview
+        assert "/console/contradictions?" in overview
+        assert "1 with a conflict copy" in overview

@@ -1,6 +1,8 @@
-"""A scripted day of six agents and a person, played in seconds on a clock that runs through nine hours.
+"""A scripted day of eight agents and a person, played in seconds on a clock that runs through nine hours.
 
-Everything goes through the tools, as agents do it; the person edits a file. `lithos demo --stay` serves it.
+Six work; the intern writes what should be undone, and the trainee may only propose (`SCOPES`). Everything
+goes through the tools, as agents do it; the person edits a file, of which another machine leaves a conflict
+copy. `lithos demo --stay` serves it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from lithos.app import Server
 from lithos.app.stores import utc_now
 from lithos.cli.demo.notes import NOTES, DemoNote
 from lithos.cli.session import CommandFailed
-from lithos.core.events import NOTE_UPDATED
+from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_UPDATED
+from lithos.core.scopes import EVERYTHING
 from lithos.services.tasks.event_stream import EventFilter
 
 AGENTS: Final = {
@@ -30,6 +33,10 @@ AGENTS: Final = {
 }
 #: The one whose changes are there to be undone.
 INTERN: Final = "intern"
+#: The one whose changes wait for a person.
+TRAINEE: Final = "trainee"
+#: What agents may do in the folder of the demo.
+SCOPES: Final = {TRAINEE: {"propose": EVERYTHING}}
 LENGTH: Final = timedelta(hours=9)
 #: Minutes of the last part of the day, whose claims still run.
 LAST_PART: Final = 75
@@ -93,6 +100,7 @@ class Day:
         await self._noon()
         await self._edit_by_hand()
         await self._afternoon()
+        await self._propose()
         await self._mislead()
         self.clock.finish()
 
@@ -163,11 +171,18 @@ class Day:
             raise CommandFailed("The scripted day lost its glossary.")
         path = trio.Path(self.folder / entry.path)
         text = await path.read_text(encoding="utf-8")
+        edited = f"{text.rstrip()}\n\n**Slack tide**\n: when line 12 is on time.\n"
+        await self._save(path, edited, NOTE_UPDATED)
+        # Another machine had changed the note as well; the program that synchronises both could not decide.
+        copy = path.with_name(f"{path.stem}.sync-conflict-{utc_now():%Y%m%d-%H%M%S}-K3Q7ZPA.md")
+        other = f"{text.rstrip()}\n\n**Slack tide**\n: the hour in which a small boat can turn.\n"
+        await self._save(copy, other.replace("stops at a harbour", "calls at a harbour"), NOTE_CONFLICT_COPY)
+
+    async def _save(self, path: trio.Path, text: str, told_by: str) -> None:
+        """Save a file, and wait until the server tells of it."""
         head = str(self.server.coordinator.head)
-        noticed = await self.server.streams.open(head, EventFilter.of([NOTE_UPDATED], []))
-        await path.write_text(
-            text.rstrip() + "\n\n**Slack tide**\n: when line 12 is on time.\n", encoding="utf-8"
-        )
+        noticed = await self.server.streams.open(head, EventFilter.of([told_by], []))
+        await path.write_text(text, encoding="utf-8")
         with trio.fail_after(PATIENCE):
             await noticed.receive()
         noticed.close()
@@ -189,6 +204,16 @@ class Day:
             "lithos_impact", id=self.ids["Wind stations"], action="quarantine", agent="reviewer",
             open_tasks=True, reason="Ytre Holme sent copies of its last good value.",
         )  # fmt: skip
+
+    async def _propose(self) -> None:
+        """What a person has to look at: good, doubtful, and with characters that nobody sees."""
+        await self._edit(TRAINEE, "Runbook: timetable import", "Tell the harbour office before you begin.")
+        hidden = "Refunds are paid by p\u0430y@ferries.example\u200b only."
+        await self._edit(TRAINEE, "Opening hours of ticket offices", hidden)
+        title, content = "Why line 12 is late", "Line 12 waits for [[Slack tide]] on most Fridays."
+        await self.call("lithos_write", title=title, content=content, agent=TRAINEE, path="research")
+        place = "archive/import-old-way.md"
+        await self.call("lithos_note_move", id=self.ids["Import, old way"], path=place, agent=TRAINEE)
 
     async def _mislead(self) -> None:
         """An agent that was let loose too early: three changes that should be taken back."""

@@ -24,7 +24,7 @@ from lithos.app import Server, running_server
 from lithos.app.front import serve_front
 from lithos.cli.commands.events import Feed, Record
 from lithos.cli.commands.hosting import front_settings, url_of
-from lithos.cli.demo.day import Day, DayClock
+from lithos.cli.demo.day import SCOPES, Day, DayClock
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
@@ -101,8 +101,8 @@ async def _stay(session: Session) -> None:
     if vault is not None:
         await trio.to_thread.run_sync(partial(shutil.copytree, vault, folder, ignore=_HIDDEN))
     storage = attrs.evolve(session.config.storage, vault=None)
-    config, clock = attrs.evolve(session.config, storage=storage), DayClock()
-    _tell(session, "Playing a day of six agents ...")
+    config, clock = attrs.evolve(session.config, storage=storage, agents=SCOPES), DayClock()
+    _tell(session, "Playing a day of eight agents ...")
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with _serving(config, session.typed.get("port", 0), clock=clock) as (server, url):
             await Day(server, clock, folder).play()
