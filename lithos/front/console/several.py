@@ -37,7 +37,7 @@ from lithos.front.console.pages.login import (
     tell_if_bound,
 )
 from lithos.front.console.sessions import COOKIE
-from lithos.front.console.summary import AGE, COUNTED, PATIENCE, Health, attempt, health_of
+from lithos.front.console.summary import AGE, COUNTED, COUNTED_AS, PATIENCE, Health, attempt, health_of
 from lithos.front.console.visits import Vaults, VaultView, Visit, Visits
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import base_of
@@ -115,8 +115,11 @@ async def _look_up(console: Console) -> Numbers:
 
 
 def _told(counts: Mapping[Any, int]) -> Sequence[tuple[str, str]]:
-    found = ((counts.get(kind, 0), kind, address) for kind, address in COUNTED.items())
-    return tuple((plural(count, kind.replace("_", " ")), address) for count, kind, address in found if count)
+    found = (
+        (counts.get(kind, 0), COUNTED_AS.get(kind, (kind, kind)), address)
+        for kind, address in COUNTED.items()
+    )
+    return tuple((plural(count, *names), address) for count, names, address in found if count)
 
 
 class SeveralConsole:

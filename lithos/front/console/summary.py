@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import trio
 from attrs import frozen
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError
 from lithos.core.learning.edges import RESOLUTIONS
 from lithos.core.notes.model import WarningKind
@@ -16,6 +17,7 @@ from lithos.core.tasks.model import Agent
 from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
+from lithos.front.console.wording import OWN_AGENTS, in_words
 from lithos.services.notes.concerns import ConcernReport
 from lithos.services.tasks.event_stream import Holding, Holdings
 from lithos.services.upkeep.samples import Sample
@@ -29,8 +31,6 @@ AGE, PATIENCE = 3.0, 3.0
 SHOWN_CLAIMS: Final = 60
 #: How long ago an agent that counts as active was seen.
 ACTIVE: Final = timedelta(hours=1)
-#: Counts of `/health` about notes that are not served as they should be.
-_UNREAD: Final = (("knowledge_base", "unreadable"), ("index", "skipped_files"))
 #: Kinds of warnings that are counted on the overview, each with where the notes are listed.
 COUNTED: Final[Mapping[WarningKind, str]] = {
     "quarantined": "/console/notes?status=quarantined", "suspect": "/console/notes?status=suspect",
@@ -38,6 +38,13 @@ COUNTED: Final[Mapping[WarningKind, str]] = {
     "conflict_markers": "/console/#conflict_markers",
     "expired": "/console/notes?status=expired",
 }  # fmt: skip
+
+#: What one and several notes with such a warning are called, where it is not the kind itself.
+COUNTED_AS: Final[Mapping[WarningKind, tuple[str, str]]] = {
+    "duplicated": ("with a second file", "with a second file"),
+    "conflict_copy": ("with a conflict copy", "with a conflict copy"),
+    "conflict_markers": ("with a conflict of git", "with a conflict of git"),
+}
 
 
 @frozen
@@ -51,7 +58,7 @@ class Health:
     def details(self, component: str) -> str:
         """What a component tells beside its status, in words."""
         return ", ".join(
-            f"{name.replace('_', ' ')} {f'{value:,}' if isinstance(value, int) else value}"
+            f"{name.replace('_', ' ')} {f'{value:,}' if isinstance(value, int) else in_words(value)}"
             for name, value in self.components[component].items()
             if name not in ("status", "error") and value not in (None, "", 0)
         )
@@ -77,6 +84,8 @@ class Summary:
     conflicts: Sequence[Mapping[str, Any]] | None
     concerns: ConcernReport | None
     samples: Sequence[Sample]
+    #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
+    unreadable: int
     #: Changes that wait for a person.
     proposals: int
     #: What the notes were worth in the last days.
@@ -87,12 +96,14 @@ class Summary:
     def knowledge(self) -> tuple[tuple[str, str], ...]:
         """What in the notes waits for somebody: how many of what, and where they are listed."""
         counts = self.concerns.counts if self.concerns is not None else {}
-        unread = sum(self.health.components.get(part, {}).get(key, 0) for part, key in _UNREAD)
         found = [
             (self.proposals, "proposal to look at", "proposals to look at", "/console/review"),
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
-            *((counts.get(kind, 0), kind, kind, address) for kind, address in COUNTED.items()),
-            (unread, "unreadable", "unreadable", "/console/notes?status=broken"),
+            *(
+                (counts.get(kind, 0), *COUNTED_AS.get(kind, (kind, kind)), address)
+                for kind, address in COUNTED.items()
+            ),
+            (self.unreadable, "unreadable", "unreadable", "/console/notes?status=broken"),
         ]
         return tuple((plural(count, one, many), address) for count, one, many, address in found if count)
 
@@ -130,6 +141,7 @@ class Summaries:
             conflicts=None if edges is None else self._open_conflicts(edges["edges"]),
             concerns=await parts.concerns.report(),
             samples=parts.samples.taken,
+            unreadable=_unreadable_in(parts.catalogue),
             proposals=parts.proposals.counts()["pending"],
             worth=await attempt("what the notes were worth", parts.worth.lately(), untold),
             untold=tuple(untold),
@@ -145,6 +157,10 @@ class Summaries:
                 titles = [entry.note.title for entry in ends if entry is not None]
                 found.append({**edge, "from_title": titles[0], "to_title": titles[1]})
         return found
+
+
+def _unreadable_in(catalogue: Catalogue) -> int:
+    return len(catalogue.broken) + sum(each.note_id is None for each in catalogue.skipped.values())
 
 
 async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None:
@@ -167,7 +183,8 @@ def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ..
     times = {agent.id: agent.last_seen_at for agent in seen}
     ids = [agent for agent in times if agent in holds]
     ids += [agent for agent in holds if agent not in times]
-    ids += [agent for agent in times if agent not in holds]
+    # What Lithos did under a name of its own, such as an undo, is in the feed: nobody is at work there.
+    ids += [agent for agent in times if agent not in holds and agent not in OWN_AGENTS]
     return tuple(ActiveAgent(each, times.get(each), tuple(holds.get(each, ()))) for each in ids)
 
 

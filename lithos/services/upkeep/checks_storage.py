@@ -323,7 +323,7 @@ def check_clock(
             f"{len(future)} note files are dated in the future: {name_some(future)}.",
             "Check the clock of this machine and of the one they come from; `touch` dates a file anew.",
         )
-    yield ok(f"{format_time(now)} is after all that has happened.")
+    yield ok(f"The clock says {now:%Y-%m-%d %H:%M:%S} UTC, which is after all that has happened.")
 
 
 def _newest_event(path: Path, *, is_live: bool) -> datetime | None:

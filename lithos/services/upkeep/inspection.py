@@ -27,6 +27,7 @@ AGE: Final = 5.0
 _MEND: Final = "The notes are not affected. Run `lithos reconcile`."
 #: Edges follow changed notes by enrichment, within minutes.
 _ENRICHES: Final = "Enrichment brings them in line by itself. If they stay, run `lithos reconcile`."
+_MERGE: Final = "Merge them on the page Copies, or with `lithos conflicts`."
 _NEW_IDS: Final = "Run `lithos validate --fix ids` to give them new ids, or move the copies away."
 _LIST: Final = "Correct them; `lithos validate` lists them all."
 
@@ -103,11 +104,20 @@ class Inspection:
         if unreadable:
             path = min(unreadable)
             found.append(warn(f"{len(unreadable)} files are not served: {path}: {unreadable[path]}.", _LIST))
-        seconds = {path: each.reason for path, each in skipped.items() if each.note_id is not None}
+        copies = sorted(path for path, each in skipped.items() if each.copy is not None)
+        if copies:
+            found.append(
+                warn(f"Files that another machine wrote of a note: {len(copies)}. {copies[0]}", _MERGE)
+            )
+        seconds = {
+            path: each.reason
+            for path, each in skipped.items()
+            if each.note_id is not None and each.copy is None
+        }
         if seconds:
             path = min(seconds)
             found.append(
-                warn(f"{len(seconds)} files have the id of another: {path} ({seconds[path]}).", _NEW_IDS)
+                warn(f"Files that have the id of another: {len(seconds)}. {path} ({seconds[path]})", _NEW_IDS)
             )
         if broken:
             entry = catalogue.get(broken[0])

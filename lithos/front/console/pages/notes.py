@@ -55,7 +55,9 @@ class BrowsePages:
         is_unnamed = bool(wanted.q) and not any(_is_called(entry, wanted.q) for entry in page.entries)
         near = await browsing.near(wanted.q) if is_unnamed and not page.total else ()
         tags, tag_total = await browsing.tags(MOST_TAGS)
-        skipped = self._console.parts.catalogue.skipped if wanted.status == "broken" else {}
+        all_skipped = self._console.parts.catalogue.skipped if wanted.status == "broken" else {}
+        # Conflict copies have a page of their own.
+        skipped = {path: each for path, each in all_skipped.items() if each.copy is None}
         return await self._console.show_within(
             "notes.html",
             "limit",

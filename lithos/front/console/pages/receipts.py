@@ -59,6 +59,9 @@ class ReceiptPages:
         private = {one.id for one in page.receipts if self._console.is_private(one)}
         return await self._console.show(
             "receipts.html",
+            tasks=await self._console.parts.board.titles(
+                [one.task_id for one in page.receipts if one.task_id]
+            ),
             rows=page.receipts,
             private=private,
             hidden={one.id for one in page.receipts if not self._console.sees_all_of(one.agent_id)} & private,

@@ -26,6 +26,9 @@ from lithos.stores.sqlite import DatabaseFailed
 RETRIEVE: Final = "retrieve"
 ALL_MODES: Final = (*MODES, RETRIEVE)
 LIMITS: Final = (10, 25, 50)
+#: Contradictions next to results that are shown, and the keys of their notes.
+MOST_CONFLICTS: Final = 50
+ENDS: Final = ("from_id", "to_id")
 #: Characters of a snippet, by how many results there are.
 WHOLE_SNIPPET: Final = 1_000
 SHORT_SNIPPET: Final = 360
@@ -194,6 +197,9 @@ class SearchPage:
             limits=LIMITS,
             most=SHORT_SNIPPET if asked.limit > LIMITS[0] else WHOLE_SNIPPET,
             compared_most=COMPARED_SNIPPET,
+            titles=await self._console.titles(
+                edge[end] for each in columns for edge in each.conflicts[:MOST_CONFLICTS] for end in ENDS
+            ),
         )
 
     async def _ask(self, asked: Asked, mode: str, *, is_live: bool) -> Column:

@@ -17,6 +17,7 @@ from lithos.core.findings import Finding, ok, warn
 from lithos.front.console.console import Console
 from lithos.front.console.formats import Chart, ago, make_chart
 from lithos.front.console.summary import Summaries
+from lithos.front.console.wording import in_words
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.services.upkeep.inspection import Inspection, Place
 from lithos.services.upkeep.samples import INTERVAL, Sample
@@ -164,22 +165,10 @@ def configured(config: Config, sources: Mapping[str, str]) -> Iterator[Configure
             value = value[name]
         yield ConfiguredSetting(
             key=key,
-            value=_in_words(value) if not setting.secret else ("not set" if value is None else "set"),
+            value=in_words(value) if not setting.secret else ("not set" if value is None else "set"),
             source=sources.get(key),
             description=setting.description,
         )
-
-
-def _in_words(value: Any) -> str:
-    if value is None or value in ([], {}):
-        return "none"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {each}" for name, each in value.items())
-    return str(value)
 
 
 def sections(settings: Sequence[ConfiguredSetting]) -> list[tuple[str, list[ConfiguredSetting]]]:
