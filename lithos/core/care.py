@@ -22,7 +22,7 @@ DEAD_LINKS, UNLINKED, UNUSED, STUBS = "dead_links", "unlinked", "unused", "stubs
 COPIES, MARKERS, BROKEN = "conflict_copies", "conflict_markers", "broken"
 #: The groups, those first that are most worth doing: what each is called, and what one could do.
 GROUPS: Final[Mapping[str, tuple[str, str]]] = {
-    BROKEN: ("Broken frontmatter", "Mend the lines between the --- marks; until then the keys are not read."),
+    BROKEN: ("Broken frontmatter", "Correct the lines between the --- marks; its keys are not read."),
     COPIES: ("Conflict copies", "Look at each on the page Copies, or with lithos conflicts."),
     MARKERS: ("Conflicts of git", "Keep one of both sides, or both, and take the marker lines out."),
     CONTRADICTED: ("Contradictions", "Decide which note is right: lithos_conflict_resolve."),
