@@ -210,15 +210,25 @@ class ReviewPages:
         for proposal_id, seal in picked.items():
             if trio.current_time() > end:
                 outcomes.append(await self._left(proposal_id, "is not decided yet: there was no time left"))
-            elif decision == "approve" and not seal:
-                outcomes.append(await self._left(proposal_id, "was not approved: you have not seen it yet"))
-            elif decision == "approve" and proposal_id not in seen and await self._is_warned(proposal_id):
-                outcomes.append(await self._left(proposal_id, _UNCONFIRMED))
+            elif decision == "approve":
+                outcomes.append(await self._approve(proposal_id, seal, is_seen=proposal_id in seen))
             else:
                 outcomes.append(
                     await self._carry_out(proposal_id, decision, seal=seal or None, reason=reason)
                 )
         return self._tell(outcomes, form)
+
+    async def _approve(self, proposal_id: str, seal: str, *, is_seen: bool) -> Outcome:
+        """Approve one as it was shown, unless it has a warning that the person has not confirmed."""
+        if not seal:
+            return await self._left(proposal_id, "was not approved: you have not seen it yet")
+        try:
+            proposal = await self._read(proposal_id)
+        except Refused:
+            return await self._carry_out(proposal_id, "approve", seal=seal)  # which says that it is gone
+        if not is_seen and await self._is_warned(proposal):
+            return Outcome("warn", proposal_id, proposal.row.path, _UNCONFIRMED)
+        return await self._carry_out(proposal_id, "approve", proposal.row, seal=seal)
 
     async def change(self, form: Form, proposal_id: str) -> str:
         """Approve a proposal with the text that a person made of it, or show first what that would do."""
@@ -234,20 +244,22 @@ class ReviewPages:
             return self._keep(proposal_id, text, "This is what approving your text would do.", "ok")
         has_unwritten = any(sign.kind == "hidden" and not sign.is_quiet for sign in find_signs(typed))
         is_seen = proposal_id in form.getlist("seen") and not has_unwritten
-        if not is_seen and (has_unwritten or await self._is_warned(proposal_id, text)):
+        if not is_seen and (has_unwritten or await self._is_warned(proposal, text)):
             message = (
                 "Nothing was decided: your text has characters that cannot be seen, or that pass for others. "
                 "Below, hidden ones are written out, as ⟦U+200B⟧. Take them out, or tick the box and approve "
                 "again to keep them."
             )
             return self._keep(proposal_id, text, message, "warn")
-        outcome = await self._carry_out(proposal_id, "approve", seal=seal, text=text)
+        outcome = await self._carry_out(proposal_id, "approve", proposal.row, seal=seal, text=text)
         if outcome.ending == "ok":
             return self._tell([outcome], form)
         return self._keep(proposal_id, text, f"Nothing was written: it {outcome.text}", "warn")
 
-    async def _carry_out(self, proposal_id: str, decision: str, **more: str | None) -> Outcome:
-        """One decision, in the name of the person."""
+    async def _carry_out(
+        self, proposal_id: str, decision: str, row: Proposal | None = None, **more: str | None
+    ) -> Outcome:
+        """One decision, in the name of the person; an approval leads to its undo where its `row` is known."""
         arguments = {name: value for name, value in more.items() if value is not None}
         try:
             answer = await self._console.tools.call(
@@ -266,28 +278,11 @@ class ReviewPages:
         told = "is approved" + ("" if version is None else f": version {version}")
         told += "" if merged is None else f", merged with what others changed since (version {merged})"
         note_id = str(done.get("note_id") or "")
-        return Outcome("ok", proposal_id, title, told, note_id, await self._undo_of(proposal_id, version))
+        return Outcome("ok", proposal_id, title, told, note_id, "" if row is None else _undo_of(row, version))
 
-    async def _is_warned(self, proposal_id: str, text: str | None = None) -> bool:
-        """Whether approving a proposal, with `text` in place of its own, takes a confirmation.
-
-        False for one that is gone: the decision says so.
-        """
-        try:
-            proposal = await self._read(proposal_id)
-        except Refused:
-            return False
+    async def _is_warned(self, proposal: Candidate, text: str | None = None) -> bool:
+        """Whether approving a proposal, with `text` in place of its own, takes a confirmation."""
         return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
-
-    async def _undo_of(self, proposal_id: str, version: int | None) -> str:
-        """The page on which what was approved is taken back; "" where the proposal is not kept."""
-        try:
-            row = (await self._read(proposal_id)).row
-        except Refused:
-            return ""
-        if row.kind == "delete" and version is not None:
-            version += 1  # a deletion is a version of its own, behind the one that it took away
-        return f"/console/undo{query_with({}, agent=row.agent, note=row.note_id, version=version)}"
 
     async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> Outcome:
         """The outcome of a proposal that was not decided so; it is looked up for its name."""
@@ -307,6 +302,13 @@ class ReviewPages:
     def _keep(self, proposal_id: str, text: str, message: str, ending: Ending) -> str:
         draft = Draft(proposal_id=proposal_id, text=text, message=message, ending=ending)
         return f"/console/review/{proposal_id}?draft={keep(self._drafts, draft)}#change"
+
+
+def _undo_of(row: Proposal, version: int | None) -> str:
+    """The page on which what was approved is taken back."""
+    if row.kind == "delete" and version is not None:
+        version += 1  # a deletion is a version of its own, behind the one that it took away
+    return f"/console/undo{query_with({}, agent=row.agent, note=row.note_id, version=version)}"
 
 
 def _refusal_of(answer: Mapping[str, Any]) -> tuple[str, Ending]:
