@@ -494,8 +494,8 @@ def test_who_changed_this_note_and_what_did_it_say_before(at_day: Browser) -> No
     browser.click("Timetable search", ".feed a.note")
     browser.shows("by intern", ".head")
     browser.shows("written by planner", ".head")
-    # -> "intern changed body (version 2)", below What moves it
-    browser.click("intern changed body (version 2)", "#about a")
+    # -> "intern changed text (version 2)", below What moves it
+    browser.click("intern changed text (version 2)", "#about a")
     browser.shows("From version 1 to version 2")
     is_so(browser, "It need not be fast." in browser.text_now("ins"))
     is_quiet(browser)

@@ -199,9 +199,5 @@ def health_of(report: Mapping[str, Any]) -> Health:
     elif worst == "warming":
         sentence = "The server is getting ready; everything can be used meanwhile."
     else:
-        sentence = (
-            "One thing of the server needs you."
-            if number == 1
-            else f"{number} things of the server need you."
-        )
+        sentence = "1 component needs attention." if number == 1 else f"{number} components need attention."
     return Health(worst, sentence, components)

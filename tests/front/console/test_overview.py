@@ -398,7 +398,7 @@ async def test_what_is_wrong_is_said_first_with_what_to_do(tmp_path: Path) -> No
     async with visiting(tmp_path) as person:
         shutil.rmtree(person.lithos.knowledge)
         page = await person.look("/console/")
-        assert page.all("p", "sentence")[0].text == "One thing of the server needs you."
+        assert page.all("p", "sentence")[0].text == "1 component needs attention."
         (trouble,) = page.all("ul", "troubles")[0].all("li")
         assert trouble.text.startswith("Folder of the notes unavailable")
         assert "See that the folder is there" in trouble.text
