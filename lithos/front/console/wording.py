@@ -35,6 +35,8 @@ _WORDS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 #: A name that a program gave: nobody writes so.
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+#: A time in UTC as tools give it.
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d{1,9})?(?:Z|\+00:00)")
 #: Names under which Lithos itself acts; the person at the console is not among them.
 OWN_AGENTS: Final[Mapping[str, str]] = {
     WATCHER_AGENT: "Another program", SCAN_AGENT: "Another program", TIMER_AGENT: "A timer",
@@ -50,6 +52,11 @@ def worded(name: object) -> str:
     if _NAME.fullmatch(text):
         text = _WORDS.get(text) or text.replace("_", " ")
     return text
+
+
+def with_times(text: object) -> str:
+    """A sentence with its times as people write them: `2026-01-31 12:00 UTC`."""
+    return _TIME.sub(r"\1 \2 UTC", str(text))
 
 
 def agent_name(agent: object) -> str:
@@ -76,4 +83,9 @@ def _inside(value: Any) -> str:
     return f"({in_words(value)})" if has_parts else in_words(value)
 
 
-FILTERS: Final[Mapping[str, Any]] = {"worded": worded, "agent_name": agent_name, "in_words": in_words}
+FILTERS: Final[Mapping[str, Any]] = {
+    "worded": worded,
+    "with_times": with_times,
+    "agent_name": agent_name,
+    "in_words": in_words,
+}

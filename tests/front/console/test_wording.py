@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lithos.core.principals import PERSON_AGENT, RESERVED
-from lithos.front.console.wording import OWN_AGENTS, agent_name, in_words, worded
+from lithos.front.console.wording import OWN_AGENTS, agent_name, in_words, with_times, worded
 from tests.front.console.visiting import form_of, visiting
 from tests.servers import take_up
 
@@ -26,6 +26,11 @@ from tests.servers import take_up
 )
 def test_names_of_programs_become_words(name: str, told: str) -> None:
     assert worded(name) == told
+
+
+def test_times_in_sentences_are_read_by_people() -> None:
+    assert with_times("expired at 2026-11-28T12:10:02.821537+00:00") == "expired at 2026-11-28 12:10 UTC"
+    assert with_times("at 2026-11-28T12:10:02Z, and 2026-11-28") == "at 2026-11-28 12:10 UTC, and 2026-11-28"
 
 
 def test_every_name_of_lithos_has_words_but_the_person() -> None:
@@ -52,7 +57,9 @@ def test_settings_are_told_without_python(value: object, told: str) -> None:
 
 
 #: What no page shows to people: names of programs, texts of Python, and `id` for a title.
-RAW = re.compile(r"\b[a-z]+_[a-z_]+\b|\bnote\.[a-z]+\b|\{'|\['|\bNone\b|\bTrue\b|<built-in|<bound")
+RAW = re.compile(
+    r"\b[a-z]+_[a-z_]+\b|\bnote\.[a-z]+\b|\{'|\['|\bNone\b|\bTrue\b|<built-in|\d{4}-\d\d-\d\dT\d|<bound"
+)
 #: Keys and commands that are what a person types, shown as code or as keys of a file.
 TYPED = re.compile(r"[a-z]+\.[a-z_.]+|lithos_[a-z_]+")
 

@@ -29,7 +29,7 @@ PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
 #: What a person does here about a group for which agents use a tool.
 TODO: Final[Mapping[str, str]] = {
-    CONTRADICTED: "Decide which note holds, or what else becomes of it: Settle….",
+    CONTRADICTED: "Decide which note holds, or what else becomes of it.",
     COPIES: "Merge them into their notes.",
 }
 #: Rows of a group that are shown before the rest is unfolded.
