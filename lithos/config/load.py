@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -25,12 +25,12 @@ from lithos.config.sources import (
     read_options,
     structure_value,
 )
+from lithos.config.yaml_file import LONGEST_SHOWN, shorten
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 LOG_FORMATS: Final = ("json", "text")
-_LONGEST_SHOWN: Final = 120
 
 
 @frozen(kw_only=True)
@@ -121,7 +121,7 @@ def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
     form = environment.get("LITHOS_LOG_FORMAT", "").strip().lower() or "json"
     chosen = (("LITHOS_LOG_LEVEL", level, LOG_LEVELS), ("LITHOS_LOG_FORMAT", form, LOG_FORMATS))
     problems = [
-        f"environment variable {name} is {value[:_LONGEST_SHOWN]!r}; give one of {', '.join(allowed)}"
+        f"environment variable {name} is {value[:LONGEST_SHOWN]!r}; give one of {', '.join(allowed)}"
         for name, value, allowed in chosen
         if value not in allowed
     ]
@@ -209,9 +209,35 @@ def _judge(given: Iterable[Given]) -> tuple[dict[str, Given], list[str]]:
 def _describe_problem(setting: Setting, given: Given) -> str:
     shown = "the value"
     if not setting.secret:
-        shown = hide_userinfo(repr(given.value))
-        shown = shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "..."
+        shown = _show(given.value)
     return f"{setting.key}: {shown} from {given.source} is not allowed; give {setting.allowed}"
+
+
+def _show(value: Any) -> str:
+    """`repr` of a value as far as a message has room: one of aliases may be larger than any memory."""
+    shown = ""
+    for piece in _pieces(value):
+        shown += piece
+        if len(shown) > LONGEST_SHOWN:
+            break
+    return shorten(shown)
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield "{"
+        for number, (name, each) in enumerate(value.items()):
+            yield f"{', ' if number else ''}{hide_userinfo(repr(name))}: "
+            yield from _pieces(each)
+        yield "}"
+    elif isinstance(value, list):
+        yield "["
+        for number, each in enumerate(value):
+            yield ", " if number else ""
+            yield from _pieces(each)
+        yield "]"
+    else:
+        yield hide_userinfo(repr(value))
 
 
 def _build(chosen: Mapping[str, Given]) -> Config:

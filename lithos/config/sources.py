@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin
 
-import yaml
 from attrs import evolve, frozen
 
 from lithos.config.catalogue import (
@@ -26,6 +26,10 @@ from lithos.config.catalogue import (
     variable_of,
     without_none,
 )
+from lithos.config.yaml_file import LONGEST_SHOWN, UnusableFile, read_yaml, shorten
+
+#: Findings that are named at once.
+MOST_PROBLEMS: Final = 50
 
 
 class ConfigError(Exception):
@@ -35,6 +39,9 @@ class ConfigError(Exception):
     """
 
     def __init__(self, *problems: str) -> None:
+        if len(problems) > MOST_PROBLEMS:
+            more = f"There are {len(problems) - MOST_PROBLEMS:,} further mistakes; correct these first."
+            problems = (*problems[:MOST_PROBLEMS], more)
         super().__init__("\n".join(problems))
         self.problems = problems
 
@@ -60,6 +67,8 @@ def _structure(value: Any, kind: Any) -> Any:
     origin = get_origin(kind)
     if kind in _TAKEN:
         fits = isinstance(value, _TAKEN[kind]) and (kind is bool or not isinstance(value, bool))
+        if isinstance(value, str):
+            os.fsencode(value)  # its `UnicodeEncodeError` is a `ValueError`: half of a character is no text
         if fits and kind is Path:
             return Path(value).expanduser() if str(value).strip() else _refuse()
         return kind(value) if fits else _refuse()
@@ -67,11 +76,11 @@ def _structure(value: Any, kind: Any) -> Any:
         return value if isinstance(value, str) and value in get_args(kind) else _refuse()
     if origin is tuple:
         fits = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-        return tuple(value) if fits else _refuse()
+        return tuple(_structure(item, str) for item in value) if fits else _refuse()
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ValueError
     inner = get_args(kind)[1]
-    return {name: _structure(each, inner) for name, each in value.items()}
+    return {_structure(name, str): _structure(each, inner) for name, each in value.items()}
 
 
 def _refuse() -> Any:
@@ -109,6 +118,8 @@ def _read_text(kind: Any, text: str) -> Any:
     return text
 
 
+#: Unknown keys of a file that are named, each with what may have been meant.
+MOST_UNKNOWN: Final = 20
 LOG_VARIABLES: Final = ("LITHOS_LOG_LEVEL", "LITHOS_LOG_FORMAT")
 
 
@@ -173,7 +184,10 @@ def read_options(options: Mapping[str, Any]) -> Layer:
 
 def read_file(path: Path, *, in_data_dir: bool) -> Layer:
     """Values of a YAML file; raises `ConfigError` when it cannot be read or is no mapping."""
-    tree = _parse(path)
+    try:
+        tree = read_yaml(path)
+    except UnusableFile as unusable:
+        raise ConfigError(str(unusable)) from None
     if tree is None:
         return Layer()
     if not isinstance(tree, dict):
@@ -184,6 +198,7 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
     given: list[Given] = []
     older: list[Given] = []  # weaker than the names that replaced them
     warnings: list[str] = []
+    unknown: list[str] = []
     for key, value in flatten(tree, "", path):
         if key == "storage.data_dir" and in_data_dir:
             warnings.append(f"storage.data_dir in file {path} has no effect: the file was found through it")
@@ -192,47 +207,15 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
         elif key in OLDER_NAMES:
             older.append(Given(OLDER_NAMES[key], value, f"file {path} ({key})", from_text=False))
         else:
-            warnings.append(f"{key} in file {path} is no setting and is ignored{guess(key, SETTINGS)}")
+            unknown.append(key)
+    warnings += [
+        f"{shorten(key)} in file {path} is no setting and is ignored{guess(key, SETTINGS)}"
+        for key in unknown[:MOST_UNKNOWN]
+    ]
+    if len(unknown) > MOST_UNKNOWN:
+        more = len(unknown) - MOST_UNKNOWN
+        warnings.append(f"{more:,} further keys in file {path} are no settings and are ignored")
     return Layer((*older, *given), tuple(warnings), vaults, default_vault)
-
-
-def _parse(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        tree = yaml.safe_load(text)
-    except OSError as error:
-        raise ConfigError(f"file {path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"file {path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # Neither the parser's excerpt nor its message: both may quote a secret.
-        raise ConfigError(
-            f"file {path} is not valid YAML{_place(error)}; check the lines around it"
-        ) from None
-    if isinstance(tree, dict) and "vaults" in tree:
-        _refuse_doubles(text, path)
-    return tree
-
-
-def _refuse_doubles(text: str, path: Path) -> None:
-    """Raises `ConfigError` for a vault that is there twice, of which YAML keeps the last one only."""
-    root = yaml.compose(text, yaml.SafeLoader)
-    assert isinstance(root, yaml.MappingNode)  # else it was read as no map
-    for key, under in root.value:
-        if key.value == "vaults" and isinstance(under, yaml.MappingNode):
-            names = [str(name.value) for name, _ in under.value]
-            for name in sorted({name for name in names if names.count(name) > 1}):
-                raise ConfigError(
-                    f"vaults in file {path} names {name!r} twice; give each vault a name of its own"
-                )
-
-
-def _place(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return ""
-    what = f": {error.problem}" if isinstance(error, yaml.scanner.ScannerError) and error.problem else ""
-    return f" at line {mark.line + 1}, column {mark.column + 1}{what}"
 
 
 def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, Any]]:
@@ -251,5 +234,5 @@ def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[
 
 def guess(name: str, known: Iterable[str]) -> str:
     """What may have been meant by a name that is not known, as the end of a sentence."""
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    nearest = difflib.get_close_matches(name[:LONGEST_SHOWN], known, n=1, cutoff=0.8)
     return f"; did you mean {nearest[0]}?" if nearest else ""

@@ -16,7 +16,8 @@ from attrs import frozen
 
 from lithos.config.catalogue import SECTIONS, SETTINGS
 from lithos.config.load import refuse
-from lithos.config.sources import ConfigError, Given, flatten, guess
+from lithos.config.sources import MOST_UNKNOWN, ConfigError, Given, flatten, guess
+from lithos.config.yaml_file import shorten
 
 #: Settings that say which folders are served, which of a named vault nothing but its own entry says.
 PLACES: Final = ("storage.vault", "storage.data_dir")
@@ -72,7 +73,10 @@ def _absolute(place: str, where: str) -> Path:
     if "\0" in place:
         raise ConfigError(f"{where}: a path has no zero byte; give the path of a folder")
     try:
+        os.fsencode(place)
         return Path(os.path.abspath(Path(place).expanduser()))
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{where}: it holds half of a character; give the path of a folder") from error
     except RuntimeError as error:  # there is no home
         raise ConfigError(f"{where}: {error}; give an absolute path") from error
 
@@ -87,8 +91,8 @@ def read_entries(vaults: Any, path: Path | None) -> Iterator[Entry]:
     for name, entry in vaults.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
             problems.append(
-                f"vaults.{name} in file {path}: this cannot name a vault. {_NAMES}; one of digits alone is "
-                "put in quotes"
+                f"vaults.{shorten(str(name))} in file {path}: this cannot name a vault. {_NAMES}; "
+                "one of digits alone is put in quotes"
             )
             continue
         try:
@@ -120,9 +124,11 @@ def _read_entry(name: str, entry: Any, path: Path) -> Entry:
         elif key not in SETTINGS:
             known = [*SETTINGS, *SECTIONS, "path", "data_dir"]
             problems.append(
-                f"{where}.{key} in file {path} is no setting{guess(key, known)}; correct the name, or take "
-                "it out"
+                f"{where}.{shorten(key)} in file {path} is no setting{guess(key, known)}; "
+                "correct the name, or take it out"
             )
+            if len(problems) >= MOST_UNKNOWN:
+                break
         elif key.partition(".")[0] in SHARED:
             warnings.append(is_shared_warning(f"{where}.{key} in file {path}"))
         else:
