@@ -30,12 +30,12 @@ _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
     ActorGaveUp: ("A part of the server failed again and again: {}", 1),
     DatabaseFailed: (
         "A database in the data directory cannot be used: {}. Check that the directory is "
-        "writable and the disk has space.",
+        "writable and the disk has free space and inodes.",
         1,
     ),
     OSError: (
         "A file or folder cannot be used: {}. Check that it is readable, "
-        "that the data directory is writable and that the disk has space.",
+        "that the data directory is writable and that the disk has free space and inodes.",
         1,
     ),
 }

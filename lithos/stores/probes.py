@@ -74,7 +74,10 @@ def check_integrity(path: Path, *, is_live: bool) -> str | None:
     with snapshot(path, is_live=is_live) as connection:
         if connection is None:
             return None
-        found = str(connection.execute("PRAGMA integrity_check(1)").fetchall()[0][0])
+        try:
+            found = str(connection.execute("PRAGMA integrity_check(1)").fetchall()[0][0])
+        except (apsw.CorruptError, apsw.NotADBError) as damage:
+            return str(damage)
         return None if found == "ok" else found
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 import trio
 from attrs import define, field, frozen
@@ -255,6 +256,18 @@ def use_up_inodes(ward: Ward) -> None:
     ward.monkeypatch.setattr(checks_storage, "free_space", lambda _: Space(10**12, 3))
 
 
+def fail_to_read(ward: Ward) -> None:
+    """As SQLite does on a full disk, where it can make no `-shm`."""
+    real = checks_storage.check_integrity
+
+    def read(path: Path, *, is_live: bool) -> str | None:
+        if path.name == "coordination.db":
+            raise apsw.IOError("disk I/O error")
+        return real(path, is_live=is_live)
+
+    ward.monkeypatch.setattr(checks_storage, "check_integrity", read)
+
+
 def set_database_aside(ward: Ward) -> None:
     (ward.private / "edges.db.corrupt-20260101T000000Z").write_bytes(b"?")
 
@@ -271,6 +284,10 @@ FAULTS = {
     "coordination database emptied": Fault(
         "databases", "warn", "coordination.db is empty", "restore it from a backup",
         lambda ward: (ward.private / "coordination.db").write_bytes(b""),
+    ),
+    "coordination database unreadable on a full disk": Fault(
+        "databases", "fail", "coordination.db cannot be read now (disk I/O error)", "do not replace",
+        fail_to_read,
     ),
     "edges database damaged": Fault(
         "databases", "fail", "edges.db is damaged", "Restore it from a backup",

@@ -1,12 +1,13 @@
-"""A disk that fills up during writes, and has space again later."""
+"""A disk that fills up during writes, or has no inodes left, and has space again later."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -18,10 +19,10 @@ SIZE = 24 * 1024 * 1024
 
 
 @contextmanager
-def small_tmpfs(folder: Path) -> Iterator[tuple[Path | None, str]]:
-    """A small file system for the block, or None and the reason why there is none."""
+def small_tmpfs(folder: Path, inodes: int = 0) -> Iterator[tuple[Path | None, str]]:
+    """A small file system for the block, or None and the reason why there is none; 0 inodes: no limit."""
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE},nr_inodes={inodes}", "tmpfs", str(folder)]
     if os.geteuid() != 0:
         yield None, "mounting a small tmpfs needs root"
         return
@@ -114,3 +115,120 @@ async def fill_and_heal(small_disk: Path) -> tuple[int, int]:
             for path, text in acknowledged.items():
                 assert (await client.call("lithos_read", path=path))["content"] == text
     return len(acknowledged), len(refusals)
+
+
+class InodesGone:
+    """Takes every inode that is left."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def take(self) -> None:
+        with suppress(OSError):
+            for number in range(100_000):
+                (self.folder / str(number)).touch()
+
+    def free(self) -> None:
+        for each in self.folder.iterdir():
+            each.unlink()
+
+
+class SpaceGone:
+    """Takes every block that is left."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder
+
+    def take(self) -> None:
+        fill(self.file)
+
+    def free(self) -> None:
+        self.file.unlink()
+
+
+PROPOSING = """
+agents:
+  junior: {propose: ["**"]}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.deadline(300)
+@pytest.mark.parametrize("gone", [InodesGone, SpaceGone])
+async def test_disk_without_inodes_or_space_refuses_every_change_and_heals(
+    tmp_path: Path, gone: type[InodesGone | SpaceGone]
+) -> None:
+    """Behaviour 411: writes, moves, restores and proposals; each refusal says so, nothing is lost."""
+    with small_tmpfs(tmp_path / "disk", inodes=400) as (disk, reason):
+        if disk is None:
+            pytest.skip(reason)
+        data, ballast = disk / "data", gone(disk / "ballast")
+        data.mkdir()
+        (data / "config.yaml").write_text(PROPOSING)
+        with running_lithos(data, stderr=tmp_path / "stderr") as server:
+            async with WireClient.open(server.address) as client:
+                await change_without(client, ballast)
+                before = await everything(client)
+            assert server.stop() == 0
+        assert "Traceback" not in (tmp_path / "stderr").read_text()
+        assert not list(data.rglob(".lithos-*"))
+        with running_lithos(data, stderr=tmp_path / "stderr") as server:
+            async with WireClient.open(server.address) as client:
+                assert await everything(client) == before
+
+
+async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) -> None:
+    """Every kind of change before, while and after there is nothing left."""
+    filler = "filler " * 600
+    notes = []
+    for number in range(4):
+        made = await client.call("lithos_write", title=f"N{number}", content=f"one {filler}", agent="a")
+        notes.append(made["id"])
+    for note in notes:
+        await client.call("lithos_note_edit", id=note, op="append", text="two", agent="a")
+    calls: dict[str, dict[str, Any]] = {
+        "create": {"tool": "lithos_write", "title": "New", "content": filler, "agent": "a"},
+        "edit": {"tool": "lithos_note_edit", "id": notes[0], "op": "append", "text": filler, "agent": "a"},
+        "move": {"tool": "lithos_note_move", "id": notes[1], "path": "deep/er", "agent": "a"},
+        "restore": {"tool": "lithos_restore", "id": notes[2], "version": 1, "agent": "a"},
+        "propose": {
+            "tool": "lithos_note_edit", "id": notes[3], "op": "append", "text": filler, "agent": "junior",
+        },
+        "task": {"tool": "lithos_task_create", "title": "T", "description": filler, "agent": "a"},
+    }  # fmt: skip
+    before = await everything(client)
+    await trio.to_thread.run_sync(ballast.take)
+    refused = 0
+    for _ in range(3):
+        for name, arguments in calls.items():
+            answer = await client.call(**arguments)
+            if answer.get("status") == "error":
+                refused += 1
+                told = str(answer["message"])
+                assert answer["code"] in ("internal_error", "update_failed", "storage_failed"), (name, answer)
+                assert any(word in told for word in ("space", "disk")), (name, told)
+            else:  # an answer is a promise; what one is given for has room within a database
+                before = await everything(client)
+            assert await everything(client) == before, name
+    assert refused, "there was room"
+    await trio.to_thread.run_sync(ballast.free)
+    for name, arguments in calls.items():
+        with trio.fail_after(60):
+            while (answer := await client.call(**arguments)).get("status") == "error":
+                assert answer["code"] not in ("doc_not_found", "invalid_input"), (name, answer)
+                await trio.sleep(0.2)
+
+
+async def everything(client: WireClient) -> dict[str, Any]:
+    """What there is: notes with their kept versions, proposals and tasks."""
+    found: dict[str, Any] = {}
+    for row in (await client.call("lithos_list", limit=100))["items"]:
+        read = await client.call("lithos_read", id=row["id"])
+        history = await client.call("lithos_history", id=row["id"])
+        versions = [(each["version"], each["op"]) for each in history["versions"]]
+        found[row["id"]] = (read["path"], read["content"], versions)
+    proposals = await client.call("lithos_proposals")
+    found["proposals"] = [each["id"] for each in proposals["proposals"]]
+    found["tasks"] = [each["id"] for each in (await client.call("lithos_task_list"))["tasks"]]
+    return found

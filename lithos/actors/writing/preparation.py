@@ -329,7 +329,7 @@ class Preparation:
         log.error("note file not written", path=path, reason=str(failure))
         return StorageFailed(
             f"The file {path} could not be written: {reason}. Nothing was changed; "
-            "check free space and permissions, then retry."
+            "check free space, free inodes and permissions, then retry."
         )
 
 

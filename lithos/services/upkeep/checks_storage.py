@@ -250,10 +250,14 @@ def check_databases(private: Path, *, is_live: bool) -> Iterator[Finding]:
     sound = []
     for name, way_out in _DATABASES.items():
         path = private / name
-        trouble = _examine_database(path, is_live=is_live)
         is_rebuildable = name == "manifest.db"
-        if trouble is not None:
-            cause = f"{path.absolute()} is damaged or cannot be read ({trouble})."
+        try:
+            damage = _examine_database(path, is_live=is_live)
+        except (DatabaseFailed, OSError) as failure:
+            yield fail(f"{path.absolute()} cannot be read now ({failure}).", _UNREADABLE)
+            continue
+        if damage is not None:
+            cause = f"{path.absolute()} is damaged ({damage})."
             yield warn(cause, way_out) if is_rebuildable else fail(cause, way_out)
         elif path.exists() and not path.stat().st_size and not is_live and not is_rebuildable:
             yield warn(f"{path.absolute()} is empty: a server would begin anew.", _EMPTY)
@@ -273,16 +277,20 @@ def check_databases(private: Path, *, is_live: bool) -> Iterator[Finding]:
     yield ok(f"{', '.join(sound)} are sound." if sound else "There are none yet; the first start makes them.")
 
 
+#: A full disk must not make anybody throw away what is sound.
+_UNREADABLE: Final = (
+    "This need not be damage: a full disk, one without free inodes and missing permissions do it, too. See "
+    "the other checks, correct what they name, and run doctor again; do not replace the file before."
+)
 _EMPTY = "If it held anything, stop here and restore it from a backup."
 
 
 def _examine_database(path: Path, *, is_live: bool) -> str | None:
+    """What is damaged, None for a sound or absent one. Raises `DatabaseFailed` and `OSError`."""
     try:
         return check_integrity(path, is_live=is_live)
     except CorruptDatabase as damage:
         return str(damage).removeprefix(f"{path} is damaged (").removesuffix(")")
-    except (DatabaseFailed, OSError) as failure:
-        return str(failure)
 
 
 def check_layout(data: Path) -> Iterator[Finding]:

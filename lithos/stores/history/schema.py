@@ -263,7 +263,7 @@ class NewestVersion:
 def failed(failure: Exception) -> HistoryFailed:
     """The refusal for what SQLite or the system raised."""
     return HistoryFailed(
-        f"history.db does not answer: {failure}. Check free space and permissions, then retry."
+        f"history.db does not answer: {failure}. Check free space, free inodes and permissions, then retry."
     )
 
 
