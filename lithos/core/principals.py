@@ -87,14 +87,19 @@ COMMAND: Final = Principal("owner", "admin", is_own=True)
 OWN_CALL: Final = "lithos-own-call"
 
 
-def is_reserved(name: str) -> bool:
-    """Whether a name reads as one of Lithos's own, whatever its case, width and invisible characters."""
+def fold_name(name: str) -> str:
+    """What names that read the same have in common, whatever their case, width and invisible characters."""
     if len(name) > NAME:  # too long for any name
-        return False
+        return name
     if not name.isascii():
         folded = normalize("NFKC", normalize("NFKC", name).casefold())
         name = "".join(each for each in folded if category(each) not in ("Cc", "Cf", "Mn", "Me"))
-    return name.strip().casefold() in RESERVED
+    return name.strip().casefold()
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name reads as one of Lithos's own."""
+    return fold_name(name) in RESERVED
 
 
 def check_agent(name: str, what: str = "agent") -> str:

@@ -15,7 +15,7 @@ from unicodedata import normalize
 from attrs import field, frozen
 
 from lithos.core.errors import Forbidden
-from lithos.core.principals import ANYONE, OWNER, Principal, is_reserved
+from lithos.core.principals import ANYONE, OWNER, Principal, fold_name, is_reserved
 
 #: Globs of one list, and characters of one.
 MOST_GLOBS: Final = 100
@@ -95,7 +95,7 @@ def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Scope]:
-    """The scopes of section `agents` of the configuration, by the agents' names.
+    """The scopes of section `agents` of the configuration, by the agents' names and by those folded.
 
     Raises `ValueError` for a pattern that cannot be used; it begins with the key, such as `agents.ann.write`.
     """
@@ -105,6 +105,8 @@ def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[s
         scope = make_scope(checked.get("write"), checked.get("propose"))
         if scope is not None:
             scopes[normalize("NFC", agent)] = scope
+    for agent, scope in list(scopes.items()):
+        scopes.setdefault(fold_name(agent), scope)
     return scopes
 
 
@@ -219,7 +221,10 @@ class WriteScopes:
             return own
         if by is not None and by.is_person:
             return None
-        return self.agents.get(agent)
+        if not self.agents:
+            return None
+        # `Junior` and one with an invisible character read as `junior`, and may not change more.
+        return self.agents.get(agent) or self.agents.get(fold_name(agent))
 
 
 def is_person(by: Principal | None, agent: str) -> bool:

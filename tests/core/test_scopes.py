@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
-from lithos.core.scopes import Scope, WriteScopes, check_globs, covers, is_person, make_scope, refusal_of
+from lithos.core.scopes import (
+    Scope,
+    WriteScopes,
+    check_globs,
+    covers,
+    is_person,
+    make_scope,
+    refusal_of,
+    scopes_of_agents,
+)
 
 
 @pytest.mark.parametrize(
@@ -144,3 +153,22 @@ def test_a_refusal_names_path_and_scope() -> None:
     assert "write a/**; propose b/**" in refusal.message
     assert refusal.extras == {"path": "x/y.md", "scope": "write a/**; propose b/**"}
     assert "storage.protected" in refusal_of("protected", "x.md", "bot", None).message
+
+
+@pytest.mark.parametrize(
+    "name", ["Junior", "JUNIOR", " junior ", "junior\u200b", "\u2060junior", "\uff4aunior", "j\u00adunior"]
+)
+def test_names_that_read_alike_have_the_scope_of_the_agent(name: str) -> None:
+    """behaviour 413"""
+    scopes = WriteScopes(agents=scopes_of_agents({"junior": {"propose": ["**"]}}))
+    assert scopes.place_of(ANYONE, name, "a.md") == "propose"
+    assert scopes.place_of(OWNER, name, "a.md") == "propose"
+    assert scopes.place_of(ANYONE, "juniors", "a.md") == "write"
+
+
+def test_agents_configured_in_two_cases_keep_their_own_scopes() -> None:
+    """behaviour 413"""
+    given = {"Ann": {"write": ["a/"]}, "ann": {"propose": ["**"]}, "BOT": {"write": ["b/"]}}
+    scopes = WriteScopes(agents=scopes_of_agents(given))
+    found = [scopes.place_of(ANYONE, name, "a/x.md") for name in ("Ann", "ann", "bot", "Bot")]
+    assert found == ["write", "propose", "outside", "outside"]

@@ -261,3 +261,32 @@ async def test_the_official_client_works_through_a_bridge(mode: str, version: st
 async def _write(client: Client, number: int, results: list[Any]) -> None:
     note = {"title": f"ünïcode {number}", "content": "text", "agent": "a"}
     results.append((await client.call_tool("lithos_write", note)).structured_content)
+
+
+@pytest.mark.slow
+@pytest.mark.takes(15)
+def test_scopes_hold_through_stdio_and_the_bridge(tmp_path: Path, errors: int) -> None:
+    """Behaviour 413: who gives no token is the owner's user, and still not a person or Lithos itself."""
+    data = tmp_path / "data"
+    (data / "knowledge" / "locked").mkdir(parents=True)
+    (data / "knowledge" / "locked" / "l.md").write_text("Locked.\n")
+    (data / "config.yaml").write_text(
+        'agents: {junior: {propose: ["**"]}, clerk: {write: [notes/]}}\nstorage: {protected: [locked/]}\n'
+    )
+    with house(2, data, errors) as servers:
+        for number, server in enumerate(servers):
+            answers = list[dict[str, Any]]()
+            for agent, folder in (
+                ("junior", ""), ("Junior\u200b", ""), ("clerk", "notes"), ("clerk", ""), ("other", "locked"),
+                ("cli", ""), ("Person", ""), ("undo\u200b", ""), ("other", ""),
+            ):  # fmt: skip
+                server.call(
+                    1, "lithos_write", title=f"{number}{len(answers)}", content="x", path=folder, agent=agent
+                )
+                answers.append(structured(server.answer()))
+            told = [answer.get("code", answer["status"]) for answer in answers]
+            assert told == [
+                "proposed", "proposed", "created", "forbidden", "forbidden",
+                "invalid_input", "invalid_input", "invalid_input", "created",
+            ]  # fmt: skip
+    assert (data / "knowledge" / "locked" / "l.md").read_text() == "Locked.\n"
