@@ -124,6 +124,11 @@ class SettledClock:
         self._since = trio.current_time()
         self._is_ahead = False
 
+    @property
+    def reached(self) -> datetime:
+        """The latest time that was believed: what is stored now is no older, whatever the clock says."""
+        return self._last
+
     def __call__(self) -> datetime:
         """The time as far as it is believed; it stands still while the clock is behind."""
         now, at = self._clock(), trio.current_time()
@@ -235,7 +240,13 @@ class Actors:
         self.visibility = Visibility(*self._indexers)
         self.recorder = Recorder(stores.history, Threads())
         self.keeper = Keeper(
-            stores.files, stores.displaced, Threads(), clock, self.settled, self.recorder.look_again
+            stores.files,
+            stores.displaced,
+            Threads(),
+            clock,
+            self.settled,
+            self.recorder.look_again,
+            lambda: self.settled.reached,
         )
         self.writer = self._make_writer()
         self.catching_up = CatchingUp(self.recorder, self.catalogue, self.keeper, self.writer.mailbox)

@@ -13,7 +13,7 @@ from lithos.actors.actors import Stores
 from lithos.actors.blocking import Threads
 from lithos.app.vault import make_lock, open_notes, style_of
 from lithos.config.catalogue import Config
-from lithos.core.times import format_time
+from lithos.core.times import format_time, from_nanoseconds
 from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.backup import finish_restore
 from lithos.stores.coordination.store import CoordinationStore
@@ -80,7 +80,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         files.create_root()
         _sync_names({data, *(folder.parent for folder in fresh)})
         displaced = Displaced(private / DISPLACED)
-        _recover(files, displaced)
+        _recover(files, displaced, max(now, _last_written(private)))
         finish_rescues(private, now)
         migrate(data, now)
         coordination = kept(closing(CoordinationStore.open(private / "coordination.db", now)))
@@ -123,11 +123,17 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     return opened
 
 
-def _recover(files: NoteFiles, displaced: Displaced) -> None:
+def _last_written(private: Path) -> datetime:
+    """When an earlier process wrote a database: a machine without a battery begins in 1970 once more."""
+    times = [path.stat().st_mtime_ns for path in private.glob("*.db*")]
+    return from_nanoseconds(max(times, default=0))
+
+
+def _recover(files: NoteFiles, displaced: Displaced, now: datetime) -> None:
     """Crash recovery, before anything else: leftovers of a process that died in the middle of a change."""
 
     def save(kept: Kept, data: bytes) -> None:
-        note, now = files.relative(kept.note), utc_now()
+        note = files.relative(kept.note)
         path = displaced.save(note, data, now)
         log.warning("bytes that another program saved were displaced", path=note, kept_as=str(path))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -13,7 +14,9 @@ import trio
 
 from lithos.actors.actors import SettledClock
 from lithos.actors.coordinating.messages import Flush, MoveCursor
+from lithos.app.stores import _last_written
 from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
+from lithos.core.scopes import WriteScopes, scopes_of_agents
 from lithos.core.tasks.model import ClaimTimes
 from lithos.stores.notes.displaced import Displaced
 from tests.fakes import START
@@ -249,3 +252,65 @@ async def test_a_clock_that_was_behind_for_long_is_believed_when_it_is_right_aga
     await trio.sleep(3_600)
     clock.now = right + timedelta(hours=1)
     assert settled() == clock.now
+
+
+PAST = ("1970-01-01T00:00:00+00:00", "2016-01-01T00:00:00+00:00")
+
+
+@pytest.mark.parametrize("past", PAST)
+async def test_nothing_kept_under_a_clock_in_the_past_is_old_when_it_is_right(
+    tmp_path: Path, past: str
+) -> None:
+    """Behaviour 414: versions, displaced bytes and proposals, of notes from before and new ones."""
+    clock = Clock()
+    right = clock.now
+    async with serving(tmp_path, clock=clock) as lithos:
+        old = await lithos.create("Old", "words")
+        await prune_all(lithos)
+    clock.now = datetime.fromisoformat(past)
+    async with serving(tmp_path, clock=clock) as lithos:
+        fresh = await lithos.create("Fresh", "first")
+        for number in range(5):
+            clock.advance(seconds=1)
+            await lithos.write("Old", f"{number} words", id=old)
+            await lithos.write("Fresh", f"{number} words", id=fresh)
+        await lithos.call("lithos_delete", id=await lithos.create("Gone"), agent="a")
+        proposal = await propose(lithos, old)
+        keeper = lithos.server.actors.keeper
+        keeper.displaced.save("Old.md", b"of a person", keeper.stamp())
+        before = await kept(lithos)
+        await prune_all(lithos)
+        clock.now = right + timedelta(hours=1)
+        await check_kept(lithos, before, proposal)
+    async with serving(tmp_path, clock=clock) as lithos:
+        await check_kept(lithos, before, proposal)
+        clock.advance(days=400)  # now it is old, and believed where somebody else decides
+        assert lithos.server.history_upkeep is not None
+        lithos.server.history_upkeep._clock = clock
+        await prune_all(lithos)
+        assert (await kept(lithos))["versions"] < before["versions"]
+
+
+async def propose(lithos: Lithos, note: str) -> str:
+    writer = lithos.server.actors.writer
+    writer.scopes = WriteScopes(agents=scopes_of_agents({"junior": {"propose": ["**"]}}))
+    answer = await lithos.call("lithos_note_edit", id=note, op="append", text="more", agent="junior")
+    assert answer["status"] == "proposed", answer
+    return str(answer["proposal_id"])
+
+
+async def check_kept(lithos: Lithos, before: dict[str, int], proposal: str) -> None:
+    await prune_all(lithos)
+    now = await kept(lithos)
+    assert (now["versions"], now["displaced"]) == (before["versions"], before["displaced"])
+    waiting = await lithos.call("lithos_proposals")
+    assert [each["id"] for each in waiting["proposals"]] == [proposal]
+
+
+def test_bytes_displaced_by_a_crash_are_no_older_than_the_last_write(tmp_path: Path) -> None:
+    """Behaviour 414: a start after a power failure, on a machine whose clock begins in 1970."""
+    assert _last_written(tmp_path).timestamp() == 0
+    for name, time in (("history.db", 2_000), ("stats.db-wal", 3_000), ("lock", 4_000)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time, time))
+    assert _last_written(tmp_path).timestamp() == 3_000

@@ -50,10 +50,10 @@ def make_upkeep(store: HistoryStore, blocking, **given: int) -> HistoryUpkeep:
 @pytest.mark.autojump
 async def test_old_and_surplus_versions_go_and_the_others_can_be_read(store):
     """behaviour 225"""
-    many = fill(store, "many", [300 - n * 0.5 for n in range(260)])
-    old = fill(store, "old", [1_000, 900, 500, 10])
     fill(store, "gone", [1_000, 900, 400], deleted=True)
     kept = fill(store, "kept", [1_000, 400])
+    old = fill(store, "old", [1_000, 900, 500, 10])
+    many = fill(store, "many", [300 - n * 0.5 for n in range(260)])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(make_upkeep(store, Inline()).run)
         await trio.sleep(FIRST + 600)

@@ -67,7 +67,8 @@ class ProposalBoard:
             new,
             id=self._new_id() if former is None else former.id,
             created_at=now,
-            expires_at=now + self._life,
+            # A clock that was put back must not make it overdue when it is right again.
+            expires_at=max(now, self._rows.settled()) + self._life,
         )
         self._rows.put(proposal, command.texts)
         self._notes.add(proposal.note_id)

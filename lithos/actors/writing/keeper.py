@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 
 import trio
@@ -66,6 +66,8 @@ class Keeper:
     _settled: Callable[[], datetime]
     #: Called when bytes were preserved.
     _on_saved: Callable[[], None] = lambda: None
+    #: The latest time that was believed: bytes that are kept now are no older, whatever the clock says.
+    _reached: Callable[[], datetime] = lambda: datetime.min.replace(tzinfo=UTC)
     _waiting: list[_Waiting] = field(factory=list, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
     _pruned: float = field(default=-math.inf, init=False)
@@ -74,6 +76,10 @@ class Keeper:
     def depth(self) -> int:
         """Queue depth: how many files wait."""
         return len(self._waiting)
+
+    def stamp(self) -> datetime:
+        """The time of what is kept now, as retention counts it."""
+        return max(self.clock(), self._reached())
 
     def take(self, kept: Sequence[Kept]) -> None:
         """Enqueue displaced files; each is due when its grace period ends."""
@@ -136,7 +142,7 @@ class Keeper:
         saved: list[str] = []
 
         def save(of: Kept, data: bytes) -> None:
-            saved.append(str(self.displaced.save(self.files.relative(of.note), data, self.clock())))
+            saved.append(str(self.displaced.save(self.files.relative(of.note), data, self.stamp())))
 
         try:
             self.files.settle(kept, save)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from lithos.core.notes.model import Note
 
@@ -143,6 +143,25 @@ def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: Version
             in_all += 1
             old += is_counted
     return dropped
+
+
+def cuts(now: datetime, limits: VersionLimits) -> list[datetime]:
+    """The moments before which a version is old for one of the limits."""
+    found = (before(now, limits.keep_days), before(now, limits.keep_deleted_days), now - COUNTED_AFTER)
+    return sorted({each for each in found if each is not None})
+
+
+def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, int]]) -> list[KeptVersion]:
+    """The versions with times that the order of recording can have.
+
+    `firsts` are moments, with the place of the first version from then on. What was recorded after it is no
+    older, whatever a clock said that was put back to 1970 until a time server answered.
+    """
+    lifted = []
+    for row in rows:
+        at = max((row.at, *(moment for moment, first in firsts if row.place > first)))
+        lifted.append(row if at == row.at else evolve(row, at=at))
+    return lifted
 
 
 def before(now: datetime, days: int) -> datetime | None:

@@ -15,7 +15,14 @@ import trio
 from attrs import define
 
 from lithos.actors.blocking import Blocking
-from lithos.core.history.versions import MOST_VERSIONS, VersionLimits, before, surplus_versions
+from lithos.core.history.versions import (
+    MOST_VERSIONS,
+    VersionLimits,
+    before,
+    believe_order,
+    cuts,
+    surplus_versions,
+)
 from lithos.stores.history.store import HistoryFailed, HistoryStore
 from lithos.telemetry import get_logger
 
@@ -56,8 +63,9 @@ class HistoryUpkeep:
         """Delete every row that is due; how many. Raises `HistoryFailed`."""
         now, dropped = self._clock(), 0
         notes = await self._reading.run(partial(self._crowded, now))
+        firsts = await self._reading.run(partial(self._firsts, now)) if notes else []
         for note in notes:
-            places = await self._reading.run(partial(self._surplus, note, now))
+            places = await self._reading.run(partial(self._surplus, note, now, firsts))
             for start in range(0, len(places), STEP):
                 dropped += await self._drop(places[start : start + STEP])
         return dropped
@@ -66,8 +74,13 @@ class HistoryUpkeep:
         most = self._limits.keep_versions or MOST_VERSIONS - 2
         return self._store.crowded(more_than=most + 2, older_than=before(now, self._limits.keep_days))
 
-    def _surplus(self, note: int, now: datetime) -> list[int]:
-        return surplus_versions(self._store.versions_of(note), now, self._limits)
+    def _firsts(self, now: datetime) -> list[tuple[datetime, int]]:
+        found = [(moment, self._store.first_since(moment, now)) for moment in cuts(now, self._limits)]
+        return [(moment, place) for moment, place in found if place is not None]
+
+    def _surplus(self, note: int, now: datetime, firsts: list[tuple[datetime, int]]) -> list[int]:
+        rows = believe_order(self._store.versions_of(note), firsts)
+        return surplus_versions(rows, now, self._limits)
 
     async def _drop(self, places: list[int]) -> int:
         began = trio.current_time()

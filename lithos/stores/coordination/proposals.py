@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from lithos.core.proposals import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
@@ -92,6 +92,11 @@ class ProposalRows(Rows):
         self._run(_PROPOSALS.upsert, *_PROPOSALS.row(proposal))
         if texts is not None:
             self._run("UPDATE proposals SET base=?, data=? WHERE id=?", texts.base, texts.data, proposal.id)
+
+    def settled(self) -> datetime:
+        """The time that retention last went by; 1970 before it ever did."""
+        row = self._first("SELECT value FROM meta WHERE name='settled'")
+        return datetime.fromtimestamp(0 if row is None else row[0], UTC)
 
     def overdue(self, now: datetime) -> list[Proposal]:
         """What waits although its time is over; not what is being approved."""

@@ -236,6 +236,12 @@ class HistoryReading(LearningDatabase):
         found = self._ask("SELECT place,at,op FROM versions WHERE note=? ORDER BY place", note)
         return [KeptVersion(place, from_microseconds(at), op == DELETION) for place, at, op in found]
 
+    def first_since(self, moment: datetime, until: datetime) -> int | None:
+        """The place of the first version that was recorded at a time from `moment` to `until`."""
+        sql = "SELECT MIN(place) FROM versions WHERE at BETWEEN ? AND ?"
+        place = self._ask(sql, to_microseconds(moment), to_microseconds(until))[0][0]
+        return None if place is None else int(place)
+
     def size(self) -> tuple[int, int]:
         """How many versions there are, and the bytes of the file."""
         statements = "SELECT COUNT(*) FROM versions", "PRAGMA page_count", "PRAGMA page_size"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.history import versions
-from lithos.core.history.versions import KeptVersion, VersionLimits, surplus_versions
+from lithos.core.history.versions import KeptVersion, VersionLimits, believe_order, cuts, surplus_versions
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -95,3 +95,12 @@ def test_the_first_the_newest_and_the_newest_of_all_others_stay(
     if days:
         assert all(row.at >= NOW - timedelta(days=days) for row in kept[1:-1])
     assert surplus_versions(kept, NOW, limits(days, versions, deleted_days)) == []
+
+
+def test_versions_recorded_after_a_young_one_are_young() -> None:
+    """behaviour 414"""
+    young = NOW - timedelta(days=365)
+    found = believe_order(rows(900, 20_000, 20_000, 1), [(young, 2)])
+    assert [row.at for row in found[:2]] == [row.at for row in rows(900, 20_000)]
+    assert surplus_versions(found, NOW, limits()) == [2]
+    assert cuts(NOW, limits(0, 0, 0)) == [NOW - timedelta(days=1)]
