@@ -77,13 +77,23 @@ def split_off(tokens: Sequence[Token], is_it: Callable[[Grant], bool]) -> tuple[
 
 
 def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
-    """The tokens without codes that nobody used in time; where there is no room, without ended grants."""
+    """The tokens without codes that nobody used in time; without room, less ended grants.
+
+    Of those the longest unused go, and no more than must: a clock that is wrong for an hour may say of every
+    grant that it has ended.
+    """
     kept = [
         each for each in tokens if each.grant is None or each.grant.code.is_used or not each.has_expired(now)
     ]
-    if len(kept) < MOST_TOKENS:
-        return kept
-    return [each for each in kept if each.grant is None or not each.has_expired(now)]
+    ended = [each for each in kept if each.grant is not None and each.has_expired(now)]
+    surplus = max(0, len(kept) - MOST_TOKENS + 1)
+    gone = sorted(ended, key=_last_used)[:surplus]
+    return [each for each in kept if each not in gone]
+
+
+def _last_used(token: Token) -> datetime:
+    assert token.grant is not None
+    return token.grant.used_at
 
 
 def free_name(wanted: str, taken: set[str]) -> str:

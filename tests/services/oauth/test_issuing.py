@@ -1,0 +1,32 @@
+"""Grants make room for others only as far as they must."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lithos.core.oauth.grants import Code, Grant
+from lithos.services.oauth import issuing
+from lithos.stores.oauth.named_tokens import Token
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def make_grant(name: str, days: int, *, is_used: bool = True) -> Token:
+    used = NOW - timedelta(days=days)
+    code = Code("d", used + timedelta(seconds=60), "https://c.example/", "c", is_used)
+    grant = Grant(client_id="c", client_name=name, resource="r", code=code, used_at=used)
+    return Token(name, "0" * 64, "write", "agent", used, None, grant)
+
+
+def test_ended_grants_go_one_by_one_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock ten years ahead says of every grant that it has ended; one new client costs one of them."""
+    monkeypatch.setattr(issuing, "MOST_TOKENS", 4)
+    grants = [make_grant("b", 10), make_grant("a", 80), make_grant("c", 5), make_grant("d", 1)]
+    ahead = NOW + timedelta(days=3_650)
+    assert [each.name for each in issuing.without_ended(grants, ahead)] == ["b", "c", "d"]
+    assert issuing.without_ended(grants[:3], ahead) == grants[:3]
+    assert issuing.without_ended(grants, NOW) == grants
+    unused = make_grant("e", 1, is_used=False)
+    assert issuing.without_ended([*grants[:3], unused], NOW) == grants[:3]
