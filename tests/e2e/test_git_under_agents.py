@@ -166,6 +166,7 @@ async def test_what_git_takes_out_of_the_files_is_in_git_or_in_the_history(
     random = Random(seed)
     async with WireClient.open(server.address) as client:
         await until_listed(client, repository.folder)
+        before = {row["path"]: row["id"] for row in await rows(client)}
         async with trio.open_nursery() as nursery:
             for agent in range(AGENTS):
                 nursery.start_soon(edit, agent)
@@ -176,6 +177,8 @@ async def test_what_git_takes_out_of_the_files_is_in_git_or_in_the_history(
         assert codes["updated"] > STEPS, codes
         repository.rest()
         await until_listed(client, repository.folder)
+        now = {row["path"]: row["id"] for row in await rows(client)}
+        assert {path: now[path] for path in before} == before, "a note is another one"
         tracked = repository.git("log", "--all", "--name-only", "--format=").stdout
         assert ".lithos-" not in tracked, "git took a file of ours along"
         assert list(repository.folder.rglob(".lithos-*")) == []
