@@ -32,8 +32,17 @@ from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
-from lithos.core.formats import chats, conversation, json_items, memory_files, observations, texts
-from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
+from lithos.core.formats import chats, conversation, json_items, logseq, memory_files, observations, texts
+from lithos.core.history import (
+    copy_merge,
+    differences,
+    file_merge,
+    list_joining,
+    merging,
+    outline,
+    section_edit,
+    versions,
+)
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, compounds, inference, lead, questions, ranking
 from lithos.core.links import canvas, forms, literal, properties
@@ -46,6 +55,7 @@ from lithos.core.notes import (
     link_edit,
     links,
     matching,
+    pasted,
     paths,
     yaml_nodes,
 )
@@ -58,6 +68,7 @@ from lithos.core.oauth.requests import OAuthRefused
 from lithos.core.tasks import graph as gates
 from lithos.core.tasks import graph as task_metadata
 from lithos.core.tasks import model as task_model
+from lithos.core.tasks import requests as repeated
 from lithos.core.tasks.commands import NextTask
 from lithos.core.text import (
     analysis,
@@ -808,7 +819,24 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "edges.tidy_edge": lambda t: [edges.tidy_edge(t, at, 0) for at in range(500, len(t), 500)],
     "query.words_of": lambda t: query.words_of(query.plain_words(t)),
     "analysis.normalise": lambda t: analysis.normalise("NFC", t),
+    "analysis.name_key": analysis.name_key,
     "analysis.separate_marks": analysis.separate_marks,
+    "layout.frontmatter_at": lambda t: layout.frontmatter_at(f"\n\n---\n{t}"),
+    "layout.trim_content": lambda t: (layout.trim_content(t), layout.trim_content(f"\n{t}\n")),
+    "layout.tail_of": layout.tail_of,
+    "list_joining.joins_above": lambda t: list_joining.joins_above(t, f"- {t}"),
+    "list_joining.joins_below": lambda t: list_joining.joins_below(f"- {t}", t),
+    "logseq.names_in": logseq.names_in,
+    "logseq.page_name": logseq.page_name,
+    "logseq.read_day": lambda t: logseq.read_day(t, logseq.TITLE_FORMAT),
+    "logseq.read_properties": logseq.read_properties,
+    "logseq.read_settings": logseq.read_settings,
+    "logseq.write_day": lambda t: logseq.write_day(_NOW.date(), t),
+    "pasted.read_pasted": lambda t: pasted.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),
+    "pasted.begins_with_note_keys": lambda t: pasted.begins_with_note_keys(f"---\n{t}\n---\n"),
+    "paths.is_portable": paths.is_portable,
+    "paths.portable_path": paths.portable_path,
+    "requests.Call.of": lambda t: repeated.Call.of(t, t, t, t, {t[:100]: t}),
     "analysis.drop_excess_marks": analysis.drop_excess_marks,
     "graph.merge_metadata": lambda t: task_metadata.merge_metadata("task", {t: t}, {t: None}),
     "analysis.fold": analysis.fold,

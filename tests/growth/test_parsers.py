@@ -31,6 +31,9 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "entities.digest_entities": ("entities.is_machine_made",),
     "one partition": ("events.origin_source",),
     "names one character": ("signs.name_of",),
+    "compares keys of a frontmatter": (
+        "pasted.Pasted.properties", "pasted.check_said", "pasted.warn_of_unused",
+    ),
     "limits.holds_more_values": ("limits.ValueCount.exceeds",),
     "matching.has_tags": ("matching.has_tag",),
     "compares versions and names": ("undo.takes_back", "undo.is_undone", "undo.since_by_others"),
