@@ -131,12 +131,12 @@ class NoteMoveTool:
 _TOLD = 100
 
 
-_EXPECTED = "The version you read; see on_conflict."
+_EXPECTED = "Version you read."
 #: Characters of JSON of links and outline that a read shows, however short it shall be.
 LEAST_LISTED = 1_000
 #: Notes that linked to a deleted one which are named.
 MOST_LINKED = 20
-_ON_CONFLICT = "When expected_version is not current."
+_ON_CONFLICT = "If expected_version is old."
 
 
 #: What other readers of YAML and JSON can hold.
@@ -241,9 +241,7 @@ class WriteTool:
     expected_version: int | None = argument(_EXPECTED, None)
     schema_version: int | None = argument("Schema version.", None)
     namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
-    access_scope: str | None = argument(
-        "To whom retrieval offers it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP
-    )
+    access_scope: str | None = argument("Who retrieves it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP)
     note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
     summaries: dict[str, Any] | None = argument("Keys short, long.", None, bound=SUMMARIES)

@@ -68,7 +68,7 @@ A = TypeVar("A")
 _CALLER: Final = "agent"
 #: By what a retry of a call is known, and what clients are told of it.
 REQUEST_ID: Final = "request_id"
-_TOLD_OF_REQUEST: Final = "Retry with the same id: same call."
+_TOLD_OF_REQUEST: Final = "Same id: same call."
 #: Rows, or characters, to skip in tools that answer in pages.
 _OFFSET: Final = "offset"
 #: Parameters that name the one note a tool is about, and what takes its path instead; where the tool means
