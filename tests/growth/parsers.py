@@ -851,6 +851,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "analysis.words": analysis.words,
     "analysis.bigrams": analysis.bigrams,
     "plan.claim_order": lambda t: plan.claim_order(t, 1),
+    "principals.fold_name": principals.fold_name,
     "principals.is_reserved": principals.is_reserved,
     "principals.check_agent": refusing(principals.check_agent),
     "limits.holds_more_values": lambda t: limits.holds_more_values(t.encode("utf-8", "replace"), 10),

@@ -54,6 +54,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "json_edit.find_embedded", "json_edit.is_same_embedded_but",
         "json_edit.remove_embedded",
     ),
+    "counts pairs of words": ("likeness.Templates.of",),
     "compares ids": ("edges.other_end", "questions.learn", "salience.pairs_together"),
     "entity_text.*": (
         "entity_text.word_set", "entity_text.is_filler", "entity_text.is_stop_word", "entity_text.is_opener",
