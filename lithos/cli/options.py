@@ -252,9 +252,10 @@ _COMMANDS: Final = (
         _take("--version N", "which version", _count, dest="note_version"),
         _take("--row N", "or the row of the history with this number, listed as rN", _count, dest="note_row"),
     )),
-    Command("undo", "take the changes of one agent back; what others changed stays",
+    Command("undo", "take the changes of one agent or several back; what others changed stays",
         "commands.history:run_undo", (
-        _take("--agent NAME", "whose changes", required=True),
+        _take("--agent NAME", "whose changes; more than once for several agents", required=True,
+              action="append"),
         _take("--since TIME", "made at or after this time (ISO 8601; default: all that are kept)", _time),
         _take("--until TIME", "made before this time (default: now)", _time),
         _DRY_RUN,

@@ -446,6 +446,29 @@ async def test_undo_without_a_time_takes_back_all_changes_of_the_agent(desk: Des
 
 
 @at_desk
+async def test_undo_of_several_agents_leaves_nothing_where_they_changed_the_same(desk: Desk) -> None:
+    """behaviour 224"""
+    note = await desk.write("ann", "Page", "text", tags=["own"])
+    before = await desk.call("lithos_read", id=note)
+    for agent, tag in (("one", "a"), ("two", "b"), ("one", "c"), ("two", "d")):
+        await desk.call("lithos_note_update", id=note, agent=agent, tags=["x", tag])
+    await desk.call("lithos_delete", id=note, agent="two")
+    printed = await desk.type("undo", "--agent", "one", "--agent", "two")
+    assert printed.endswith("5 changes of 1 notes by one, two: 1 restored\n"), printed
+    after = await desk.call("lithos_read", id=note)
+    assert (after["content"], after["metadata"]["tags"]) == (before["content"], ["own"])
+
+
+@at_desk
+async def test_a_note_that_others_changed_and_took_back_is_deleted_by_undo(desk: Desk) -> None:
+    """behaviour 224"""
+    made = await desk.write("bad", "Made", "spam")
+    await desk.write("bob", "Made", "spam, but answered", id=made)
+    await desk.type("undo", "--agent", "bob")
+    assert "1 deleted" in await desk.type("undo", "--agent", "bad")
+
+
+@at_desk
 async def test_history_and_restore_note(desk: Desk) -> None:
     """behaviours 222, 223"""
     note = await desk.write("ann", "Page", "text")

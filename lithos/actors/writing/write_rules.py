@@ -317,8 +317,12 @@ def check_unique(note: Note, current: Note | None, path: str, catalogue: Catalog
     """Raises `SlugCollision` or `Duplicate` when another note has the title or URL of a restored state.
 
     `current` is the note as it is now, which keeps a slug that it shares already; None for a deleted one.
+    In a vault a restored file goes to a path that is known, where only another file is in its way: people's
+    files may share a title.
     """
-    if current is None:
+    if catalogue.style.titles_per_folder:
+        pass
+    elif current is None:
         check_slug(slug_of(note.title, note.id), catalogue, path, note.id)
     else:
         _check_new_title(note.title, current, path, catalogue)

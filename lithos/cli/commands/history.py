@@ -19,11 +19,12 @@ from lithos.services.notes.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed
 async def undo(session: Session, asker: Asker) -> int:
     """Take changes back and print what was done; 1 when something could not be. Raises `CommandFailed`."""
     typed = session.typed
-    agent, since = str(typed["agent"]).strip(), typed.get("since")
+    agents = list(dict.fromkeys(str(each).strip() for each in typed["agent"]))
+    agent, since = ", ".join(agents), typed.get("since")
     until, dry_run = typed.get("until") or datetime.now(UTC), typed.get("dry_run", False)
     results: list[Result] = []
     with refusing(UndoFailed):
-        steps = await plan_undo(asker, agent, since, until)
+        steps = await plan_undo(asker, agents, since, until)
         run = UndoRun(asker, dry_run)
         for step in steps:
             for result in await run.carry_out(step):

@@ -81,14 +81,19 @@ class Result:
         }
 
 
-async def plan_undo(tools: ToolCalls, agent: str, since: datetime | None, until: datetime) -> list[Step]:
-    """All steps that take the changes of an agent from `since` to before `until` back, newest first.
+async def plan_undo(
+    tools: ToolCalls, agents: Sequence[str], since: datetime | None, until: datetime
+) -> list[Step]:
+    """All steps that take the changes of agents from `since` to before `until` back, newest first.
 
-    Without `since` all changes that the history has.
+    Without `since` all changes that the history has. Changes of several agents go in one order, so that
+    nothing of them has to be merged where they changed the same.
 
     Raises `UndoFailed`.
     """
-    found = await changes_of(tools, agent, since)
+    found = [row for agent in agents for row in await changes_of(tools, agent, since)]
+    if len(agents) > 1:
+        found.sort(key=lambda row: (row.at, row.version), reverse=True)
     return await plan_changes(tools, [row for row in found if row.at < until])
 
 
@@ -272,7 +277,8 @@ class UndoRun:
         return Result(step, RETURNED, answer["version"])
 
     async def _delete(self, step: Step, newer: Sequence[VersionRow], newest: VersionRow) -> Result:
-        other = since_by_others(newer, self.by)
+        # What others changed and took back again is no change any more: the file has the bytes of the agent.
+        other = None if newest.digest == step.last.digest else since_by_others(newer, self.by)
         if other is not None:
             return Result(
                 step, LEFT, reason=f"{other.agent} has changed the new note since (version {other.version})"

@@ -147,7 +147,7 @@ async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -
         notes = await spoil(person, clock)
         tools, since = person.lithos.server.tools, datetime(2026, 3, 4, tzinfo=UTC)
         run = UndoRun(tools)
-        for step in await plan_undo(tools, "bad", since, clock()):
+        for step in await plan_undo(tools, ["bad"], since, clock()):
             await run.carry_out(step)
         clock.advance(seconds=1)
         await person.lithos.write("Changed", "bad", id=notes["Changed"], agent="bob")  # bob wants it so

@@ -108,7 +108,7 @@ async def undo(lithos: Lithos, agent: str) -> None:
     calls = Calls(lithos)
     run = UndoRun(calls)
     since, until = (datetime(year, 1, 1, tzinfo=UTC) for year in (2000, 2100))
-    for step in await plan_undo(calls, agent, since, until):
+    for step in await plan_undo(calls, [agent], since, until):
         await run.carry_out(step)
 
 
@@ -251,3 +251,16 @@ async def test_a_note_known_by_an_id_of_its_own_keeps_it_when_that_is_none_any_m
             assert (await lithos.call("lithos_read", path="a.md"))["id"] == "intro"
             await lithos.call("lithos_note_edit", id="intro", agent="a", op="append", text="More.")
             assert "lithos_id: intro\n" in (lithos.knowledge / "a.md").read_text()
+
+
+async def test_a_deleted_file_comes_back_beside_one_of_the_same_title(tmp_path: Path) -> None:
+    """behaviour 357"""
+    text = "---\ntitle: Same\n---\nText.\n"
+    first, _ = put_note(tmp_path, "a.md", text), put_note(tmp_path, "b.md", text.replace("Text", "Other"))
+    async with serving(tmp_path, storage=VAULT | {"titles": "folder"}, settled=False) as lithos:
+        note = (await lithos.call("lithos_read", path="a.md"))["id"]
+        await lithos.call("lithos_note_update", id=note, agent="a", tags=["x"])
+        await lithos.call("lithos_delete", id=note, agent="a")
+        answer = await lithos.call("lithos_restore", id=note, version=1, agent="a")
+        assert answer["status"] == "created", answer
+        assert first.read_text() == text
