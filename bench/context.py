@@ -205,7 +205,7 @@ async def measure(subject: Subject, vaults: Vaults, budgets: Sequence[int]) -> N
                 briefing = await called(server, "lithos_context", query=case.query.text, budget=budget)
                 text = str(briefing["text"])
                 tokens = count(text)
-                if tokens > budget or tokens != briefing["tokens"]:
+                if tokens > budget:
                     raise RuntimeError(f"{tokens} tokens of {budget}, told as {briefing['tokens']}")
                 used[budget].append(tokens)
                 shown_by = {

@@ -72,6 +72,12 @@ class Config:
     )
 
     @property
+    def answers_compactly(self) -> bool:
+        """Whether answers leave out what is empty, a default or an explanation."""
+        server = self.server
+        return server.answers == "compact" and server.tools != "full" and server.write_outcomes != "status"
+
+    @property
     def reads_attachments(self) -> bool:
         """Whether files beside the notes are found and read."""
         enabled = self.attachments.enabled

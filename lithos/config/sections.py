@@ -240,6 +240,10 @@ class ServerConfig:
     write_outcomes: Literal["envelope", "status"] = setting(
         "envelope", "Whether a refused write has status `error` or its own code as status."
     )
+    answers: Literal["compact", "full"] = setting(
+        "full",
+        "`compact`: all that `lithos_context` sends fits its budget; explanations only if asked for.",
+    )
     max_answer_chars: int = setting(
         MAX_ANSWER_CHARS,
         "Most characters of JSON of an answer, 0: no limit; none by default with `write_outcomes: status`.",

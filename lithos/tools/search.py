@@ -201,15 +201,19 @@ class ContextTool:
     sections: tuple[str, ...] | None = argument(
         f"Of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
     )
+    explain: bool = argument(
+        "Compact answers: also why each excerpt is there, and what was left out.", False, is_listed=False
+    )
     kinds: tuple[str, ...] | None = argument(
         "note leaves attachments out.", None, bound=FILTERS, is_listed=False
     )
 
-    def request(self) -> ContextRequest:
+    def request(self, *, is_compact: bool = False) -> ContextRequest:
         """What the context service is asked."""
         return as_command(
             ContextRequest,
             self,
+            is_compact=is_compact,
             query=self.query or "",
             filters=as_command(Filters, self),
             namespaces=self.namespace_filter or None,
@@ -218,6 +222,9 @@ class ContextTool:
         )
 
     async def answer(self, using: Services) -> Answer:
+        if using.config.answers_compactly:
+            told = using.proposals.told()
+            return await using.context.brief_whole(self.request(is_compact=True), told, explains=self.explain)
         answer = await using.context.brief(self.request())
         return briefing_row(answer) | using.proposals.told()
 

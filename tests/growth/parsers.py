@@ -27,7 +27,7 @@ from lithos.core.attachments import (
 )
 from lithos.core.attachments import parts as attachment_parts
 from lithos.core.attachments.parts import NotExtractable
-from lithos.core.context import briefing, parts, passages, tokens
+from lithos.core.context import briefing, compact, dates, parts, passages, replies, tokens
 from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
@@ -133,6 +133,13 @@ def _brief(given: str) -> object:
     source = passages.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
     terms = snippet.Terms.of(given[:200], {})
     return briefing.compose(briefing.Material(sources=[source], terms=terms), 300, tokens.count_safely)
+
+
+def _brief_whole(given: str) -> object:
+    split = passages.split_note("A title", given, 500, 1_000)
+    source = passages.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
+    material = briefing.Material(sources=[source], terms=snippet.Terms.of(given[:200], {}))
+    return compact.compose_whole(material, 300, tokens.count_safely, {}, wants_all=False, explains=True)
 
 
 def _part(given: str) -> parts.TaskPart:
@@ -820,6 +827,16 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "query.words_of": lambda t: query.words_of(query.plain_words(t)),
     "analysis.normalise": lambda t: analysis.normalise("NFC", t),
     "analysis.name_key": analysis.name_key,
+    "dates.own_date": lambda t: dates.own_date({"date": t, "created": t}, t, f"{t}.md", t),
+    "dates.read_date": dates.read_date,
+    "dates.asked_time": dates.asked_time,
+    "replies.expects_more": replies.expects_more,
+    "replies.first_block": lambda t: replies.first_block(t, 0, len(t)),
+    "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
+    "replies.wants_all": replies.wants_all,
+    "compact.compose_whole": _brief_whole,
+    "compact.source_line": lambda t: compact.source_line(1, t, t),
+    "parts.short_header": lambda t: parts.short_header(t, t, t),
     "analysis.separate_marks": analysis.separate_marks,
     "layout.frontmatter_at": lambda t: layout.frontmatter_at(f"\n\n---\n{t}"),
     "layout.trim_content": lambda t: (layout.trim_content(t), layout.trim_content(f"\n{t}\n")),

@@ -27,10 +27,12 @@ from lithos.core.context.parts import (
     header,
     left_out_text,
     render_spans,
+    short_header,
     task_text,
     warnings_text,
 )
 from lithos.core.context.passages import Passage, Source, Weighed, Weights, weigh_passages
+from lithos.core.context.replies import expects_more, first_block
 from lithos.core.context.tokens import Count, fitting_length
 from lithos.core.text.analysis import fold, words
 from lithos.core.text.edges import tidy_edge
@@ -57,6 +59,10 @@ LEAST_OPTIONS: Final = 60
 #: How often what the whole text leaves of the budget is given to further passages, when it is worth it.
 FILLINGS: Final = 2
 LEAST_LEFT: Final = 12
+#: Share that one note may have where a question wants all that there is.
+SHARE_OF_ALL: Final = 0.15
+#: Blocks that a passage goes on for while what it ends with wants a reply.
+REPLIES: Final = 2
 #: Passages of at least this share of the best one's probability are widened to their section.
 WIDENED: Final = 0.3
 #: Notes that are named as left out.
@@ -105,6 +111,24 @@ class Briefing:
     warnings: Sequence[AboutNote]
 
 
+@frozen(kw_only=True)
+class Style:
+    """How a briefing is written.
+
+    A compact one has short headings with the number of the source and the note's own date, and no list of
+    what was left out. Its passages go on to the reply of their last question. `per_source` is the number of
+    tokens that a source costs outside the text.
+    """
+
+    is_compact: bool = False
+    per_source: int = 0
+    #: A question for all that there is: many short passages of many notes.
+    wants_all: bool = False
+
+
+WHOLE: Final = Style()
+
+
 @frozen(kw_only=True, eq=False)
 class _Excerpt:
     """Passages of one section of a source."""
@@ -119,8 +143,9 @@ class _Excerpt:
     nearness: float = 0.0
     is_widened: bool = False
 
-    def block(self) -> str:
-        return f"{self.head}\n{self.text}"
+    def block(self, number: int | None = None) -> str:
+        """The excerpt under its heading, with the number of its source in a compact briefing."""
+        return f"{self.head if number is None else f'### [{number}] {self.head}'}\n{self.text}"
 
 
 @frozen(kw_only=True)
@@ -137,8 +162,14 @@ class _Plan:
     smallest: Mapping[int, int] = field(factory=dict)
 
 
-def compose(material: Material, budget: int, count: Count, weights: Weights = Weights()) -> Briefing:  # noqa: B008 - frozen
-    """The best briefing of at most `budget` tokens by `count`."""
+def compose(
+    material: Material,
+    budget: int,
+    count: Count,
+    weights: Weights = Weights(),  # noqa: B008 - frozen
+    style: Style = WHOLE,
+) -> Briefing:
+    """The best briefing of at most `budget` tokens by `count`; those of its sources in `style` count, too."""
     has_notes = bool(material.sources)
     task = ""
     if material.task is not None:
@@ -149,16 +180,21 @@ def compose(material: Material, budget: int, count: Count, weights: Weights = We
         decided = decisions_text(material.decisions, int(budget * DECISIONS_SHARE), count)
         warnings = f"{decided}\n\n{warnings}".strip()
     activity = activity_text(material.activity, int(budget * ACTIVITY_SHARE), count)
-    reserve = max(LEFT_OUT_LEAST, int(budget * LEFT_OUT_SHARE)) if has_notes or material.withheld else 0
+    reserve = 0
+    if not style.is_compact and (has_notes or material.withheld):
+        reserve = max(LEFT_OUT_LEAST, int(budget * LEFT_OUT_SHARE))
     around = [task, warnings, activity]
     room = budget - reserve - sum(count(part) + 1 for part in around if part) - count(NOTES_HEAD) - 1
-    choice = _Choice(material, budget, room, count, weights)
+    choice = _Choice(material, budget, room, count, weights, style)
 
     def write(plan: _Plan, excerpts: Sequence[_Excerpt]) -> tuple[str, int, list[LeftOut]]:
         dropped = _dropped(material, plan, excerpts)
         listed = _list_left_out(dropped, reserve, count)
-        text = _assemble(task, warnings, _in_order(excerpts), activity, listed)
-        return text, count(text), dropped
+        ordered = _in_order(excerpts)
+        blocks = _numbered(ordered) if style.is_compact else [each.block() for each in ordered]
+        text = _assemble(task, warnings, blocks, activity, listed)
+        sources = len({each.source for each in excerpts}) * style.per_source
+        return text, count(text) + sources, dropped
 
     plan = choice.within(room)
     excerpts = list(plan.excerpts)
@@ -192,9 +228,15 @@ def compose(material: Material, budget: int, count: Count, weights: Weights = We
     )
 
 
-def _assemble(task: str, warnings: str, excerpts: Sequence[_Excerpt], activity: str, left_out: str) -> str:
-    notes = "\n\n".join([NOTES_HEAD, *(each.block() for each in excerpts)]) if excerpts else ""
+def _assemble(task: str, warnings: str, blocks: Sequence[str], activity: str, left_out: str) -> str:
+    notes = "\n\n".join([NOTES_HEAD, *blocks]) if blocks else ""
     return "\n\n".join(filter(None, (task, warnings, notes, activity, left_out)))
+
+
+def _numbered(ordered: Sequence[_Excerpt]) -> list[str]:
+    """The excerpts under headings that number their sources from 1, in the order of the text."""
+    numbers: dict[int, int] = {}
+    return [each.block(numbers.setdefault(each.source, len(numbers) + 1)) for each in ordered]
 
 
 def _in_order(excerpts: Sequence[_Excerpt]) -> list[_Excerpt]:
@@ -236,7 +278,9 @@ def _reason(source: Source, excerpt: _Excerpt) -> str:
 class _Choice:
     """Plans within more or less room; what the passages cost is counted once."""
 
-    def __init__(self, material: Material, budget: int, room: int, count: Count, weights: Weights) -> None:
+    def __init__(
+        self, material: Material, budget: int, room: int, count: Count, weights: Weights, style: Style
+    ) -> None:
         """`room` is the least that there will be."""
         weighed = (
             weigh_passages(material.sources, material.terms, weights, budget) if material.sources else []
@@ -246,11 +290,13 @@ class _Choice:
         self._relevant = frozenset(each.source for each in weighed)
         has_others = len({each.source for each in kept}) > 1
         self._share = max(int(budget * NOTE_SHARE), budget - FOR_OTHERS) if has_others else None
-        self._drawing = _Drawing(material, count)
+        if has_others and style.wants_all:
+            self._share = int(budget * SHARE_OF_ALL)
+        self._drawing = _Drawing(material, count, style)
         self._cut: list[Weighed] = []
         self._options: list[Option] = []
         for each in kept if room > 0 else ():
-            fitted = self._drawing.fit(each, self._cap(room))
+            fitted = self._drawing.fit(self._drawing.answered(each), self._cap(room))
             if fitted is not None:
                 self._cut.append(fitted)
                 self._options.append(self._drawing.option(fitted))
@@ -264,6 +310,7 @@ class _Choice:
             note=self._cap(room),
             headers=self._drawing.headers,
             gap=self._drawing.gap,
+            source=style.per_source,
             scale=weights.scale,
             query=weights.query,
             kept=weights.kept,
@@ -294,8 +341,9 @@ class _Choice:
 class _Drawing:
     """Costs and texts of passages; each passage is rendered and counted once."""
 
-    def __init__(self, material: Material, count: Count) -> None:
+    def __init__(self, material: Material, count: Count, style: Style) -> None:
         self._sources = material.sources
+        self._style = style
         self._words = [term.word for term in material.terms.terms]
         self._count = count
         self.gap = count(GAP)
@@ -315,6 +363,19 @@ class _Drawing:
         if not length or head + self._cost(weighed.source, passage) > cap:
             return None
         return evolve(weighed, passage=passage)
+
+    def answered(self, weighed: Weighed) -> Weighed:
+        """The passage of a compact briefing: one that ends on a question goes on to what replies."""
+        if not self._style.is_compact:
+            return weighed
+        split, passage = self._sources[weighed.source].split, weighed.passage
+        end = passage.end
+        for place in range(weighed.place + 1, min(weighed.place + 1 + REPLIES, len(split.passages))):
+            following = split.passages[place]
+            if following.section != passage.section or not expects_more(split.content[passage.start : end]):
+                break
+            end = first_block(split.content, following.start, following.end)
+        return weighed if end == passage.end else evolve(weighed, passage=evolve(passage, end=end))
 
     def option(self, weighed: Weighed) -> Option:
         """What the choice has to know of a passage."""
@@ -336,13 +397,14 @@ class _Drawing:
         for each in chosen:
             key = (each.source, each.passage.section)
             cost = self._cost(each.source, each.passage) + (self.gap if key in places else self.headers[key])
+            cost += 0 if each.source in by_note else self._style.per_source
             spent, by_note[each.source] = spent + cost, by_note[each.source] + cost
             places[key][each.place] = each.passage
             worth[key].append(each)
         best = max((each.worth for each in chosen), default=0.0)
         widened: set[tuple[int, int]] = set()
         for key, some in worth.items():
-            if max(each.worth for each in some) < WIDENED * best:
+            if self._style.wants_all or max(each.worth for each in some) < WIDENED * best:
                 continue
             for place in self._beside(key, places[key]):
                 passage = self._sources[key[0]].split.passages[place]
@@ -376,7 +438,7 @@ class _Drawing:
         for before, place in zip([-2, *order], order, strict=False):
             passage = have[place]
             if place == before + 1 and not self._is_cut(key[0], before, have):
-                spans[-1] = (spans[-1][0], passage.end)
+                spans[-1] = (spans[-1][0], max(spans[-1][1], passage.end))
             else:
                 spans.append((passage.start, passage.end))
         return _Excerpt(
@@ -392,14 +454,19 @@ class _Drawing:
         )
 
     def _is_cut(self, source: int, place: int, have: dict[int, Passage]) -> bool:
-        return have[place].end != self._sources[source].split.passages[place].end
+        return have[place].end < self._sources[source].split.passages[place].end
 
     def _header(self, source: int, section: int) -> int:
         key = (source, section)
         if key not in self.headers:
             of = self._sources[source]
-            self._heads[key] = header(of.title, of.path, of.version, of.split.sections[section])
-            self.headers[key] = self._count(self._heads[key]) + 1
+            path = of.split.sections[section]
+            if self._style.is_compact:
+                self._heads[key] = short_header(of.title, path, of.date)
+                self.headers[key] = self._count(f"### [99] {self._heads[key]}") + 1
+            else:
+                self._heads[key] = header(of.title, of.path, of.version, path)
+                self.headers[key] = self._count(self._heads[key]) + 1
         return self.headers[key]
 
     def _cost(self, source: int, passage: Passage) -> int:

@@ -51,6 +51,8 @@ class Limits:
     headers: Mapping[tuple[int, int], int]
     #: Of a mark between passages of one section.
     gap: int
+    #: Of a note, outside the text.
+    source: int = 0
     #: Exponent of the cost; weight of the query's terms beside the worth; least share of the first gain.
     scale: float
     query: float
@@ -66,7 +68,7 @@ class _Shown:
     concepts: set[str] = field(factory=set)
     sections: set[tuple[int, int]] = field(factory=set)
     spent: int = 0
-    by_note: dict[int, int] = field(factory=lambda: defaultdict(int))
+    by_note: dict[int, int] = field(factory=dict)
     #: By term: the product of (1 - a_pt).
     uncovered: dict[int, float] = field(factory=dict)
 
@@ -120,8 +122,10 @@ class Chooser:
         if first is not None:
             self._show(first, shown)
         by_section: dict[tuple[int, int], list[int]] = defaultdict(list)
+        by_note: dict[int, list[int]] = defaultdict(list)
         for number in numbers:
             by_section[self._key(number)].append(number)
+            by_note[self._options[number].note].append(number)
         gains = self._alone if first is None else [self._gain(n, shown) for n in range(len(self._options))]
         heap = [(-self._density(number, gains[number], shown), number) for number in numbers]
         heapify(heap)
@@ -141,12 +145,13 @@ class Chooser:
             if gain <= least * (1 if taken else 0):
                 done.add(number)
                 continue
-            is_new = self._key(number) not in shown.sections
+            key = self._key(number)
+            is_new, is_new_note = key not in shown.sections, key[0] not in shown.by_note
             self._show(number, shown)
             done.add(number)
             taken.append(number)
-            if is_new:  # its neighbours no longer pay for the line above them
-                for other in by_section[self._key(number)]:
+            if is_new:  # its neighbours no longer pay for the line above them, nor for the note
+                for other in by_note[key[0]] if is_new_note and self._limits.source else by_section[key]:
                     if other not in done:
                         gain = self._gain(other, shown)
                         heappush(heap, (-self._density(other, gain, shown), other))
@@ -158,13 +163,14 @@ class Chooser:
     def _cost(self, number: int, shown: _Shown) -> int:
         key = self._key(number)
         above = self._limits.gap if key in shown.sections else self._limits.headers[key]
-        return self._options[number].cost + above
+        source = 0 if key[0] in shown.by_note else self._limits.source
+        return self._options[number].cost + above + source
 
     def _fits(self, number: int, shown: _Shown) -> bool:
         cost, limits = self._cost(number, shown), self._limits
         return (
             shown.spent + cost <= limits.budget
-            and shown.by_note[self._options[number].note] + cost <= limits.note
+            and shown.by_note.get(self._options[number].note, 0) + cost <= limits.note
         )
 
     def _density(self, number: int, gain: float, shown: _Shown) -> float:
@@ -186,7 +192,7 @@ class Chooser:
     def _show(self, number: int, shown: _Shown) -> None:
         option, cost = self._options[number], self._cost(number, shown)
         shown.spent += cost
-        shown.by_note[option.note] += cost
+        shown.by_note[option.note] = shown.by_note.get(option.note, 0) + cost
         shown.sections.add(self._key(number))
         shown.concepts.update(option.concepts)
         for term, part in option.shares.items():

@@ -16,6 +16,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.core.context.tokens import Count, cut_tidily
+from lithos.core.history.outline import TOP
 from lithos.core.notes.model import NoteWarning
 from lithos.core.tasks.graph import Blocker
 from lithos.core.tasks.model import Claim, Finding, Task
@@ -59,6 +60,18 @@ def header(title: str, path: str, version: int, section: str) -> str:
         f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)}, v{version}, "
         f"{one_line(' > '.join(names), SECTION_SHOWN)})"
     )
+
+
+def short_header(title: str, section: str, date: str) -> str:
+    """What stands behind the number of the source in a compact briefing: title, section, its own date."""
+    names = section.split(" > ") if section else []
+    while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
+        names = names[1:]
+    shown = one_line(title, TITLE_SHOWN)
+    place = one_line(" > ".join(names), SECTION_SHOWN)
+    place = f" > {place}" if place and place not in (TOP, shown) else ""
+    dated = f" ({date})" if date and date not in shown else ""
+    return f"{shown}{place}{dated}"
 
 
 def render_spans(content: str, spans: Sequence[tuple[int, int]], fences: Sequence[tuple[int, int]]) -> str:

@@ -31,6 +31,7 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.core.context.replies import is_greeting
 from lithos.core.history.outline import TOP, Outline, read_outline, scan_outline
 from lithos.core.text.analysis import fold
 from lithos.core.text.chunk import chunk_spans
@@ -67,6 +68,8 @@ class Weights:
     #: So many times as steep as P(n) is Q(n) for every thousand tokens of the budget, at least once, at most.
     steeper: float = 1.0
     steeper_most: float = 2.0
+    #: Passages that only greet or say farewell take no part, unless a note has no other.
+    skips_greetings: bool = False
 
 
 @frozen(kw_only=True, eq=False)
@@ -85,6 +88,9 @@ class Source:
     split: SplitNote
     nearness: Sequence[float] = ()
     reasons: Sequence[str] = ()
+    #: The date that the note gives itself, in ISO form, and the words for it; empty without one.
+    date: str = ""
+    dated: str = ""
 
 
 @frozen(eq=False)
@@ -126,7 +132,8 @@ def _weigh(
     number: int, source: Source, terms: Terms, weights: Weights, prior: tuple[float, float]
 ) -> list[Weighed]:
     """The passages of one source; `prior` is to be shared by what matches, and by all of them."""
-    titled = dict.fromkeys(first_places(fold(source.title), terms), IN_TITLE)
+    title = f"{source.title} {source.dated}" if source.dated else source.title
+    titled = dict.fromkeys(first_places(fold(title), terms), IN_TITLE)
     split = source.split
     # Folded as a whole where places stay; then a term that the note does not have is not looked for again.
     whole = fold(split.content) if split.content.isascii() else None
@@ -158,6 +165,9 @@ def _weigh(
             weights.words * coverage + weights.meaning * near + weights.lead * lead if has_to_do else None
         )
         found.append((place, passage, energy, shares, near))
+    if weights.skips_greetings:
+        said = [each for each in found if not is_greeting(split.text_of(each[1]))]
+        found = said or found
     parts = _probabilities([(energy, passage) for _, passage, energy, _, _ in found], *prior)
     return [
         Weighed(number, place, passage, part, shares, near)

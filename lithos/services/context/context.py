@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import trio
@@ -16,8 +16,11 @@ from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.catalogue.catalogue import Entry
 from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
+from lithos.core.context.compact import compose_whole
+from lithos.core.context.dates import AskedTime, asked_time, own_date
 from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
 from lithos.core.context.passages import LEAST_TEXT, Source, affordable
+from lithos.core.context.replies import wants_all
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.learning.match import WEAK
@@ -78,6 +81,8 @@ class ContextRequest:
     since: str | None = None
     sections: tuple[str, ...] = SECTIONS
     kinds: frozenset[str] = frozenset(KINDS)
+    #: With short headings, the notes' own dates, and replies behind questions.
+    is_compact: bool = False
 
 
 @frozen(kw_only=True)
@@ -136,6 +141,9 @@ class _Read:
 
 
 NOTHING_TOLD: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
+NOTHING: Final = Material()
+#: How much a note counts more whose own date is in the time that a question names.
+OF_THAT_TIME: Final = 1.15
 
 
 class Context:
@@ -175,6 +183,29 @@ class Context:
             if not gathered.is_silent:
                 briefing = await self.compose(gathered.material, request.budget, gathered.count)
             return await gathered.answer(briefing, request.budget)
+
+    async def brief_whole(
+        self, request: ContextRequest, rest: Mapping[str, Any], *, explains: bool = False
+    ) -> dict[str, Any]:
+        """A compact answer of which all that is sent fits, with the keys of `rest`. Raises as `brief`."""
+        async with self.gather(request) as gathered:
+            rest = {
+                "receipt_id": gathered.found.receipt_id,
+                "cursor": gathered.cursor if explains or request.since is not None else None,
+                "degraded": gathered.is_degraded or None,
+                "troubles": [reason for _, reason in gathered.troubles] or None,
+                **rest,
+            }
+            frame = {key: value for key, value in rest.items() if value is not None}
+            material = NOTHING if gathered.is_silent else gathered.material
+            briefing, answer = await self._working.run(
+                lambda: compose_whole(
+                    material, request.budget, gathered.count, frame,
+                    wants_all=wants_all(request.query), explains=explains,
+                )
+            )  # fmt: skip
+            kept = (await gathered.answer(briefing, request.budget)).degraded
+            return answer | ({"degraded": True} if kept else {})
 
     async def compose(self, material: Material, budget: int, count: Count) -> Briefing:
         """The briefing of what was gathered, in a thread."""
@@ -336,7 +367,8 @@ class Context:
         await self._texts.frames.learn(entries)
         nearness, is_degraded = await self._nearness(request.query, entries)
         read = list(zip(trusted, contents, strict=True))
-        sources = await self._working.run(lambda: self._split(read, nearness))
+        asked = asked_time(request.query) if request.is_compact else None
+        sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
         serials = [entry.serial for entry in entries]
         if len(still := self._catalogue.at_serials(serials)) < len(serials):
             # Nobody else forgets what was removed meanwhile: it would stay until others drive it out.
@@ -374,7 +406,11 @@ class Context:
             return {}, True
 
     def _split(
-        self, read: Sequence[tuple[Candidate, tuple[str, int] | None]], nearness: dict[int, list[float]]
+        self,
+        read: Sequence[tuple[Candidate, tuple[str, int] | None]],
+        nearness: dict[int, list[float]],
+        asked: AskedTime | None,
+        is_compact: bool,
     ) -> list[Source]:
         """The sources; of very much text the first notes are looked through as a whole. Runs in a thread."""
         left, sources = MOST_TEXT, list[Source]()
@@ -382,6 +418,8 @@ class Context:
             if shown is None:  # gone while it was read
                 continue
             entry, (content, version) = candidate.entry, shown
+            own = own_date(entry.note.extra, entry.note.title, entry.path, content) if is_compact else None
+            is_asked = asked is not None and own is not None and asked.covers(own)
             content, cost = affordable(content, max(LEAST_TEXT, left))
             left -= cost
             note = entry.note
@@ -391,13 +429,16 @@ class Context:
                     title=note.title,
                     path=entry.path,
                     version=version,
-                    score=candidate.score,
+                    score=candidate.score * (OF_THAT_TIME if is_asked else 1),
+                    date="" if own is None else str(own),
+                    dated="" if own is None else own.words,
                     split=self._splits.split(entry.serial, note.title, content, self._texts.frames.of(entry)),
                     nearness=nearness.get(entry.serial, ()),
                     reasons=candidate.reasons,
                 )
             )
-        return sources
+        # Those of the time that was asked for may come before others now.
+        return sorted(sources, key=lambda each: (-each.score, each.id)) if asked is not None else sources
 
 
 def _check(request: ContextRequest) -> None:

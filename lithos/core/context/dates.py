@@ -1,0 +1,149 @@
+"""The date that a note gives itself (docs/spec/context.md §1): when it was said, not when its file changed.
+
+Taken from the frontmatter (`date`, then `created`), the title, the file name, or a line like `Date: 3 May
+2024` among the first lines, in that order. Day and month written with slashes count only where one number is
+above 12: else nobody can tell which of them is the month.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, Final
+
+from attrs import frozen
+
+from lithos.core.text.chunk import MONTHS
+
+#: Keys of the frontmatter that may hold it, the first that does counts.
+KEYS: Final = ("date", "created")
+#: Characters of a content, and lines with text among them, in which a line `Date: ...` is looked for.
+HEAD: Final = 600
+HEAD_LINES: Final = 6
+#: Characters of a title or value that are read.
+LONGEST: Final = 200
+
+_MONTH: Final = (
+    r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_YEAR: Final = r"(?P<year>(?:19|20)[0-9]{2})"
+_DAY: Final = r"(?P<day>[0-3]?[0-9])"
+_FORMS: Final = tuple(
+    re.compile(rf"(?<![\w.-]){form}(?![\w-]|\.[0-9])", re.IGNORECASE)
+    for form in (
+        rf"{_YEAR}(?P<mark>[-_./])(?P<month>[01]?[0-9])(?P=mark){_DAY}(?:T[0-9:.+Z-]*)?",
+        rf"{_YEAR}(?P<month>[01][0-9])(?P<day>[0-3][0-9])(?:[0-9]{{4}}(?:[0-9]{{2}})?)?",
+        rf"{_DAY}(?P<between>[-_./])(?P<month>[0-3]?[0-9])(?P=between){_YEAR}",
+        rf"{_DAY}(?:st|nd|rd|th|\.)? +(?:of +)?{_MONTH},? +{_YEAR}",
+        rf"{_MONTH} +{_DAY}(?:st|nd|rd|th)?,? +{_YEAR}",
+        rf"{_YEAR}[-_.](?P<month>[01][0-9])",
+        rf"{_MONTH},? +{_YEAR}",
+    )
+)
+_LINE: Final = re.compile(
+    r"(?:[-*>#]+ +)?[*_]{0,2}(?:date|datum|created|when)[*_]{0,2} ?:[*_]{0,2} *([^\n]+)", re.IGNORECASE
+)
+
+
+@frozen
+class OwnDate:
+    """A year and a month, and the day where it is given."""
+
+    year: int
+    month: int
+    day: int | None = None
+
+    def __str__(self) -> str:
+        """ISO 8601: `2024-05-03`, or `2024-05`."""
+        return f"{self.year:04}-{self.month:02}" + ("" if self.day is None else f"-{self.day:02}")
+
+    @property
+    def words(self) -> str:
+        """What a question may call it: the ISO form, and the names of day, month and year."""
+        named = f"{MONTHS[self.month - 1]} {self.year}"
+        return f"{self} {named}" if self.day is None else f"{self} {self.day} {named}"
+
+
+def own_date(extra: Mapping[str, Any], title: str, path: str, content: str) -> OwnDate | None:
+    """The date that a note gives itself, or None; `extra`: what its frontmatter has beside our own keys."""
+    return next(_dates(extra, title, path, content), None)
+
+
+def _dates(extra: Mapping[str, Any], title: str, path: str, content: str) -> Iterator[OwnDate]:
+    values = [extra.get(key) for key in KEYS]
+    name = path.rpartition("/")[2].removesuffix(".md")
+    for text in (*values, title, name, *_dated_lines(content)):
+        found = read_date(text[:LONGEST]) if isinstance(text, str) else None
+        if found is not None:
+            yield found
+
+
+def _dated_lines(content: str) -> Iterator[str]:
+    lines = [line for line in content[:HEAD].splitlines() if line.strip()][:HEAD_LINES]
+    yield from (found[1] for line in lines if (found := _LINE.match(line.strip())))
+
+
+def read_date(text: str) -> OwnDate | None:
+    """The first date that is written in a short text, a whole one before a month alone."""
+    for form in _FORMS:
+        for found in form.finditer(text):
+            read = _read(found.groupdict())
+            if read is not None:
+                return read
+    return None
+
+
+def _read(parts: Mapping[str, str | None]) -> OwnDate | None:
+    name, written = parts.get("name"), parts.get("day")
+    month = _month_of(name) if name else int(parts["month"] or 0)
+    day = None if written is None else int(written)
+    if parts.get("between") == "/" and day is not None:
+        if max(day, month) <= 12 and day != month:
+            return None
+        day, month = max(day, month), min(day, month)
+    try:
+        date(int(parts["year"] or 0), month, day or 1)
+    except ValueError:
+        return None
+    return None if day == 0 else OwnDate(int(parts["year"] or 0), month, day)
+
+
+def _month_of(name: str) -> int:
+    return next(n for n, month in enumerate(MONTHS, 1) if month[:3].lower() == name[:3].lower())
+
+
+_ASKED_MONTH: Final = re.compile(rf"\b{_MONTH}(?=\W|\Z)(?:,? +{_YEAR})?", re.IGNORECASE)
+_ASKED_YEAR: Final = re.compile(rf"(?<![\w-]){_YEAR}(?![\w-])")
+#: Characters of a question in which a time is looked for.
+_QUESTION: Final = 2_000
+
+
+@frozen
+class AskedTime:
+    """The time that a question names: a year, a month of any year or of one, or a day."""
+
+    year: int | None
+    month: int | None = None
+    day: int | None = None
+
+    def covers(self, own: OwnDate) -> bool:
+        """Whether a note's own date is within it."""
+        return (
+            self.year in (None, own.year) and self.month in (None, own.month) and self.day in (None, own.day)
+        )
+
+
+def asked_time(question: str) -> AskedTime | None:
+    """The time that a question names, the most exact form of it. `may` alone is a verb, not a month."""
+    question = question[:_QUESTION]
+    whole = read_date(question)
+    if whole is not None:
+        return AskedTime(whole.year, whole.month, whole.day)
+    for found in _ASKED_MONTH.finditer(question):
+        if found["name"].lower() not in ("may", "mar", "march") or found["name"][0].isupper():
+            year = found["year"]
+            return AskedTime(None if year is None else int(year), _month_of(found["name"]))
+    years = _ASKED_YEAR.search(question)
+    return None if years is None else AskedTime(int(years["year"]))

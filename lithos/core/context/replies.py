@@ -1,0 +1,74 @@
+"""Where a passage may end: not on a question, nor on what announces something, when the reply comes next.
+
+Also which lines say nothing (a greeting, a farewell), and which questions ask for all that there is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: Characters of a reply that are added to the question before it.
+LONGEST_REPLY: Final = 400
+
+_BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
+_DANGLING: Final = re.compile(r"[?？:：…][\"'”’)\]*_]*\Z|(?:^|\n)#{1,6} [^\n]*\Z")
+
+
+def expects_more(text: str) -> bool:
+    """Whether a text ends on a question, on a colon or on a heading."""
+    return _DANGLING.search(text.rstrip()[-200:]) is not None
+
+
+def first_block(content: str, start: int, end: int) -> int:
+    """Return where the first paragraph of `content[start:end]` ends; a long one is cut after a sentence."""
+    found = _BLOCK_END.search(content, start, end)
+    stop = end if found is None else found.start()
+    if stop - start <= LONGEST_REPLY:
+        return stop
+    piece = content[start : start + LONGEST_REPLY]
+    cut = max(piece.rfind("\n"), piece.rfind(". ") + 1, piece.rfind("! ") + 1, piece.rfind("? ") + 1)
+    return start + (cut if cut > 0 else max(piece.rfind(" "), LONGEST_REPLY // 2))
+
+
+#: Phrases of greetings, farewells and thanks, and the words that come with them.
+_PHRASES: Final = (
+    "hi|hey|hello|hiya|bye|goodbye|cya|ciao|cheers|thanks|thank you|thx|welcome|you.re welcome|good morning",
+    "good afternoon|good evening|good night|good day|see you|see ya|take care|talk soon|talk later",
+    "talk to you soon|talk to you later|have a great|have a good|have a nice|have a lovely|one|day|evening",
+    "night|weekend|week|time|so much|so long|a lot|later|soon|then|again|around|there|all|everyone|you too",
+    "how are you|how are you doing|long time no see|great to see you|good to see you|nice to see you",
+    "great to hear from you|good to hear from you|nice to hear from you|and|too",
+)
+_GREETING: Final = re.compile(rf"(?:\W|\b(?:{'|'.join(_PHRASES)})\b)+", re.IGNORECASE)
+#: Characters of a line that may be nothing but a greeting.
+_LONGEST_GREETING: Final = 80
+_NAME: Final = re.compile(r"\A[*_]{0,2}[A-Z][\w .'-]{0,40}:[*_]{0,2}[ \t]*")
+_ADDRESSED: Final = re.compile(r",? [A-Z][a-z]+(?=[!.?,]|\Z)")
+
+
+def is_greeting(text: str) -> bool:
+    """Whether each line of a text only greets or says farewell, apart from the name of the speaker."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return bool(lines) and all(_only_greets(line) for line in lines)
+
+
+def _only_greets(line: str) -> bool:
+    if len(line) > _LONGEST_GREETING:
+        return False
+    said = _ADDRESSED.sub("", _NAME.sub("", line))
+    return _GREETING.fullmatch(said) is not None and any(map(str.isalpha, said))
+
+
+_VERB: Final = "did|does|do|has|have|had|are|were|is|was|can|could|will|would|should"
+_ALL: Final = re.compile(
+    rf"\s*(?:who (?:has|have|had|are|were|all|else)|which \w+(?: \w+){{0,3}} (?:{_VERB})"
+    rf"|what (?:(?:kind|type|sort)s?|all|are all|\w+s (?:{_VERB}))"
+    r"|(?:list|name|show|give)(?: me)? (?:all|every|each)|how many|all (?:the|of))\b",
+    re.IGNORECASE,
+)
+
+
+def wants_all(question: str) -> bool:
+    """Whether an English question asks for all of something rather than for one thing."""
+    return _ALL.match(question[:200]) is not None
