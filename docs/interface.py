@@ -181,7 +181,7 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     ),
     "agent.registered": ("An agent introduced itself.", ("agent_id", "name")),
     "reindex_complete": (
-        "All notes are searchable, after `lithos reindex` or a start that rebuilt the full-text index.",
+        "All notes are searchable, after `lithos reindex` or a start with `index.rebuild_on_start`.",
         ("documents", "chunks"),
     ),
 }

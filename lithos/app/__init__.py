@@ -207,7 +207,7 @@ async def _open(
     background.start_soon(actors.attaching.run)
     background.start_soon(server.upkeep.run)
     background.start_soon(_catch_up, actors)
-    if actors.stores.fulltext.was_rebuilt and len(actors.catalogue):
+    if actors.config.index.rebuild_on_start:
         background.start_soon(server.complete_reindex)
     if server.history_upkeep is not None:
         background.start_soon(server.history_upkeep.run)

@@ -41,9 +41,12 @@ class TagCounts:
         """The number of notes of each tag whose name begins so, in any spelling, sorted by name."""
         wanted = tag_key(begins) if begins.strip("#/ ") else ""
         wanted += "/" if wanted and begins.endswith("/") else ""
-        found = [
-            (most_written(spelled), sum(spelled.values()))
-            for key, spelled in self._spelled.items()
-            if key.startswith(wanted)
-        ]
-        return dict(sorted(found))
+        found: dict[str, int] = {}
+        for key, spelled in self._spelled.items():
+            if wanted and not key.startswith(wanted):
+                continue
+            if [*spelled] == [key]:  # nearly every tag: each note writes it as its key
+                found[key] = spelled[key]
+            else:
+                found[most_written(spelled)] = sum(spelled.values())
+        return dict(sorted(found.items()))

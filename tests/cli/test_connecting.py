@@ -89,7 +89,7 @@ def test_the_second_version_of_opencode_has_no_switch_to_turn_on() -> None:
     assert text.written('{"mcp": {"servers": {"type": "local", "command": []}}}', entry) == entry
 
 
-def test_list_names_a_connected_client_as_connected_only_when_its_program_is_missing() -> None:
+def test_list_names_a_connected_client_only_once_when_its_program_is_missing() -> None:
     rows = [
         {
             "client": client, "installed": False, "scope": "project", "path": f"/w/{client}", "state": state,
@@ -100,7 +100,7 @@ def test_list_names_a_connected_client_as_connected_only_when_its_program_is_mis
         )
     ]  # fmt: skip
     assert list(_describe(rows)) == [
-        "cursor          project  connected over stdio; its program was not found",
+        "cursor          project  connected over stdio",
         "                         /w/cursor",
         "Not found here: zed.",
     ]

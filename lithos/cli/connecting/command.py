@@ -250,8 +250,7 @@ def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         named = "" if row["name"] in (None, _DEFAULT_NAME) else f" as {row['name']}"
         leads = "" if row["transport"] is None else f" over {row['transport']}{named}"
         where = f" ({row['leads_to']})" if row["transport"] and row["state"] == "another server" else ""
-        missing = "" if row["installed"] else "; its program was not found"
-        yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}{missing}"
+        yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}"
         if row["path"] is not None and row["state"] != "no file":
             yield f"{'':<24} {_short(Path(row['path']))}"
         if row["trouble"] is not None:

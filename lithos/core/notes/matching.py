@@ -85,7 +85,7 @@ def has_tag(tags: Collection[str], wish: str) -> bool:
     name = tag_key(wish)
     below = name + "/"
     for tag in tags:  # a loop: a list of all notes asks this of each
-        own = tag_key(tag)
+        own = _known_key(tag) if len(tag) <= _LONGEST_KNOWN else _make_key(tag)
         if own == name or own.startswith(below):
             return True
     return False
