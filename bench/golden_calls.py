@@ -59,7 +59,8 @@ class Script:
             await self.ask(name, base)
             await self.ask(name, base | {"unheard_of": 1})
             for key, schema in properties.items():
-                values = (*schema.get("enum", ()), *_ODD[schema["type"]])
+                kinds = [each["type"] for each in schema.get("anyOf", [schema])]
+                values = (*schema.get("enum", ()), *(value for kind in kinds for value in _ODD[kind]))
                 for value in values:
                     await self.ask(name, base | {key: value})
                 if key in base:

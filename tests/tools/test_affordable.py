@@ -148,6 +148,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     assert listed["total"] == 100
     await ask("conflict_copies", path=listed["copies"][0]["path"])
     await ask("conflict_copy_merge", path=listed["copies"][0]["path"], by="ann")
+    await ask("conflict_copy_keep", path=listed["copies"][1]["path"])
     for number in range(100):
         await lithos.server.tools.call(
             "lithos_read", {"id": long["id"], "agent_id": f"reader {number} {'r' * 150}"}

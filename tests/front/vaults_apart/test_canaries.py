@@ -156,7 +156,8 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
         base | {"to_vault": "bravo"},
     ]
     for name, schema in properties.items():
-        calls += [base | {name: value} for value in odd[schema["type"]]]
+        kinds = [each["type"] for each in schema.get("anyOf", [schema])]
+        calls += [base | {name: value} for kind in kinds for value in odd[kind]]
     return calls
 
 

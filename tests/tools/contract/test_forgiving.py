@@ -66,6 +66,8 @@ def required_of(tool: Tool, known: dict[str, Any]) -> dict[str, Any]:
         given |= {"id": known["id"], "text": "More."}
     if tool.name in ("lithos_read", "lithos_history"):
         given["id"] = known["id"]
+    if tool.name == "lithos_restore":
+        given["version"] = known["version"]
     if tool.name == "lithos_note_update":
         given["tags"] = ["t"]
     if tool.name == "lithos_task_update":
