@@ -147,6 +147,7 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
     base = {name: odd[properties[name]["type"]][0] for name in required}
     base |= {name: "own-agent" for name in ("agent", "resolver") if name in properties and name in required}
     base |= {"query": "water canaryword basil"} if "query" in properties else {}
+    base |= {"version": 1} if tool["name"] == "lithos_restore" else {}  # it needs a version or a row
     base |= {name: properties[name]["enum"][0] for name in base if "enum" in properties[name]}
     calls = [
         base,
@@ -156,7 +157,7 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
         base | {"to_vault": "bravo"},
     ]
     for name, schema in properties.items():
-        kinds = [each["type"] for each in schema.get("anyOf", [schema])]
+        kinds = [kind["type"] for kind in schema.get("anyOf", (schema,))]
         calls += [base | {name: value} for kind in kinds for value in odd[kind]]
     return calls
 
