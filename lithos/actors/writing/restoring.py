@@ -74,7 +74,7 @@ class RestorePreparation:
         version = max(current.version, request.newest_version) + 1
         created_at = request.created_at or current.created_at
         made = self._make(request, entry.path, version, created_at, current.next_update(self._clock()))
-        check_unique(made.document.note, current, entry.path, self._catalogue)
+        check_unique(made.document.note, current, entry.path, self._catalogue, is_restored=True)
         is_unseen = source.digest != entry.digest
         operation = Put(entry.path, made.data, source.digest, saves_old=is_unseen)
         return self._prepared(request, made, operation, entry.serial, created=False)
@@ -100,7 +100,7 @@ class RestorePreparation:
         now = self._clock()
         at = max(now, request.created_at or now)
         made = self._make(request, request.path, newest + 1, request.created_at, at)
-        check_unique(made.document.note, None, request.path, self._catalogue)
+        check_unique(made.document.note, None, request.path, self._catalogue, is_restored=True)
         operation = Put(request.path, made.data, None)
         return self._prepared(request, made, operation, self._catalogue.take_serial(), created=True)
 

@@ -313,14 +313,15 @@ def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:
         )
 
 
-def check_unique(note: Note, current: Note | None, path: str, catalogue: Catalogue) -> None:
+def check_unique(
+    note: Note, current: Note | None, path: str, catalogue: Catalogue, *, is_restored: bool = False
+) -> None:
     """Raises `SlugCollision` or `Duplicate` when another note has the title or URL of a restored state.
 
     `current` is the note as it is now, which keeps a slug that it shares already; None for a deleted one.
-    In a vault a restored file goes to a path that is known, where only another file is in its way: people's
-    files may share a title.
+    `is_restored`: the file comes back at its own path; people's files in a vault may share a title.
     """
-    if catalogue.style.titles_per_folder:
+    if is_restored and catalogue.style.titles_per_folder:
         pass
     elif current is None:
         check_slug(slug_of(note.title, note.id), catalogue, path, note.id)
