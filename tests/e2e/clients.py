@@ -93,10 +93,11 @@ class WireClient:
 
         A moment after a start, and after a file was changed beside the server, it has not.
         """
-        with trio.fail_after(within):
+        with trio.move_on_after(within):
             while (stats := await self.call("lithos_stats"))["index_drift_detected"]:
                 await trio.sleep(0.05)
-        return stats
+            return stats
+        raise AssertionError(f"full text differs from the notes for {within} s: {stats}")
 
     async def post(self, message: Mapping[str, Any]) -> tuple[int, bytes]:
         body = json.dumps(message).encode()

@@ -46,6 +46,8 @@ RENEWED_AFTER: Final = 500
 _LIKELY_TIES: Final = 32
 #: Share of the score of a word that a compound has which holds it, where the word itself is found as well.
 COMPOUND_SHARE: Final = 0.1
+#: Stamp of a note whose stems are missing or old: no note's own.
+INCOMPLETE: Final = -1
 _CLOSED: Final = "The full-text index is closed."
 #: A score is below another if it is below this share of it; some digits of single precision.
 _LEAST_STEP: Final = 1 - 4e-7
@@ -242,9 +244,9 @@ class FulltextIndex:
         self._index, self._searcher, self._commits = index, searcher, 0
 
     def stamps(self) -> dict[int, int]:
-        """Return the stamp of every indexed note by serial, without those whose stems are missing or old.
+        """Return the stamp of every indexed note by serial, `INCOMPLETE` where its stems are missing or old.
 
-        Raises `IndexFailed`.
+        Such a note is to be indexed again, or removed if it is gone. Raises `IndexFailed`.
         """
         if self._lacking is None and self._leads is not None:
             with self._comparing:  # no batch has one of both committed
@@ -255,7 +257,9 @@ class FulltextIndex:
                 indexed = self._indexed()
                 self._lacking = {serial for serial, stamp in indexed.items() if kept.get(serial) != stamp}
         lacking = self._lacking or ()
-        return {serial: stamp for serial, stamp in self._indexed().items() if serial not in lacking}
+        return {
+            serial: INCOMPLETE if serial in lacking else stamp for serial, stamp in self._indexed().items()
+        }
 
     def _indexed(self) -> dict[int, int]:
         searcher = self._searcher

@@ -16,8 +16,9 @@ import apsw
 import pytest
 import tantivy
 
+from lithos.core.plan import IndexPlan, plan_index
 from lithos.stores.indexes import IndexFailed, fulltext, fulltext_schema
-from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.fulltext import INCOMPLETE, FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry, remove_index
 from tests.stores.fulltext_entries import entry, found
 
@@ -375,9 +376,9 @@ def test_an_index_without_its_stems_takes_its_notes_in_again(
     again = FulltextIndex.open(directory)
     assert found(again, "granite") == [1]
     assert leads_of(again, "granite", 1) == {}
-    assert again.stamps() == {}
+    assert again.stamps() == {1: INCOMPLETE, 2: INCOMPLETE}
     again.apply([passages(1, "granite")], [])
-    assert again.stamps() == {1: 1}
+    assert again.stamps() == {1: 1, 2: INCOMPLETE}
     assert leads_of(again, "granite", 1) == {1: 1.0}
     again.close()
 
@@ -392,7 +393,26 @@ def test_stems_that_a_crash_left_behind_are_made_again(index: FulltextIndex, dir
     index.close()
     (directory / "leads.db").write_bytes(leads)
     again = FulltextIndex.open(directory)
-    assert again.stamps() == {}
+    assert again.stamps() == {1: INCOMPLETE, 3: INCOMPLETE}
+    again.close()
+
+
+def test_a_note_that_is_gone_leaves_the_index_though_a_crash_lost_its_stems(
+    index: FulltextIndex, directory: Path
+) -> None:
+    """behaviours 176, 193: what is incomplete and gone was in no plan, and was counted and found for good."""
+    index.apply([passages(1, "granite")], [])
+    index.close()
+    leads = (directory / "leads.db").read_bytes()
+    index = FulltextIndex.open(directory)
+    index.apply([passages(2, "slate")], [])
+    index.close()
+    (directory / "leads.db").write_bytes(leads)
+    again = FulltextIndex.open(directory)
+    plan = plan_index({1: 1}, again.stamps())
+    assert plan == IndexPlan(add=(), remove=(2,))
+    again.apply([], list(plan.remove))
+    assert (again.document_count(), again.stamps()) == (1, {1: 1})
     again.close()
 
 
