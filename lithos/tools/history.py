@@ -12,12 +12,12 @@ from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
 
 
-@tool("lithos_history", "standard", "RI", place=42, paged=Paged(rows=("versions",)), filters_agent=True)
+@tool("lithos_history", "standard", "RI", place=42, paged=Paged(rows=("versions",)))
 class HistoryTool:
     """Versions of a note, changes of all notes by agent or time, deleted notes, or a diff."""
 
     id: str | None = argument("Note id, also a deleted one.", None, bound=LOOKUP, note="kept")
-    agent: str | None = argument("By this agent.", None, bound=NAME)
+    changed_by: str | None = argument("By this agent.", None, bound=NAME, filters_agent=True)
     since: str | None = argument("Since then.", None, bound=LOOKUP)
     deleted: bool = argument("List deleted notes.", False)
     limit: int = argument("Most versions.", 20)
@@ -36,9 +36,18 @@ class HistoryTool:
         if self.diff is not None:
             return await _diff(using.history, note_id, self.diff)
         since = read_time("since", self.since)
-        if note_id is None and self.agent is None and since is None and not self.deleted:
-            raise InvalidInput("Give the id of a note, or agent, since or deleted=true to look at all notes.")
-        request = as_command(HistoryRequest, self, note_id=note_id, since=since, is_deleted=self.deleted)
+        if note_id is None and self.changed_by is None and since is None and not self.deleted:
+            raise InvalidInput(
+                "Give the id of a note, or changed_by, since or deleted=true to look at all notes."
+            )
+        request = as_command(
+            HistoryRequest,
+            self,
+            note_id=note_id,
+            agent=self.changed_by,
+            since=since,
+            is_deleted=self.deleted,
+        )
         listed = await using.history.list_versions(request)
         rows = await sliced_rows(listed.rows, row_of)
         if note_id is None:

@@ -17,11 +17,11 @@ APPROVE, REJECT = "approve", "reject"
 _DECISIONS = (APPROVE, REJECT)
 
 
-@tool("lithos_proposals", "standard", "RI", place=45, paged=Paged(rows=("proposals",)), filters_agent=True)
+@tool("lithos_proposals", "standard", "RI", place=45, paged=Paged(rows=("proposals",)))
 class ProposalsTool:
     """Changes that wait for a person, or what became of them."""
 
-    agent: str | None = argument("By this agent.", None, bound=NAME)
+    proposed_by: str | None = argument("By this agent.", None, bound=NAME, filters_agent=True)
     status: str = argument("State of the proposals.", "pending", one_of=STATUSES, bound=LOOKUP)
     id: str | None = argument("This one, with its difference.", None, bound=LOOKUP)
     limit: int = argument("Most proposals.", 50, is_listed=False)
@@ -32,7 +32,7 @@ class ProposalsTool:
             shown = await using.proposals.show(self.id)
             return await _shown_row(using, shown)
         check_choice("status", self.status, STATUSES)
-        found, total = await using.proposals.listed(self.status, self.agent, self.limit, self.offset)
+        found, total = await using.proposals.listed(self.status, self.proposed_by, self.limit, self.offset)
         return {"proposals": [row_of(each) for each in found], "total": total}
 
 

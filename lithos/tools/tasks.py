@@ -191,13 +191,11 @@ class TaskCancelTool:
         return {"success": True}
 
 
-@tool(
-    "lithos_task_list", "core", "RI", place=23, paged=Paged(rows=("tasks",)), filters_agent=True, of="tasks"
-)
+@tool("lithos_task_list", "core", "RI", place=23, paged=Paged(rows=("tasks",)), of="tasks")
 class TaskListTool:
     """List tasks, newest first."""
 
-    agent: str | None = argument("Created by this agent.", None, bound=LOOKUP)
+    created_by: str | None = argument("By this agent.", None, bound=LOOKUP, filters_agent=True)
     status: str | None = argument("Only this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
     tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     since: str | None = argument("Created since then.", None, bound=LOOKUP)

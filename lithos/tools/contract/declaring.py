@@ -60,7 +60,6 @@ class Tool:
     * `paged`: what of its answer may be long; `fits_itself`: its answers keep to the limit without help;
     * `is_heavy`: a read that computes for milliseconds: one at a time beside a change;
     * `counts`: the operation on knowledge that metrics count it as;
-    * `filters_agent`: its `agent` selects what is shown: agents may look at each other's work;
     * `preview`: a parameter and the value (also when left out) with which a call changes nothing;
     * `creates`: it makes something new each time, so `request_id` is listed, by which a retry is known;
     * `is_legacy`: there only with `server.legacy_tools`.
@@ -75,7 +74,6 @@ class Tool:
     fits_itself: bool = False
     is_heavy: bool = False
     counts: str = ""
-    filters_agent: bool = False
     preview: tuple[str, str] | None = None
     creates: bool = False
     is_legacy: bool = False

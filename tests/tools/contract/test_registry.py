@@ -103,7 +103,7 @@ PARAMETERS = {
         "on_conflict replace_all request_id",
     ),
     "lithos_read": ("", "id path title max_length offset outline section agent_id version as_of place"),
-    "lithos_history": ("", "id path agent since deleted limit before diff offset"),
+    "lithos_history": ("", "id path changed_by since deleted limit before diff offset"),
     "lithos_delete": ("agent", "id path expected_version"),
     "lithos_impact": ("", "id path action agent reason open_tasks offset"),
     "lithos_related": ("", "id path include depth namespace offset"),
@@ -128,7 +128,7 @@ PARAMETERS = {
     "lithos_agent_info": ("id", ""),
     "lithos_agent_list": ("", "type active_since offset"),
     "lithos_stats": ("", ""),
-    "lithos_proposals": ("", "agent status id offset"),
+    "lithos_proposals": ("", "proposed_by status id offset"),
     "lithos_proposal_withdraw": ("agent id", ""),
 }
 DEFAULTS = {
