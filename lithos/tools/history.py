@@ -14,17 +14,21 @@ from lithos.tools.contract.rows import row_of, sliced_rows
 
 @tool("lithos_history", "standard", "RI", place=42, paged=Paged(rows=("versions",)))
 class HistoryTool:
-    """Versions of a note, changes of all notes by agent or time, deleted notes, or a diff."""
+    """List the versions of a note, recent changes of all notes by agent or time, or deleted notes; or show
+    the diff between two versions.
+    """
 
-    id: str | None = argument("Note id, also a deleted one.", None, bound=LOOKUP, note="kept")
-    changed_by: str | None = argument("By this agent.", None, bound=NAME, filters_agent=True)
-    since: str | None = argument("Since then.", None, bound=LOOKUP)
-    deleted: bool = argument("List deleted notes.", False)
-    limit: int = argument("Most versions.", 20)
+    id: str | None = argument("Note id, also of a deleted note.", None, bound=LOOKUP, note="kept")
+    changed_by: str | None = argument(
+        "Only changes by this agent; omit for all agents.", None, bound=NAME, filters_agent=True
+    )
+    since: str | None = argument("Only changes since this ISO time.", None, bound=LOOKUP)
+    deleted: bool = argument("List the deleted notes.", False)
+    limit: int = argument("Maximum number of versions.", 20)
     offset: int = argument("Versions to skip.", 0, is_listed=False)
-    before: int | None = argument("Versions below this one.", None)
+    before: int | None = argument("Only versions below this one.", None, is_rare=True)
     diff: str | None = argument(
-        "Difference of versions 7..9, or that 7 made.",
+        "Versions to compare, e.g. 7..9.",
         None,
         bound=NAME,
     )
@@ -57,14 +61,14 @@ class HistoryTool:
 
 @tool("lithos_restore", "standard", "D", place=44, counts="restore")
 class RestoreTool:
-    """Bring an earlier version of a note back, or a deleted note."""
+    """Restore an earlier version of a note as its newest version, or bring back a deleted note."""
 
-    id: str = argument("Note id, also a deleted one.", bound=LOOKUP, note="kept")
-    version: int | None = argument("The version to bring back.", None)
+    id: str = argument("Note id, also of a deleted note.", bound=LOOKUP, note="kept")
+    version: int | None = argument("Version to restore.", None)
     #: The number of a row instead, of several with one version.
     row: int | None = argument("Or the row with this number.", None, is_listed=False)
-    agent: str = argument("Your id.", bound=NAME)
-    expected_version: int | None = argument("Refuse another version.", None)
+    agent: str = argument("Your agent id.", bound=NAME)
+    expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)
     #: For `lithos undo`: take back only what this version changed, and keep what came later.
     base: int | None = argument("Keep what changed since this version.", None, is_listed=False)
     dry_run: bool = argument("Only tell what would be done.", False, is_listed=False)

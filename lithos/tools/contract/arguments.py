@@ -69,9 +69,10 @@ CALLERS: Final = ("agent", "agent_id")
 _CALLER: Final = CALLERS[0]
 #: By what a retry of a call is known, and what clients are told of it.
 REQUEST_ID: Final = "request_id"
-_TOLD_OF_REQUEST: Final = "Same id: same call."
+_TOLD_OF_REQUEST: Final = "Id of this call, for safe retries."
 #: Rows, or characters, to skip in tools that answer in pages.
 _OFFSET: Final = "offset"
+_TOLD_OF_OFFSET: Final = "Rows to skip; use next_offset."
 #: Parameters that name the one note a tool is about, and what takes its path instead; where the tool means
 #: another path by that, the second. Of others, such as `to_id`, it is `to_path`.
 _SUBJECT: Final = ("id", "node_id")
@@ -98,6 +99,7 @@ def argument(
     is_caller: bool = False,
     filters_agent: bool = False,
     is_listed: bool = True,
+    is_rare: bool = False,
     is_own: bool = False,
     note: Which | None = None,
     also: str | None = None,
@@ -108,10 +110,11 @@ def argument(
     what makes sense: a wrong value is refused by the tool itself. `may_be_blank`: blank text means something,
     such as clearing a value. `is_caller`: names the calling agent; `agent` and `agent_id` stand for it too.
     `filters_agent`: names the agent whose work is shown, which may be another than the caller. What is not
-    `is_listed` is accepted, but not shown to clients; what `is_own` is accepted only of Lithos's own commands
-    and pages. `note`: the id of a note, for which its path may be given (`note_paths`); the tool always gets
-    the id. `also`: another name of the parameter, which clients are not shown; what its own name says next to
-    that is the note's path.
+    `is_listed` is accepted, but not shown to clients. What `is_rare` is shown by the profile `full` alone:
+    agents seldom need it, and each listed parameter costs every session. What `is_own` is accepted only of
+    Lithos's own commands and pages. `note`: the id of a note, for which its path may be given (`note_paths`);
+    the tool always gets the id. `also`: another name of the parameter, which clients are not shown; what
+    its own name says next to that is the note's path.
     """
     return attrs.field(
         default=default,
@@ -124,6 +127,7 @@ def argument(
             "is_caller": is_caller,
             "filters_agent": filters_agent,
             "is_listed": is_listed and not is_own,
+            "is_rare": is_rare,
             "is_own": is_own,
             "note": note,
             "also": also,
@@ -228,11 +232,19 @@ class ArgumentReader:
 
         Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
         """
+        return self._schema(with_rare=True)
+
+    @cached_property
+    def short_schema(self) -> Mapping[str, Any]:
+        """The input schema without what is rarely needed, and so open to further arguments."""
+        return self._schema(with_rare=False)
+
+    def _schema(self, *, with_rare: bool) -> Mapping[str, Any]:
         paths = {name: path for path, name in self._paths.items() if name in _SUBJECT}
         properties: dict[str, Any] = {}
         required: list[str] = []
         for _, kind, each in self._readers.values():
-            if not each.metadata["is_listed"]:
+            if not each.metadata["is_listed"] or (each.metadata["is_rare"] and not with_rare):
                 continue
             schema = {**kind, "description": each.metadata["description"]}
             if each.metadata["one_of"]:
@@ -245,11 +257,13 @@ class ArgumentReader:
             if each.name in paths:
                 told = f"Instead of {each.name}."
                 properties[paths[each.name]] = {"type": "string", "description": told}
-        if self._is_paged:
-            properties.setdefault(_OFFSET, {"type": "integer", "description": "Skip rows."})
+        if self._is_paged and (with_rare or "limit" not in properties):
+            properties.setdefault(_OFFSET, {"type": "integer", "description": _TOLD_OF_OFFSET})
         if self._lists_request:
             properties[REQUEST_ID] = {"type": "string", "description": _TOLD_OF_REQUEST}
-        result = {"type": "object", "properties": properties, "additionalProperties": False}
+        result: dict[str, Any] = {"type": "object", "properties": properties}
+        if with_rare:
+            result["additionalProperties"] = False
         return {**result, "required": required} if required else result
 
     def read(self, given: Mapping[str, Any]) -> Any:

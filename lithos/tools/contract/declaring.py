@@ -105,12 +105,12 @@ class Tool:
         """Whether it changes notes, or what is known of them."""
         return "R" not in self.hints and self.of != "tasks"
 
-    def spec(self) -> ToolSpec:
-        """The tool as clients see it."""
+    def spec(self, *, is_short: bool = False) -> ToolSpec:
+        """Return the tool as clients see it; `is_short` without the parameters that are rarely needed."""
         return ToolSpec(
             name=self.name,
             description=self.description,
-            input_schema=self.reader.schema,
+            input_schema=self.reader.short_schema if is_short else self.reader.schema,
             read_only="R" in self.hints,
             destructive="D" in self.hints,
             idempotent="I" in self.hints,

@@ -228,7 +228,12 @@ class Tools:
         return ActingTools(self, principal)
 
     def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
-        return tuple((tool, tool.spec()) for tool in self._by_name.values() if tool.profile in profiles)
+        is_short = self._using.config.server.tools != PROFILES[-1]
+        return tuple(
+            (tool, tool.spec(is_short=is_short))
+            for tool in self._by_name.values()
+            if tool.profile in profiles
+        )
 
     def listed(self, principal: Principal = OWNER) -> Sequence[ToolSpec]:
         """What `tools/list` shows to a caller."""

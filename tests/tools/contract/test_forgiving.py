@@ -220,8 +220,8 @@ async def test_no_schema_needs_untyped_items(tmp_path: Path) -> None:
 
 async def test_evidence_lists_an_array_too(lithos: Lithos) -> None:
     """behaviour 386"""
-    (spec,) = (each for each in lithos.server.tools.listed() if each.name == "lithos_edge_upsert")
-    assert [each["type"] for each in spec.input_schema["properties"]["evidence"]["anyOf"]] == [
+    (tool,) = (each for each in all_tools(lithos) if each.name == "lithos_edge_upsert")
+    assert [each["type"] for each in tool.reader.schema["properties"]["evidence"]["anyOf"]] == [
         "object",
         "array",
     ]
