@@ -179,7 +179,7 @@ class Script:
             {"limit": 2, "before": 4},
             {"diff": "1..3"},
             {"diff": "2"},
-            {"agent": "bob"},
+            {"changed_by": "bob"},
         ):
             await call("history", id=note, **more)
         await call("restore", id=note, version=2, agent="bob")
@@ -198,7 +198,7 @@ class Script:
         await call("read", id=note, agent_id="ann")
         await call("read", id=note, section="History")
         await call("proposals")
-        await call("proposals", status="approved", agent="ann")
+        await call("proposals", status="approved", proposed_by="ann")
         await call("proposal_withdraw", agent="ann", id=NOWHERE)
 
     async def _agents(self) -> None:
@@ -233,7 +233,7 @@ class Script:
         await call("finding_post", task_id=first, agent="bob", summary="More.", fence=claim.get("fence"))
         await call("finding_list", task_id=first)
         for more in ({}, {"status": "open"}, {"with_claims": True}, {"tags": ["kb"]}, {"task_type": "epic"},
-                     {"agent": "ann"}, {"metadata_match": {"project": "p"}}, {"offset": 2}):  # fmt: skip
+                     {"created_by": "ann"}, {"metadata_match": {"project": "p"}}, {"offset": 2}):  # fmt: skip
             await call("task_list", **more)
         for more in ({}, {"project": "p"}, {"limit": 1}, {"with_claims": False}):
             await call("task_ready", **more)

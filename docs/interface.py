@@ -29,12 +29,14 @@ Here you find every MCP tool: who sees it, what it does, and what it takes.
 refused with `invalid_input`. Null, and blank text for what is optional, count as left out, except where `""`
 clears a value. Arrays and objects may be given as JSON text.
 
-Your agent id may be given as `agent` to every tool. No answer has more than `server.max_answer_chars`
-characters of JSON: a cut one has `truncated` and `next_offset`, and goes on with `offset`, which every tool
-with rows takes. Wherever the `id` of a note is asked for, its `path` is taken too; for a note that a tool
-is not itself about it is `from_path`, `to_path` and so on. A filter by tag takes the tag with all below it:
-`project`, `#project` and `project/` find `project/alpha` too. The examples were made by running them, with
-ids and hashes by other names.
+Your agent id may be given as `agent` or `agent_id` to every tool, and filters nothing. Every parameter may be
+passed under every profile; *rare* ones are listed to clients by `full` alone.
+
+No answer has more than `server.max_answer_chars` characters of JSON: a cut one has `truncated` and
+`next_offset`, and goes on with `offset`, which every tool with rows takes. Wherever the `id` of a note is
+asked for, its `path` is taken too; for a note that a tool is not itself about it is `from_path`, `to_path`
+and so on. A filter by tag takes the tag with all below it: `project`, `#project` and `project/` find
+`project/alpha` too. The examples were made by running them, with ids and hashes by other names.
 """
 
 _ERRORS_INTRODUCTION: Final = """\
@@ -247,8 +249,9 @@ def _describe_tool(tool: Tool, example: Example | None) -> str:
     required = spec.input_schema.get("required", ())
     bounds = dict.fromkeys(note_paths(tool.arguments).values(), PATH)
     bounds |= {one.name: one.metadata["bound"] for one in attrs.fields(tool.arguments)}
+    common = tool.spec(is_short=True).input_schema["properties"]
     rows = [
-        _parameter_row(name, schema, name in required, bounds.get(name))
+        _parameter_row(name, schema, name in required, bounds.get(name), is_rare=name not in common)
         for name, schema in spec.input_schema["properties"].items()
     ]
     if rows:
@@ -257,11 +260,12 @@ def _describe_tool(tool: Tool, example: Example | None) -> str:
 
 
 def _parameter_row(
-    name: str, schema: Mapping[str, Any], is_required: bool, bound: Bound | None
+    name: str, schema: Mapping[str, Any], is_required: bool, bound: Bound | None, *, is_rare: bool
 ) -> tuple[str, ...]:
     default = "required" if is_required else as_code(schema.get("default"))
     choices = ", ".join(map(as_code, schema.get("enum", ())))
     meaning = schema["description"] + (f" One of {choices}." if choices else "")
+    meaning += " *Rare.*" if is_rare else ""
     return as_code(name), _name_type(schema), default, "" if bound is None else str(bound), meaning
 
 

@@ -24,8 +24,8 @@ _ON: Final = "#"
 class ConnectorSearchTool:
     """Search the notes. Read a result with fetch."""
 
-    query: str = argument("What to look for.", bound=QUERY)
-    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True, is_listed=False)
+    query: str = argument("Words or question to search for.", bound=QUERY)
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         request = SearchRequest(query=self.query, limit=ROWS, agent_id=self.agent_id)
@@ -49,8 +49,11 @@ class ConnectorSearchTool:
 class ConnectorFetchTool:
     """Read a note that search found, by its id."""
 
-    id: str = argument("Id of a result; with #NUMBER behind it, from that character on.", bound=LOOKUP)
-    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True, is_listed=False)
+    id: str = argument(
+        "Id of a search result. To continue a long note, append #NUMBER as the previous answer says.",
+        bound=LOOKUP,
+    )
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         note_id, _, start = self.id.partition(_ON)

@@ -12,19 +12,23 @@ from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
 
 
-@tool("lithos_history", "standard", "RI", place=42, paged=Paged(rows=("versions",)), filters_agent=True)
+@tool("lithos_history", "standard", "RI", place=42, paged=Paged(rows=("versions",)))
 class HistoryTool:
-    """Versions of a note, changes of all notes by agent or time, deleted notes, or a diff."""
+    """List the versions of a note, recent changes of all notes by agent or time, or deleted notes; or show
+    the diff between two versions.
+    """
 
-    id: str | None = argument("Note id, also a deleted one.", None, bound=LOOKUP, note="kept")
-    agent: str | None = argument("By this agent.", None, bound=NAME)
-    since: str | None = argument("Since then.", None, bound=LOOKUP)
-    deleted: bool = argument("List deleted notes.", False)
-    limit: int = argument("Most versions.", 20)
+    id: str | None = argument("Note id, also of a deleted note.", None, bound=LOOKUP, note="kept")
+    changed_by: str | None = argument(
+        "Only changes by this agent; omit for all agents.", None, bound=NAME, filters_agent=True
+    )
+    since: str | None = argument("Only changes since this ISO time.", None, bound=LOOKUP)
+    deleted: bool = argument("List the deleted notes.", False)
+    limit: int = argument("Maximum number of versions.", 20)
     offset: int = argument("Versions to skip.", 0, is_listed=False)
-    before: int | None = argument("Versions below this one.", None)
+    before: int | None = argument("Only versions below this one.", None, is_rare=True)
     diff: str | None = argument(
-        "Difference of versions 7..9, or that 7 made.",
+        "Versions to compare, e.g. 7..9.",
         None,
         bound=NAME,
     )
@@ -36,9 +40,18 @@ class HistoryTool:
         if self.diff is not None:
             return await _diff(using.history, note_id, self.diff)
         since = read_time("since", self.since)
-        if note_id is None and self.agent is None and since is None and not self.deleted:
-            raise InvalidInput("Give the id of a note, or agent, since or deleted=true to look at all notes.")
-        request = as_command(HistoryRequest, self, note_id=note_id, since=since, is_deleted=self.deleted)
+        if note_id is None and self.changed_by is None and since is None and not self.deleted:
+            raise InvalidInput(
+                "Give the id of a note, or changed_by, since or deleted=true to look at all notes."
+            )
+        request = as_command(
+            HistoryRequest,
+            self,
+            note_id=note_id,
+            agent=self.changed_by,
+            since=since,
+            is_deleted=self.deleted,
+        )
         listed = await using.history.list_versions(request)
         rows = await sliced_rows(listed.rows, row_of)
         if note_id is None:
@@ -48,14 +61,14 @@ class HistoryTool:
 
 @tool("lithos_restore", "standard", "D", place=44, counts="restore")
 class RestoreTool:
-    """Bring an earlier version of a note back, or a deleted note."""
+    """Restore an earlier version of a note as its newest version, or bring back a deleted note."""
 
-    id: str = argument("Note id, also a deleted one.", bound=LOOKUP, note="kept")
-    version: int | None = argument("The version to bring back.", None)
+    id: str = argument("Note id, also of a deleted note.", bound=LOOKUP, note="kept")
+    version: int | None = argument("Version to restore.", None)
     #: The number of a row instead, of several with one version.
     row: int | None = argument("Or the row with this number.", None, is_listed=False)
-    agent: str = argument("Your id.", bound=NAME)
-    expected_version: int | None = argument("Refuse another version.", None)
+    agent: str = argument("Your agent id.", bound=NAME)
+    expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)
     #: For `lithos undo`: take back only what this version changed, and keep what came later.
     base: int | None = argument("Keep what changed since this version.", None, is_listed=False)
     dry_run: bool = argument("Only tell what would be done.", False, is_listed=False)

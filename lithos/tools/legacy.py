@@ -24,11 +24,13 @@ from lithos.tools.relations import entry_rows
     is_legacy=True,
 )
 class LinksTool:
-    """Wiki-links of a note. Newer: lithos_related."""
+    """List the wiki-links of a note. Newer: lithos_related."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
-    direction: str = argument("Which links.", "both", one_of=("both", "outgoing", "incoming"), bound=LOOKUP)
-    depth: int = argument("Steps, 1..3.", 1)
+    direction: str = argument(
+        "Which links to list.", "both", one_of=("both", "outgoing", "incoming"), bound=LOOKUP
+    )
+    depth: int = argument("Number of steps, 1 to 3.", 1)
 
     async def answer(self, using: Services) -> Answer:
         """An unknown note has none."""
@@ -50,11 +52,11 @@ class LinksTool:
 class SemanticTool:
     """Search notes by meaning. Newer: lithos_search."""
 
-    query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
-    limit: int = argument("Most results.", 10)
-    threshold: float | None = argument("Smallest similarity, 0..1.", None)
-    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
-    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True, is_listed=False)
+    query: str = argument("Words or question to search for.", may_be_blank=True, bound=QUERY)
+    limit: int = argument("Maximum number of results.", 10)
+    threshold: float | None = argument("Minimum similarity, 0 to 1.", None)
+    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         request = as_command(SearchRequest, self, mode="semantic", filters=as_command(Filters, self))
@@ -82,12 +84,14 @@ class SemanticTool:
     is_legacy=True,
 )
 class ProvenanceTool:
-    """What a note was derived from, and what from it. Newer: lithos_related."""
+    """List what a note was derived from, and what was derived from it. Newer: lithos_related."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
-    direction: str = argument("Which way.", "both", one_of=("both", "sources", "derived"), bound=LOOKUP)
-    depth: int = argument("Steps, 1..3.", 1)
-    include_unresolved: bool = argument("Also name sources that do not exist.", True)
+    direction: str = argument(
+        "Which side to list.", "both", one_of=("both", "sources", "derived"), bound=LOOKUP
+    )
+    depth: int = argument("Number of steps, 1 to 3.", 1)
+    include_unresolved: bool = argument("Also list sources that do not exist.", True)
 
     async def answer(self, using: Services) -> Answer:
         found = (await using.graph.relate(self.id, ("provenance",), self.depth, None)).provenance

@@ -53,17 +53,21 @@ MOST_QUESTIONS = 20
 
 @tool("lithos_edge_upsert", "standard", "I", place=6)
 class EdgeUpsertTool:
-    """Relate two notes by a typed, weighted edge, or overwrite it."""
+    """Record that one note supports, contradicts or relates to another (a typed, weighted edge). An existing
+    edge is overwritten.
+    """
 
-    from_id: str = argument("Note it begins at.", bound=NAME, note="there")
-    to_id: str = argument("Note it ends at.", bound=NAME, note="there")
-    type: str = argument("Such as supports, contradicts, related_to.", bound=NAME)
-    weight: float = argument("Strength, usually 0..1.")
-    namespace: str = argument("Its namespace.", bound=NAMESPACE)
-    provenance_actor: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
-    provenance_type: str | None = argument("Such as asserted.", None, bound=NAME)
-    evidence: dict[str, Any] | list[Any] | None = argument("What backs it.", None, bound=METADATA)
-    conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME)
+    from_id: str = argument("Id of the note it starts from.", bound=NAME, note="there")
+    to_id: str = argument("Id of the note it points to.", bound=NAME, note="there")
+    type: str = argument("Kind of edge, e.g. supports, contradicts, related_to.", bound=NAME)
+    weight: float = argument("Strength, usually 0 to 1.")
+    namespace: str = argument("Namespace of the edge, usually that of the first note.", bound=NAMESPACE)
+    provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
+    provenance_type: str | None = argument("How it is known, e.g. asserted.", None, bound=NAME, is_rare=True)
+    evidence: dict[str, Any] | list[Any] | None = argument(
+        "What supports the edge.", None, bound=METADATA, is_rare=True
+    )
+    conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME, is_rare=True)
 
     async def answer(self, using: Services) -> Answer:
         if not math.isfinite(self.weight):
@@ -80,12 +84,12 @@ class EdgeUpsertTool:
 
 @tool("lithos_edge_list", "standard", "RI", place=7, paged=Paged(rows=("edges", "results")))
 class EdgeListTool:
-    """Typed edges between notes, oldest first."""
+    """List typed edges between notes, for example all contradictions."""
 
-    from_id: str | None = argument("From this note.", None, bound=LOOKUP, note="there")
-    to_id: str | None = argument("To this note.", None, bound=LOOKUP, note="there")
-    type: str | None = argument("Only this kind.", None, bound=LOOKUP)
-    namespace: str | None = argument("Only this namespace.", None, bound=LOOKUP)
+    from_id: str | None = argument("Only edges from this note.", None, bound=LOOKUP, note="there")
+    to_id: str | None = argument("Only edges to this note.", None, bound=LOOKUP, note="there")
+    type: str | None = argument("Only edges of this kind.", None, bound=LOOKUP)
+    namespace: str | None = argument("Only edges of this namespace.", None, bound=LOOKUP, is_rare=True)
 
     async def answer(self, using: Services) -> Answer:
         (found,) = await using.edges.list_edges(as_command(EdgeFilter, self))
@@ -95,12 +99,14 @@ class EdgeListTool:
 
 @tool("lithos_conflict_resolve", "standard", place=8)
 class ConflictResolveTool:
-    """Settle a contradicts edge; superseded marks the winner note."""
+    """Record how a contradiction between two notes was settled. superseded needs winner_id: that note then
+    supersedes the other. Not for version conflicts.
+    """
 
-    edge_id: str = argument("Id of a contradicts edge.", bound=LOOKUP)
-    resolution: str = argument("What became of the conflict.", one_of=RESOLUTIONS, bound=LOOKUP)
-    resolver: str = argument("Your id.", bound=NAME, is_caller=True)
-    winner_id: str | None = argument("Note that stays valid.", None, bound=LOOKUP, note="there")
+    edge_id: str = argument("Id of the contradicts edge (lithos_edge_list).", bound=LOOKUP)
+    resolution: str = argument("How it was settled.", one_of=RESOLUTIONS, bound=LOOKUP)
+    resolver: str = argument("Your agent id.", bound=NAME, is_caller=True)
+    winner_id: str | None = argument("Id of the note that stays valid.", None, bound=LOOKUP, note="there")
 
     async def answer(self, using: Services) -> Answer:
         check_choice("resolution", self.resolution, RESOLUTIONS)
@@ -118,7 +124,7 @@ def edge_row(edge: Edge) -> dict[str, Any]:
 
 @tool("lithos_node_stats", "standard", "RI", place=25)
 class NodeStatsTool:
-    """How a note fared in retrieval: salience, uses, feedback, what cited it."""
+    """Show how useful a note has been: salience, uses, feedback and the questions it was cited for."""
 
     node_id: str = argument("Note id.", bound=LOOKUP, note="there")
 
@@ -158,19 +164,25 @@ def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str,
     is_heavy=True,
 )
 class RetrieveTool:
-    """Look around a topic: by words, meaning, links and past use; for certain notes take lithos_search. Keep
-    receipt_id for lithos_task_complete.
+    """Explore a topic: rank notes by keywords, meaning, links and what helped in earlier tasks. To find one
+    known note, use lithos_search. Pass receipt_id to lithos_task_complete.
     """
 
-    query: str = argument("What you want to know.", may_be_blank=True, bound=QUERY)
-    limit: int = argument("Most results.", 10)
-    namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
-    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
-    task_id: str | None = argument("Your task; shows its notes too.", None, bound=NAME)
-    surface_conflicts: bool = argument("Tell unsettled contradictions.", False)
-    max_context_nodes: int | None = argument("Notes to look around; default limit.", None)
-    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
-    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
+    query: str = argument("Question or topic.", may_be_blank=True, bound=QUERY)
+    limit: int = argument("Maximum number of results.", 10)
+    namespace_filter: tuple[str, ...] | None = argument(
+        "Only notes of these namespaces.", None, bound=NAMESPACES, is_rare=True
+    )
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
+    task_id: str | None = argument("Id of your task; its own notes are found too.", None, bound=NAME)
+    surface_conflicts: bool = argument(
+        "Also return unresolved contradictions between the results.", False, is_rare=True
+    )
+    max_context_nodes: int | None = argument(
+        "Number of top notes to expand through links; default: limit.", None, is_rare=True
+    )
+    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
+    path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
     offset: int = argument("Results to skip.", 0, is_listed=False)
     kinds: tuple[str, ...] | None = argument(
         "note leaves attachments out.", None, bound=FILTERS, is_listed=False

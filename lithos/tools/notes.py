@@ -68,21 +68,27 @@ from lithos.tools.contract.rows import add_copies, edit_row, linked_row, list_ro
 
 @tool("lithos_note_edit", "standard", "D", place=41, counts="edit")
 class NoteEditTool:
-    """Change one place of a note's text: others may edit it too, no line is lost."""
+    """Append to, replace, insert next to or remove one section or text of a note. Safe while others edit the
+    same note. To replace the whole body, use lithos_write.
+    """
 
     op: str = argument("What to do.", one_of=OPERATIONS, bound=LOOKUP)
-    agent: str = argument("Your id.", bound=NAME)
+    agent: str = argument("Your agent id.", bound=NAME)
     id: str | None = argument("Note id.", None, bound=LOOKUP, note="there")
-    section: str | None = argument("Omit for the whole body.", None, bound=LOOKUP)
+    section: str | None = argument(
+        "Section, e.g. Deploy > Rollback; omit for the whole body.", None, bound=LOOKUP
+    )
     text: str | None = argument(
         "New Markdown; a heading of the section's level replaces its heading.",
         None,
         may_be_blank=True,
         bound=CONTENT,
     )
-    find: str | None = argument("Text to replace, or of the task item.", None, bound=QUERY)
-    expected_version: int | None = argument("Refuse another version.", None)
-    expected_hash: str | None = argument("Refuse another hash.", None, bound=LOOKUP)
+    find: str | None = argument("Text to replace, or of the item to check.", None, bound=QUERY)
+    expected_version: int | None = argument("Fail unless this is the current version.", None)
+    expected_hash: str | None = argument(
+        "Fail unless the section has this hash.", None, bound=LOOKUP, is_rare=True
+    )
 
     async def answer(self, using: Services) -> Answer:
         if self.op == REPLACE_SECTION:
@@ -98,13 +104,13 @@ class NoteEditTool:
 
 @tool("lithos_note_move", "standard", "D", place=40, paged=Paged(beside=("rewritten",)), counts="move")
 class NoteMoveTool:
-    """Move or rename a note's file; links to it are rewritten, its id stays."""
+    """Move or rename a note's file. Links to it are updated; its id does not change."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
-    path: str = argument("New folder, or new file ending in .md.", bound=PATH, also="to")
-    agent: str = argument("Your id.", bound=NAME)
-    update_links: bool = argument("Rewrite links that would break.", True)
-    expected_version: int | None = argument("Refuse another version.", None)
+    path: str = argument("New folder, or new path ending in .md.", bound=PATH, also="to")
+    agent: str = argument("Your agent id.", bound=NAME)
+    update_links: bool = argument("Rewrite the links that would break.", True, is_rare=True)
+    expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)
     undo: bool = argument(TAKES_BACK, False, is_own=True)
 
     async def answer(self, using: Services) -> Answer:
@@ -131,12 +137,12 @@ class NoteMoveTool:
 _TOLD = 100
 
 
-_EXPECTED = "Version you read."
+_EXPECTED = "Version that you read."
 #: Characters of JSON of links and outline that a read shows, however short it shall be.
 LEAST_LISTED = 1_000
 #: Notes that linked to a deleted one which are named.
 MOST_LINKED = 20
-_ON_CONFLICT = "If expected_version is old."
+_ON_CONFLICT = "What to do if expected_version is not current."
 
 
 #: What other readers of YAML and JSON can hold.
@@ -217,37 +223,57 @@ def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
 
 @tool("lithos_write", "core", "D", place=1, counts="write", creates=True)
 class WriteTool:
-    """Create a note, or update it when id is given. Omitted fields keep their value."""
+    """Create a note, or with id update one. content replaces the whole body: to change one part, use
+    lithos_note_edit; to change only tags or status, use lithos_note_update. Omitted fields keep their value.
+    """
 
-    agent: str = argument("Your id.", bound=NAME)
-    title: str | None = argument("Title; names the file; needed to create.", None, bound=TITLE)
+    agent: str = argument("Your agent id.", bound=NAME)
+    title: str | None = argument("Title, which names the file; needed to create.", None, bound=TITLE)
     content: str | None = argument(
-        "Markdown; needed to create.",
+        "Whole body in Markdown; needed to create.",
         None,
         may_be_blank=True,
         bound=CONTENT,
     )
-    tags: tuple[str, ...] | None = argument("Tags; [] clears.", None, bound=TAGS)
-    confidence: object = argument("How sure you are, 0..1.", None, may_be_blank=True)
-    path: str | None = argument("Folder, or .md file; only on creation.", None, bound=PATH)
-    id: str | None = argument("Note to update; omit to create.", None, may_be_blank=True, bound=LOOKUP)
-    source_task: str | None = argument('Task this came from; "" clears.', None, may_be_blank=True, bound=NAME)
-    source_url: str | None = argument('Web source, unique; "" clears.', None, may_be_blank=True, bound=URL)
-    derived_from_ids: tuple[str, ...] | None = argument("Notes this is based on; [] clears.", None, bound=IDS)
-    ttl_hours: float | None = argument("Hours until stale.", None)
+    tags: tuple[str, ...] | None = argument("Tags; [] clears them.", None, bound=TAGS)
+    confidence: object = argument("How sure you are, 0 to 1.", None, may_be_blank=True)
+    path: str | None = argument("Folder, or path ending in .md; only to create.", None, bound=PATH)
+    id: str | None = argument(
+        "Id of the note to update; omit to create one.", None, may_be_blank=True, bound=LOOKUP
+    )
+    source_task: str | None = argument(
+        'Id of the task this is from; "" clears.', None, may_be_blank=True, bound=NAME
+    )
+    source_url: str | None = argument(
+        'Web page this is from; unique; "" clears.', None, may_be_blank=True, bound=URL
+    )
+    derived_from_ids: tuple[str, ...] | None = argument(
+        "Ids of the notes this is based on; [] clears.", None, bound=IDS
+    )
+    ttl_hours: float | None = argument("Hours until the note is stale.", None)
     expires_at: str | None = argument(
-        'ISO time when it is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP
+        'ISO time when the note is stale; "" clears.', None, may_be_blank=True, bound=LOOKUP, is_rare=True
     )
     expected_version: int | None = argument(_EXPECTED, None)
-    schema_version: int | None = argument("Schema version.", None)
-    namespace: str | None = argument("Namespace; default is the folder.", None, bound=NAMESPACE)
-    access_scope: str | None = argument("Who retrieves it.", None, one_of=ACCESS_SCOPES, bound=LOOKUP)
-    note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP)
+    schema_version: int | None = argument("Version of the note's schema.", None, is_rare=True)
+    namespace: str | None = argument("Namespace; default: the folder.", None, bound=NAMESPACE, is_rare=True)
+    access_scope: str | None = argument(
+        "Who finds it by lithos_context or lithos_retrieve.",
+        None,
+        one_of=ACCESS_SCOPES,
+        bound=LOOKUP,
+        is_rare=True,
+    )
+    note_type: str | None = argument("Kind of note.", None, one_of=NOTE_TYPES, bound=LOOKUP, is_rare=True)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
-    summaries: dict[str, Any] | None = argument("Keys short, long.", None, bound=SUMMARIES)
-    metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
+    summaries: dict[str, Any] | None = argument(
+        "Texts under the keys short and long.", None, bound=SUMMARIES, is_rare=True
+    )
+    metadata: dict[str, Any] | None = argument(
+        "Further keys to merge; null deletes a key.", None, bound=METADATA
+    )
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
-    replace_all: bool = argument("Replace unread parts, too.", False)
+    replace_all: bool = argument("Also replace parts that you have not read.", False)
 
     async def answer(self, using: Services) -> Answer:
         note_id = self.id and await using.knowledge.identify(self.id)
@@ -322,20 +348,20 @@ class WriteTool:
     counts="read",
 )
 class ReadTool:
-    """Read a note by id, path or title."""
+    """Read a note by id, path or title: the whole text, one section, an outline or an earlier version."""
 
     id: str | None = argument("Note id.", None, bound=LOOKUP)
-    path: str | None = argument("Path below knowledge/.", None, bound=PATH)
+    path: str | None = argument("Path in the vault, with or without .md.", None, bound=PATH)
     title: str | None = argument("Title, if only one note has it.", None, bound=LOOKUP)
-    max_length: int | None = argument("Most characters.", None)
-    offset: int = argument("Skip: next_offset.", 0)
-    outline: bool = argument("Sections with hashes only.", False)
-    section: str | None = argument("This section, as Deploy > Rollback.", None, bound=LOOKUP)
-    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
-    version: int | None = argument("This version, even if deleted.", None)
-    as_of: str | None = argument("As it was at this time.", None, bound=LOOKUP)
+    max_length: int | None = argument("Maximum number of characters.", None)
+    offset: int = argument("Characters to skip; use next_offset.", 0)
+    outline: bool = argument("List the sections instead of the text.", False)
+    section: str | None = argument("Only this section, e.g. Deploy > Rollback.", None, bound=LOOKUP)
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
+    version: int | None = argument("Earlier version to read, also of a deleted note.", None)
+    as_of: str | None = argument("ISO time: the note as it was then.", None, bound=LOOKUP, is_rare=True)
     page: int | None = argument("Page of a PDF.", None, is_listed=False)
-    place: str | None = argument("Page or place.", None, bound=LOOKUP)
+    place: str | None = argument("Page or place in an attachment.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
         place = self.place if self.page is None else read_place(self.page, self.place)
@@ -367,11 +393,13 @@ class ReadTool:
 
 @tool("lithos_delete", "standard", "DI", place=3, counts="delete")
 class DeleteTool:
-    """Delete a note."""
+    """Delete a note; lithos_restore brings it back. To withdraw a wrong note that others depend on, use
+    lithos_impact.
+    """
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
-    agent: str = argument("Your id.", bound=NAME)
-    expected_version: int | None = argument("Refuse another version.", None)
+    agent: str = argument("Your agent id.", bound=NAME)
+    expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)
     undo: bool = argument(TAKES_BACK, False, is_own=True)
 
     async def answer(self, using: Services) -> Answer:
@@ -388,18 +416,22 @@ class DeleteTool:
 
 @tool("lithos_list", "core", "RI", place=10, paged=Paged(rows=("items",)), counts="list", is_heavy=True)
 class ListTool:
-    """List notes by folder, tags, author, time, title, text or metadata."""
+    """List notes filtered by folder, tags, author, date, title, text or metadata, without ranking."""
 
-    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
-    tags: tuple[str, ...] | None = argument("With all these tags.", None, bound=FILTERS)
-    author: str | None = argument("Only this author.", None, bound=LOOKUP)
-    since: str | None = argument("Updated since then.", None, bound=LOOKUP)
-    limit: int = argument("Most items.", 50)
-    offset: int = argument("Items to skip.", 0)
-    title_contains: str | None = argument("Titles with this.", None, bound=LOOKUP)
-    content_query: str | None = argument("Full-text query.", None, bound=QUERY)
-    metadata_match: dict[str, Any] | None = argument("Metadata to match.", None, bound=FILTER)
-    entities: tuple[str, ...] | None = argument("With all these entities.", None, bound=FILTERS)
+    path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
+    tags: tuple[str, ...] | None = argument("Only notes with all of these tags.", None, bound=FILTERS)
+    author: str | None = argument("Only notes of this author.", None, bound=LOOKUP)
+    since: str | None = argument("Only notes updated since this ISO time.", None, bound=LOOKUP)
+    limit: int = argument("Maximum number of notes.", 50)
+    offset: int = argument("Number of notes to skip; use next_offset.", 0)
+    title_contains: str | None = argument("Only notes whose title contains this.", None, bound=LOOKUP)
+    content_query: str | None = argument("Only notes that match this full-text query.", None, bound=QUERY)
+    metadata_match: dict[str, Any] | None = argument(
+        'Only notes with this metadata, e.g. {"project": "shop"}.', None, bound=FILTER
+    )
+    entities: tuple[str, ...] | None = argument(
+        "Only notes that have all of these entities.", None, bound=FILTERS, is_rare=True
+    )
     kinds: tuple[str, ...] | None = argument(
         "note (default), attachment.", None, bound=FILTERS, is_listed=False
     )
@@ -439,9 +471,9 @@ class ListTool:
 
 @tool("lithos_tags", "standard", "RI", place=12, paged=Paged(rows=("tags",)), counts="tags")
 class TagsTool:
-    """Tags with their number of notes."""
+    """List tags with the number of notes for each. Check here before you invent a tag."""
 
-    prefix: str | None = argument("Tags that begin so.", None, bound=LOOKUP)
+    prefix: str | None = argument("Only tags that start with this.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
         return {"tags": using.knowledge.tags(self.prefix)}
@@ -449,16 +481,18 @@ class TagsTool:
 
 @tool("lithos_note_update", "standard", "D", place=29, counts="update")
 class NoteUpdateTool:
-    """Change title, tags, status or metadata of a note; its text stays as it is."""
+    """Change a note's title, tags, status or metadata without touching its text."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
-    agent: str = argument("Your id.", bound=NAME)
+    agent: str = argument("Your agent id.", bound=NAME)
     title: str | None = argument("New title.", None, bound=TITLE)
-    tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
+    tags: tuple[str, ...] | None = argument("New tags; [] clears them.", None, bound=TAGS)
     status: str | None = argument("State of the note.", None, one_of=STATUSES, bound=LOOKUP)
-    metadata: dict[str, Any] | None = argument("Further keys; merged, null deletes.", None, bound=METADATA)
+    metadata: dict[str, Any] | None = argument(
+        "Further keys to merge; null deletes a key.", None, bound=METADATA
+    )
     expected_version: int | None = argument(_EXPECTED, None)
-    on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
+    on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP, is_rare=True)
 
     async def answer(self, using: Services) -> Answer:
         if self.title is None and self.tags is None and self.status is None and not self.metadata:

@@ -17,13 +17,17 @@ APPROVE, REJECT = "approve", "reject"
 _DECISIONS = (APPROVE, REJECT)
 
 
-@tool("lithos_proposals", "standard", "RI", place=45, paged=Paged(rows=("proposals",)), filters_agent=True)
+@tool("lithos_proposals", "standard", "RI", place=45, paged=Paged(rows=("proposals",)))
 class ProposalsTool:
-    """Changes that wait for a person, or what became of them."""
+    """List changes that wait for a person's approval or, by status, that were approved or rejected, with the
+    reason.
+    """
 
-    agent: str | None = argument("By this agent.", None, bound=NAME)
+    proposed_by: str | None = argument(
+        "Only proposals by this agent; omit for all.", None, bound=NAME, filters_agent=True
+    )
     status: str = argument("State of the proposals.", "pending", one_of=STATUSES, bound=LOOKUP)
-    id: str | None = argument("This one, with its difference.", None, bound=LOOKUP)
+    id: str | None = argument("Show this proposal with its diff.", None, bound=LOOKUP)
     limit: int = argument("Most proposals.", 50, is_listed=False)
     offset: int = argument("Proposals to skip.", 0, is_listed=False)
 
@@ -32,15 +36,15 @@ class ProposalsTool:
             shown = await using.proposals.show(self.id)
             return await _shown_row(using, shown)
         check_choice("status", self.status, STATUSES)
-        found, total = await using.proposals.listed(self.status, self.agent, self.limit, self.offset)
+        found, total = await using.proposals.listed(self.status, self.proposed_by, self.limit, self.offset)
         return {"proposals": [row_of(each) for each in found], "total": total}
 
 
 @tool("lithos_proposal_withdraw", "standard", "I", place=46)
 class ProposalWithdrawTool:
-    """Withdraw a proposal of your own."""
+    """Withdraw one of your own proposals."""
 
-    agent: str = argument("Your id.", bound=NAME)
+    agent: str = argument("Your agent id.", bound=NAME)
     id: str = argument("Id of the proposal.", bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:

@@ -28,13 +28,17 @@ ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
     preview=("action", PREVIEW),
 )
 class ImpactTool:
-    """What rests on a note: notes, tasks, readers; quarantine it if it is wrong."""
+    """Show which notes, tasks and agents depend on a note. If the note is wrong, action=quarantine withdraws
+    it and warns about its dependents.
+    """
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
-    action: str = argument("preview changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP)
-    agent: str | None = argument("Your id, unless preview.", None, bound=NAME)
-    reason: str | None = argument("Why quarantine.", None, bound=TITLE)
-    open_tasks: bool = argument("Open tasks to verify dependents.", False)
+    action: str = argument(
+        "What to do; default: preview, changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP
+    )
+    agent: str | None = argument("Your agent id; needed unless preview.", None, bound=NAME)
+    reason: str | None = argument("What is wrong; needed for quarantine.", None, bound=TITLE)
+    open_tasks: bool = argument("Also open tasks to verify the dependents.", False, is_rare=True)
 
     async def answer(self, using: Services) -> Answer:
         check_choice("action", self.action, ACTIONS)
@@ -89,14 +93,14 @@ _SECTIONS: Final = Paged(
 
 @tool("lithos_related", "standard", "RI", place=11, paged=_SECTIONS, is_heavy=True)
 class RelatedTool:
-    """Notes around a note: links, sources, typed edges."""
+    """List the notes connected to a note by wiki-links, sources (derived_from_ids) or typed edges."""
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     include: tuple[str, ...] | None = argument(
-        "Of links, provenance, edges; default all.", None, bound=FILTERS
+        "Any of links, provenance, edges; default: all.", None, bound=FILTERS
     )
-    depth: int = argument("Steps, 1..3.", 1)
-    namespace: str | None = argument("Edges of this namespace.", None, bound=LOOKUP)
+    depth: int = argument("Number of steps, 1 to 3.", 1)
+    namespace: str | None = argument("Only edges of this namespace.", None, bound=LOOKUP, is_rare=True)
 
     async def answer(self, using: Services) -> Answer:
         wanted = SECTIONS if self.include is None else self.include

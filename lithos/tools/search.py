@@ -46,21 +46,25 @@ from lithos.tools.contract.rows import look_row, row_of, search_row, warn
 
 @tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
 class SearchTool:
-    """Find certain notes by words, tags, author or path; for what helps with a task take lithos_retrieve.
-    Mode fulltext knows "phrases"~3, +must, -not, AND/OR, title:word^3.
+    """Find specific notes by keywords, meaning, tags, author or path. For notes that help with a task, use
+    lithos_retrieve. mode=fulltext supports "phrases", +must, -not, AND/OR/NOT and title:word.
     """
 
-    query: str = argument("What to look for.", may_be_blank=True, bound=QUERY)
-    limit: int = argument("Most results.", 10)
-    mode: str = argument("How to search.", "hybrid", one_of=MODES, bound=LOOKUP)
-    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
-    author: str | None = argument("Only this author.", None, bound=LOOKUP)
-    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
-    threshold: float | None = argument("Smallest similarity, 0..1.", None)
-    seed_ids: tuple[str, ...] = argument("Start of a graph search.", (), bound=IDS)
-    graph_depth: int = argument("Steps of a graph search, 1..3.", 2)
-    entities: tuple[str, ...] = argument("With all these entities.", (), bound=FILTERS)
-    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
+    query: str = argument("Words or question to search for.", may_be_blank=True, bound=QUERY)
+    limit: int = argument("Maximum number of results.", 10)
+    mode: str = argument("Search method.", "hybrid", one_of=MODES, bound=LOOKUP)
+    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
+    author: str | None = argument("Only notes of this author.", None, bound=LOOKUP)
+    path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
+    threshold: float | None = argument("Minimum similarity, 0 to 1.", None, is_rare=True)
+    seed_ids: tuple[str, ...] = argument(
+        "Ids of the notes where a graph search starts.", (), bound=IDS, is_rare=True
+    )
+    graph_depth: int = argument("Steps of a graph search, 1 to 3.", 2, is_rare=True)
+    entities: tuple[str, ...] = argument(
+        "Only notes that have all of these entities.", (), bound=FILTERS, is_rare=True
+    )
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     offset: int = argument("Results to skip.", 0, is_listed=False)
     prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
@@ -125,17 +129,17 @@ class SearchTool:
 
 @tool("lithos_cache_lookup", "core", "RI", place=9, paged=Paged(content="document.content"), is_heavy=True)
 class CacheLookupTool:
-    """Ask this before you research a question: it answers if a fresh, trusted note does; to look around take
-    lithos_retrieve.
+    """Check whether a fresh, trusted note already answers one specific question. Use it before web research.
+    hit=false means that none does; to explore related notes, use lithos_retrieve.
     """
 
-    query: str = argument("Question to research.", may_be_blank=True, bound=QUERY)
-    source_url: str | None = argument("Its web source.", None, bound=URL)
-    max_age_hours: float | None = argument("Older ones are stale.", None)
-    min_confidence: float = argument("Least certainty, 0..1.", 0.5)
-    limit: int = argument("Candidates.", 3)
-    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
-    max_length: int = argument("Most characters of content.", 4_000)
+    query: str = argument("Question to answer.", may_be_blank=True, bound=QUERY)
+    source_url: str | None = argument("Web page that the answer comes from.", None, bound=URL)
+    max_age_hours: float | None = argument("Treat older notes as stale.", None)
+    min_confidence: float = argument("Minimum confidence of the note, 0 to 1.", 0.5, is_rare=True)
+    limit: int = argument("Maximum number of candidates to check.", 3, is_rare=True)
+    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS, is_rare=True)
+    max_length: int = argument("Maximum number of characters of content.", 4_000, is_rare=True)
 
     async def answer(self, using: Services) -> Answer:
         if self.max_age_hours is not None and not self.max_age_hours > 0:
@@ -186,20 +190,25 @@ REASON_SHOWN = 240
 
 @tool("lithos_context", "core", "R", place=38, is_heavy=True, fits_itself=True)
 class ContextTool:
-    """Begin a task with this: what is known about it, as one text within a budget; for one question take
-    lithos_cache_lookup. Its receipt_id is for lithos_task_complete.
+    """Start here: get one ready-to-read briefing on a question or task within a token budget, with relevant
+    passages, their sources, warnings and recent activity. To read on in a note, use lithos_read; to list
+    matching notes, use lithos_search. Pass receipt_id to lithos_task_complete.
     """
 
-    query: str | None = argument("What you want to know or do.", None, bound=QUERY)
-    task_id: str | None = argument("Your task.", None, bound=NAME)
-    budget: int = argument("Most tokens, 200..20000.", 2_000)
-    agent_id: str | None = argument("Your id.", None, bound=NAME, is_caller=True)
-    tags: tuple[str, ...] = argument("With all these tags.", (), bound=FILTERS)
-    path_prefix: str | None = argument("Paths that begin so.", None, bound=LOOKUP)
-    namespace_filter: tuple[str, ...] | None = argument("Only these namespaces.", None, bound=NAMESPACES)
-    since: str | None = argument("Only what changed since.", None, bound=LOOKUP)
+    query: str | None = argument("Question to answer, or work to do.", None, bound=QUERY)
+    task_id: str | None = argument("Id of your task.", None, bound=NAME)
+    budget: int = argument("Maximum number of tokens, 200 to 20000.", 2_000)
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
+    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
+    path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
+    namespace_filter: tuple[str, ...] | None = argument(
+        "Only notes of these namespaces.", None, bound=NAMESPACES, is_rare=True
+    )
+    since: str | None = argument(
+        "Only what is new since this cursor of an earlier answer.", None, bound=LOOKUP
+    )
     sections: tuple[str, ...] | None = argument(
-        f"Of {', '.join(SECTIONS)}; default all.", None, bound=FILTERS
+        f"Any of {', '.join(SECTIONS)}; default: all.", None, bound=FILTERS, is_rare=True
     )
     explain: bool = argument(
         "Compact answers: also why each excerpt is there, and what was left out.", False, is_listed=False

@@ -33,7 +33,7 @@ from lithos.tools.tasks import (
 
 @tool("lithos_task_get", "full", "RI", place=30, of="tasks")
 class TaskGetTool:
-    """One task."""
+    """Get one task without its claims. With claims: lithos_task_status."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
 
@@ -43,7 +43,7 @@ class TaskGetTool:
 
 @tool("lithos_task_reopen", "full", "I", place=31, paged=Paged(beside=("reblocked",)), of="tasks")
 class TaskReopenTool:
-    """Open a closed task again."""
+    """Reopen a completed, cancelled or failed task."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
@@ -55,13 +55,13 @@ class TaskReopenTool:
 
 @tool("lithos_task_ready", "full", "RI", place=32, paged=Paged(rows=("tasks",)), of="tasks")
 class TaskReadyTool:
-    """Open tasks that can start now."""
+    """List open tasks that can start now. It claims none: to claim one, use lithos_task_next."""
 
     project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
     tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
-    limit: int = argument("Most tasks.", 50)
-    with_claims: bool = argument("Add running claims.", True)
+    limit: int = argument("Maximum number of tasks.", 50)
+    with_claims: bool = argument("Also show who holds which claim.", True)
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
@@ -72,12 +72,12 @@ class TaskReadyTool:
 
 @tool("lithos_task_blocked", "full", "RI", place=33, paged=Paged(rows=("tasks",)), of="tasks")
 class TaskBlockedTool:
-    """Open tasks that wait, with the reasons."""
+    """List open tasks that are blocked, and why."""
 
     project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
     tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
-    limit: int = argument("Most tasks.", 50)
+    limit: int = argument("Maximum number of tasks.", 50)
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
@@ -88,11 +88,11 @@ class TaskBlockedTool:
 
 @tool("lithos_task_children", "full", "RI", place=34, paged=Paged(rows=("tasks",)), of="tasks")
 class TaskChildrenTool:
-    """Children of a task or epic."""
+    """List the child tasks of a task or epic."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
-    recursive: bool = argument("Also children of children.", False)
-    include_closed: bool = argument("Also completed and cancelled ones.", False)
+    recursive: bool = argument("Also list the children of children.", False)
+    include_closed: bool = argument("Also list closed tasks.", False)
 
     async def answer(self, using: Services) -> Answer:
         found = await using.coordination.children(
@@ -103,13 +103,13 @@ class TaskChildrenTool:
 
 @tool("lithos_task_edge_upsert", "full", "I", place=35, of="tasks")
 class TaskEdgeUpsertTool:
-    """Relate two tasks: blocks, waits_on_gate, parent_child, discovered_from."""
+    """Link two tasks: blocks, waits_on_gate, parent_child or discovered_from."""
 
-    from_task_id: str = argument("Task the edge leaves: the blocker, gate, parent or source.", bound=LOOKUP)
-    to_task_id: str = argument("Task the edge arrives at.", bound=LOOKUP)
-    type: str = argument("Kind of relation.", one_of=EDGE_TYPES, bound=LOOKUP)
+    from_task_id: str = argument("Id of the blocker, gate, parent or source.", bound=LOOKUP)
+    to_task_id: str = argument("Id of the other task.", bound=LOOKUP)
+    type: str = argument("Kind of link.", one_of=EDGE_TYPES, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
-    metadata: dict[str, Any] | None = argument("Free keys.", None, bound=METADATA)
+    metadata: dict[str, Any] | None = argument("Further keys.", None, bound=METADATA)
 
     async def answer(self, using: Services) -> Answer:
         source, target = self.from_task_id, self.to_task_id
@@ -121,11 +121,13 @@ class TaskEdgeUpsertTool:
 
 @tool("lithos_task_edge_list", "full", "RI", place=36, paged=Paged(rows=("edges",)), of="tasks")
 class TaskEdgeListTool:
-    """Edges of a task."""
+    """List a task's links to other tasks."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
-    direction: str = argument("Which edges.", "both", one_of=("both", "incoming", "outgoing"), bound=LOOKUP)
-    types: tuple[str, ...] = argument("Only these kinds.", (), bound=FILTERS)
+    direction: str = argument(
+        "Which links to list.", "both", one_of=("both", "incoming", "outgoing"), bound=LOOKUP
+    )
+    types: tuple[str, ...] = argument("Only links of these kinds.", (), bound=FILTERS)
 
     async def answer(self, using: Services) -> Answer:
         found = await using.coordination.edges(self.task_id, self.direction, self.types)
@@ -134,19 +136,24 @@ class TaskEdgeListTool:
 
 @tool("lithos_task_spawn", "full", place=37, of="tasks", creates=True)
 class TaskSpawnTool:
-    """Create a task that comes out of another and inherits from it."""
+    """Create a follow-up task that inherits project, tags and priority from its source."""
 
-    source_task_id: str = argument("Task it comes out of.", bound=LOOKUP)
+    source_task_id: str = argument("Id of the task it comes from.", bound=LOOKUP)
     title: str = argument("What is to be done.", bound=TITLE)
     agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     relation_type: str = argument(
-        "How it relates to the source.", "discovered_from", one_of=("discovered_from", "blocks"), bound=LOOKUP
+        "How it is linked to the source.",
+        "discovered_from",
+        one_of=("discovered_from", "blocks"),
+        bound=LOOKUP,
     )
-    inherit_project: bool = argument("Take over metadata.project.", True)
-    inherit_tags: bool = argument("Take over tags.", True)
-    inherit_context: bool = argument("Take over priority, parallelizable, phase.", True)
-    metadata: dict[str, Any] | None = argument("Free keys; win over inherited ones.", None, bound=METADATA)
+    inherit_project: bool = argument("Inherit metadata.project.", True)
+    inherit_tags: bool = argument("Inherit the tags.", True)
+    inherit_context: bool = argument("Inherit priority, parallelizable and phase.", True)
+    metadata: dict[str, Any] | None = argument(
+        "Further keys; they win over inherited ones.", None, bound=METADATA
+    )
 
     async def answer(self, using: Services) -> Answer:
         title, metadata = read_title(self.title), self.metadata or {}

@@ -40,12 +40,12 @@ from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows
 
 @tool("lithos_agent_register", "full", "I", place=13, of="tasks")
 class AgentRegisterTool:
-    """Introduce yourself, or change how you are known."""
+    """Register yourself, or update your display name, type or metadata."""
 
-    id: str = argument("Your id.", bound=NAME, is_caller=True)
+    id: str = argument("Your agent id.", bound=NAME, is_caller=True)
     name: str | None = argument("Display name.", None, bound=NAME)
-    type: str | None = argument("Such as claude-code.", None, bound=NAME)
-    metadata: dict[str, Any] | None = argument("Anything else about you.", None, bound=METADATA)
+    type: str | None = argument("Kind of agent, e.g. claude-code.", None, bound=NAME)
+    metadata: dict[str, Any] | None = argument("Further keys about you.", None, bound=METADATA)
 
     async def answer(self, using: Services) -> Answer:
         created = await using.agents.register(self.id, self.name, self.type, self.metadata)
@@ -54,7 +54,7 @@ class AgentRegisterTool:
 
 @tool("lithos_agent_info", "full", "RI", place=14, of="tasks")
 class AgentInfoTool:
-    """What is known of an agent."""
+    """Show an agent's name, type and last activity."""
 
     id: str = argument("Agent id.", bound=LOOKUP)
 
@@ -65,10 +65,10 @@ class AgentInfoTool:
 
 @tool("lithos_agent_list", "full", "RI", place=15, paged=Paged(rows=("agents",)), of="tasks")
 class AgentListTool:
-    """Agents, most recent first."""
+    """List agents, most recently seen first."""
 
-    type: str | None = argument("Only this kind.", None, bound=LOOKUP)
-    active_since: str | None = argument("Seen since then.", None, bound=LOOKUP)
+    type: str | None = argument("Only agents of this kind.", None, bound=LOOKUP)
+    active_since: str | None = argument("Only agents seen since this ISO time.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
         since = read_time("active_since", self.active_since)
@@ -83,7 +83,7 @@ def _list_row(agent: Agent) -> dict[str, Any]:
 
 @tool("lithos_stats", "full", "RI", place=28)
 class StatsTool:
-    """Numbers of notes, chunks, links, agents, tasks; index drift."""
+    """Show counts of notes, chunks, links, agents and tasks, and whether an index is behind."""
 
     async def answer(self, using: Services) -> Answer:
         return await using.state.stats()
@@ -91,30 +91,30 @@ class StatsTool:
 
 #: What parameters of several tools are for.
 HELP_TASK = "Task id."
-HELP_AGENT = "Your id."
-HELP_ASPECT = "Your part, e.g. research."
-HELP_MINUTES = "Default 60, at most 480."
+HELP_AGENT = "Your agent id."
+HELP_ASPECT = "Your part of the work, e.g. research."
+HELP_MINUTES = "Minutes; default 60, at most 480."
 HELP_FENCE = "Fence of your claim."
-HELP_TAGS = "With all these tags."
-HELP_MATCH = "Metadata to match."
-HELP_SKIP = "Tasks to skip."
-HELP_PROJECT = "With this metadata.project."
+HELP_TAGS = "Only tasks with all of these tags."
+HELP_MATCH = 'Only tasks with this metadata, e.g. {"priority": 1}.'
+HELP_SKIP = "Number of tasks to skip."
+HELP_PROJECT = "Only tasks with this metadata.project."
 
 
 @tool("lithos_task_create", "core", place=16, of="tasks", creates=True)
 class TaskCreateTool:
-    """Create a task, epic or gate."""
+    """Create a task, an epic (parent of tasks) or a gate (waits for a person, a time or an event)."""
 
     title: str = argument("What is to be done.", bound=TITLE)
     agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     tags: tuple[str, ...] | None = argument("Tags.", None, bound=TAGS)
     metadata: dict[str, Any] | None = argument(
-        "Free keys, e.g. project, priority; gates: gate_type.", None, bound=METADATA
+        "Further keys, e.g. project, priority; a gate needs gate_type.", None, bound=METADATA
     )
     task_type: str = argument("Kind of task.", "task", one_of=TASK_TYPES, bound=LOOKUP)
-    depends_on: tuple[str, ...] = argument("Tasks to complete before.", (), bound=IDS)
-    parent_task_id: str | None = argument("Parent task.", None, bound=NAME)
+    depends_on: tuple[str, ...] = argument("Ids of the tasks to complete first.", (), bound=IDS)
+    parent_task_id: str | None = argument("Id of the parent task.", None, bound=NAME)
 
     async def answer(self, using: Services) -> Answer:
         command = as_command(
@@ -140,7 +140,7 @@ async def made_task(using: Services, task_id: str) -> Answer:
 
 @tool("lithos_task_update", "full", "I", place=17, of="tasks")
 class TaskUpdateTool:
-    """Change a task."""
+    """Change a task's title, description, tags or metadata."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
@@ -148,8 +148,10 @@ class TaskUpdateTool:
     description: str | None = argument(
         'New description; "" clears.', None, may_be_blank=True, bound=DESCRIPTION
     )
-    tags: tuple[str, ...] | None = argument("New tags; [] clears.", None, bound=TAGS)
-    metadata: dict[str, Any] | None = argument("Merged; null deletes a key.", None, bound=METADATA)
+    tags: tuple[str, ...] | None = argument("New tags; [] clears them.", None, bound=TAGS)
+    metadata: dict[str, Any] | None = argument(
+        "Further keys to merge; null deletes a key.", None, bound=METADATA
+    )
 
     async def answer(self, using: Services) -> Answer:
         if self.title is not None and not self.title.strip():
@@ -163,14 +165,16 @@ class TaskUpdateTool:
 
 @tool("lithos_task_complete", "core", "I", place=21, paged=Paged(beside=("unblocked",)), of="both")
 class TaskCompleteTool:
-    """Complete a task, releasing its claims; say which notes helped or misled."""
+    """Complete a task and release its claims. Cite the notes that helped (cited_nodes) or misled
+    (misleading_nodes): it improves later retrieval.
+    """
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
-    outcome: str | None = argument("What came of it.", None, bound=OUTCOME)
-    cited_nodes: tuple[str, ...] | None = argument("Notes that helped.", None, bound=IDS)
-    misleading_nodes: tuple[str, ...] | None = argument("Notes that misled.", None, bound=IDS)
-    receipt_id: str | None = argument("Receipt of the retrieval.", None, bound=LOOKUP)
+    outcome: str | None = argument("Result of the work.", None, bound=OUTCOME)
+    cited_nodes: tuple[str, ...] | None = argument("Ids of the notes that helped.", None, bound=IDS)
+    misleading_nodes: tuple[str, ...] | None = argument("Ids of the notes that misled.", None, bound=IDS)
+    receipt_id: str | None = argument("Receipt of lithos_context or lithos_retrieve.", None, bound=LOOKUP)
     fence: int | None = argument(HELP_FENCE, None)
 
     async def answer(self, using: Services) -> Answer:
@@ -180,31 +184,37 @@ class TaskCompleteTool:
 
 @tool("lithos_task_cancel", "full", "I", place=22, of="tasks")
 class TaskCancelTool:
-    """Cancel a task."""
+    """Cancel a task and end its claims."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
-    reason: str | None = argument("Why.", None, bound=OUTCOME)
+    reason: str | None = argument("Why the task is cancelled.", None, bound=OUTCOME)
 
     async def answer(self, using: Services) -> Answer:
         await using.coordination.run(as_command(CancelTask, self))
         return {"success": True}
 
 
-@tool(
-    "lithos_task_list", "core", "RI", place=23, paged=Paged(rows=("tasks",)), filters_agent=True, of="tasks"
-)
+@tool("lithos_task_list", "core", "RI", place=23, paged=Paged(rows=("tasks",)), of="tasks")
 class TaskListTool:
-    """List tasks, newest first."""
+    """List tasks of every status, newest first; pass status=open for open ones. For work that you can start,
+    use lithos_task_next.
+    """
 
-    agent: str | None = argument("Created by this agent.", None, bound=LOOKUP)
-    status: str | None = argument("Only this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
+    created_by: str | None = argument(
+        "Only tasks that this agent created; omit for all.", None, bound=LOOKUP, filters_agent=True
+    )
+    status: str | None = argument("Only tasks with this status.", None, one_of=TASK_STATUSES, bound=LOOKUP)
     tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
-    since: str | None = argument("Created since then.", None, bound=LOOKUP)
-    resolved_since: str | None = argument("Resolved since then.", None, bound=LOOKUP)
-    with_claims: bool = argument("Add running claims.", False)
+    since: str | None = argument("Only tasks created since this ISO time.", None, bound=LOOKUP, is_rare=True)
+    resolved_since: str | None = argument(
+        "Only tasks closed since this ISO time.", None, bound=LOOKUP, is_rare=True
+    )
+    with_claims: bool = argument("Also show who holds which claim.", False)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
-    task_type: str | None = argument("Only this kind.", None, one_of=TASK_TYPES, bound=LOOKUP)
+    task_type: str | None = argument(
+        "Only tasks of this kind.", None, one_of=TASK_TYPES, bound=LOOKUP, is_rare=True
+    )
 
     async def answer(self, using: Services) -> Answer:
         wanted = as_command(
@@ -219,9 +229,9 @@ class TaskListTool:
 
 @tool("lithos_task_status", "standard", "RI", place=24, paged=Paged(rows=("tasks",)), of="tasks")
 class TaskStatusTool:
-    """Tasks with their claims."""
+    """Show one task, or all open tasks, with who holds which claim and until when."""
 
-    task_id: str | None = argument("Omit for all open tasks.", None, bound=LOOKUP)
+    task_id: str | None = argument("Task id; omit for all open tasks.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
         return {"tasks": await view_rows(await using.coordination.status(self.task_id))}
@@ -229,15 +239,17 @@ class TaskStatusTool:
 
 @tool("lithos_task_next", "core", place=39, paged=Paged(beside=("task.claims",)), of="tasks")
 class TaskNextTool:
-    """Get work: claims the oldest free task that can start, or tells how many wait."""
+    """Claim the oldest unclaimed task that can start now, and return it. If none can, return how many are
+    waiting or blocked.
+    """
 
     agent: str = argument(HELP_AGENT, bound=NAME)
     aspect: str = argument(HELP_ASPECT, WORK, bound=NAME)
     ttl_minutes: float | None = argument(HELP_MINUTES, None)
     project: str | None = argument(HELP_PROJECT, None, bound=LOOKUP)
     tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
-    metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
-    task_id: str | None = argument("Only this task.", None, bound=LOOKUP)
+    metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER, is_rare=True)
+    task_id: str | None = argument("Only this task.", None, bound=LOOKUP, is_rare=True)
 
     async def answer(self, using: Services) -> Answer:
         found = await using.coordination.next(as_command(NextTask, self))
@@ -248,7 +260,9 @@ class TaskNextTool:
 
 @tool("lithos_task_claim", "core", place=18, of="tasks")
 class TaskClaimTool:
-    """Claim one aspect of a task so that nobody else works on it; note the fence."""
+    """Claim one aspect of a specific task so that no other agent works on it. Keep the returned fence for
+    later calls. To get any free task, use lithos_task_next.
+    """
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     aspect: str = argument(HELP_ASPECT, bound=NAME)
@@ -262,7 +276,7 @@ class TaskClaimTool:
 
 @tool("lithos_task_renew", "standard", place=19, of="tasks")
 class TaskRenewTool(TaskClaimTool):
-    """Hold your claim longer."""
+    """Extend your claim before it expires. stale_fence means that another agent has it: stop working."""
 
     fence: int | None = argument(HELP_FENCE, None)
 
@@ -273,14 +287,14 @@ class TaskRenewTool(TaskClaimTool):
 
 @tool("lithos_task_release", "standard", "I", place=20, of="tasks")
 class TaskReleaseTool:
-    """Give a claim up."""
+    """Release your claim so that another agent can take the work."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
-    aspect: str = argument("The part you give up.", bound=NAME)
+    aspect: str = argument("Aspect that you claimed.", bound=NAME)
     agent: str = argument(HELP_AGENT, bound=NAME)
     fence: int | None = argument(HELP_FENCE, None)
     failed: str | None = argument(
-        "Last output, if the work failed.",
+        "Last output of the work, if it failed.",
         None,
         bound=OUTCOME,
     )
@@ -300,7 +314,7 @@ class FindingPostTool:
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
     summary: str = argument("What you found or did.", bound=DESCRIPTION)
-    knowledge_id: str | None = argument("Note with the details.", None, bound=NAME, note="there")
+    knowledge_id: str | None = argument("Id of the note with the details.", None, bound=NAME, note="there")
     fence: int | None = argument(HELP_FENCE, None)
 
     async def answer(self, using: Services) -> Answer:
@@ -313,10 +327,10 @@ class FindingPostTool:
 
 @tool("lithos_finding_list", "core", "RI", place=27, paged=Paged(rows=("findings",)), of="tasks")
 class FindingListTool:
-    """Findings of a task, oldest first."""
+    """List what agents have reported on a task, oldest first."""
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
-    since: str | None = argument("Later than this time.", None, bound=LOOKUP)
+    since: str | None = argument("Only findings later than this ISO time.", None, bound=LOOKUP)
 
     async def answer(self, using: Services) -> Answer:
         found = await using.coordination.findings(self.task_id, read_time("since", self.since))

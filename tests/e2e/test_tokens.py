@@ -68,8 +68,8 @@ async def test_two_agents_write_as_themselves_and_a_reader_not_at_all(data: Path
                 await call(client, "lithos_finding_post", task_id=task["task_id"], summary="Seen.")
             for client, agent, other in ((one, "ada", "bob"), (two, "bob", "ada")):
                 await call(client, "lithos_read", id=notes[other])
-                mine = await call(client, "lithos_task_list", agent=other)
-                assert [row["title"] for row in mine["tasks"]] == [f"Task of {other}"], "filters stay free"
+                theirs = await call(client, "lithos_task_list", created_by=other)
+                assert [row["title"] for row in theirs["tasks"]] == [f"Task of {other}"], "filters stay free"
                 assert (await call(client, "lithos_read", id=notes[agent]))["metadata"]["author"] == agent
         async with connected("mcp", url=server.url, token=reader) as looking:
             names = {tool.name for tool in (await looking.list_tools()).tools}

@@ -111,7 +111,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
         await ask("note_edit", id=heavy["id"], agent="ann", op="append", text=f"{number} {'z' * 5_000}")
     await ask("history", id=heavy["id"], limit=1_000)
     await ask("history", id=heavy["id"], diff="1..3")
-    await ask("history", agent="ann", limit=1_000)
+    await ask("history", changed_by="ann", limit=1_000)
     await ask("restore", id=heavy["id"], version=1, agent="ann")
     for number in range(210):
         await ask("write", title=f"Resting {number} {'t' * 900}", content="r", agent="ann",
@@ -135,7 +135,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     proposed = await ask("write", id=long["id"], agent="bot", content=changed)
     for number in range(99):
         await ask("write", title=f"Proposed {number} {'t' * 900}", content="p", agent="bot")
-    page = await ask("proposals", agent="bot", limit=1_000)
+    page = await ask("proposals", proposed_by="bot", limit=1_000)
     assert page["total"] == 100
     await ask("proposals", id=proposed["proposal_id"])
     await ask("proposal_decide", id=proposed["proposal_id"], decision="reject", by="ann", reason="r" * 1_000)

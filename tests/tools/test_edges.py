@@ -309,7 +309,7 @@ async def test_a_start_tells_of_edges_left_in_the_outbox_before_what_the_scan_fo
 
 async def test_they_are_listed_after_the_search_with_their_hints_and_parameters(tmp_path: Path) -> None:
     """behaviours 171, 172"""
-    async with serving(tmp_path, settled=False) as lithos:
+    async with serving(tmp_path, server={"tools": "full"}, settled=False) as lithos:
         listed = {spec.name: spec for spec in lithos.server.tools.listed()}
     names = ["lithos_edge_upsert", "lithos_edge_list", "lithos_conflict_resolve", "lithos_cache_lookup"]
     start = list(listed).index(names[0])

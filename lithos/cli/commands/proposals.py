@@ -46,7 +46,7 @@ async def proposals(session: Session, asker: Asker) -> int:
 
 async def _list(session: Session, asker: Asker) -> int:
     status = session.typed.get("status", "pending")
-    asked = {"status": status, "agent": session.typed.get("agent")}
+    asked = {"status": status, "proposed_by": session.typed.get("agent")}
     given = {name: value for name, value in asked.items() if value is not None}
     rows = await ask_pages(asker, "lithos_proposals", given, "proposals")
     tell(session, {"proposals": rows}, _list_rows(rows) if rows else f"No {status} proposals.")

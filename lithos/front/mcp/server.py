@@ -28,22 +28,23 @@ from lithos.tools.contract.arguments import ToolSpec
 
 SERVER_NAME: Final = "Lithos"
 INSTRUCTIONS: Final = """\
-Lithos is a local knowledge base that many agents share: Markdown notes, links between them, tasks and claims.
+Lithos is a local knowledge base that many agents share: Markdown notes with links, plus tasks and claims.
 
-Begin with lithos_context: one text of what is known about a question or your task, within a budget. \
-Look before you research: lithos_cache_lookup for one question, lithos_retrieve or lithos_search; read on \
-with lithos_read.
-Write down what you learned: call lithos_write with a clear title, tags, and source_url where there is one, \
-so that nobody has to find it out again. Update a note (id, expected_version, and on_conflict=merge \
-to keep what others changed elsewhere in it), do not write a second one. \
-To add to a note or change a part of it call lithos_note_edit: others may edit it at the same time.
+Start with lithos_context: it gives one briefing on your question or task. Before web research, check \
+lithos_cache_lookup. To look further, use lithos_search (specific notes) or lithos_retrieve (a topic), and \
+read notes with lithos_read.
 
-Share work through tasks: lithos_task_list shows open ones. Before you work on one, claim the aspect you \
-take with lithos_task_claim; renew a claim that runs out, release what you do not finish. Post what you \
-found with lithos_finding_post, and end with lithos_task_complete. A refused claim says who holds it \
-and until when.
+Record what you learn with lithos_write: a clear title, tags, and source_url if there is one. Update an \
+existing note (id, expected_version, on_conflict=merge) instead of writing a second one. To change part of a \
+note use lithos_note_edit, which is safe while others edit it.
 
-Pass the same agent name in every call. Answers with "status":"error" carry a code and say what to do next.
+Share work through tasks: lithos_task_next gives you free work; lithos_task_list with status=open lists all \
+open tasks. Claim your part with lithos_task_claim, renew it before it expires, and release what you do not \
+finish. Post results with lithos_finding_post, and finish with lithos_task_complete: pass receipt_id and \
+cite the notes that helped. A refused claim says who holds it and until when.
+
+Use the same agent id in every call, as agent or agent_id: it says who you are and filters nothing. Errors \
+have "status":"error", a code and what to do next.
 """
 STATIC_LIST: Final = CacheHint(ttl_ms=3_600_000, scope="public")
 CHANGING: Final = CacheHint(ttl_ms=0, scope="private")

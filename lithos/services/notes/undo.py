@@ -109,7 +109,7 @@ async def changes_of(
     What an undo did is no change of the agent `undo`, under whose name agents once could write. Raises
     `UndoFailed`.
     """
-    asked = {"agent": agent, "since": since and format_time(since), "id": note_id}
+    asked = {"changed_by": agent, "since": since and format_time(since), "id": note_id}
     given = {name: value for name, value in asked.items() if value is not None}
     found = await _list(tools, given, lambda row: False, most)
     return [row for row in found if not (row.is_undo and agent == UNDO_AGENT)]

@@ -45,7 +45,7 @@ FLUSH_PATIENCE = 2.0
 class TaskFilter:
     """Filters of task lists; `since` is inclusive, as is `resolved_since`."""
 
-    agent: str | None = None
+    created_by: str | None = None
     status: str | None = None
     tags: tuple[str, ...] = ()
     since: datetime | None = None
@@ -57,7 +57,7 @@ class TaskFilter:
     def passes(self, task: Task) -> bool:
         """Whether a task meets all filters."""
         return (
-            (self.agent is None or task.created_by == self.agent)
+            (self.created_by is None or task.created_by == self.created_by)
             and (self.status is None or task.status == self.status)
             and (self.task_type is None or task.task_type == self.task_type)
             and has_tags(task.tags, self.tags)
@@ -185,7 +185,7 @@ class Coordination:
 
         def read() -> list[TaskView]:
             claims = self._rows.active_claims(now) if with_claims else {}
-            found = self._rows.tasks(status=wanted.status, created_by=wanted.agent)
+            found = self._rows.tasks(status=wanted.status, created_by=wanted.created_by)
             return [
                 TaskView(task, claims.get(task.id, ()) if with_claims else None)
                 for task in found

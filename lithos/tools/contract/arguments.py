@@ -64,13 +64,15 @@ class UnknownTool(Exception):
 
 A = TypeVar("A")
 
-#: The calling agent may be given under this name in every tool, whatever the parameter is called.
-_CALLER: Final = "agent"
+#: The names under which every tool takes the calling agent, whatever its own parameter for that is called.
+CALLERS: Final = ("agent", "agent_id")
+_CALLER: Final = CALLERS[0]
 #: By what a retry of a call is known, and what clients are told of it.
 REQUEST_ID: Final = "request_id"
-_TOLD_OF_REQUEST: Final = "Same id: same call."
+_TOLD_OF_REQUEST: Final = "Id of this call, for safe retries."
 #: Rows, or characters, to skip in tools that answer in pages.
 _OFFSET: Final = "offset"
+_TOLD_OF_OFFSET: Final = "Rows to skip; use next_offset."
 #: Parameters that name the one note a tool is about, and what takes its path instead; where the tool means
 #: another path by that, the second. Of others, such as `to_id`, it is `to_path`.
 _SUBJECT: Final = ("id", "node_id")
@@ -95,7 +97,9 @@ def argument(
     may_be_blank: bool = False,
     one_of: Sequence[str] = (),
     is_caller: bool = False,
+    filters_agent: bool = False,
     is_listed: bool = True,
+    is_rare: bool = False,
     is_own: bool = False,
     note: Which | None = None,
     also: str | None = None,
@@ -104,11 +108,13 @@ def argument(
 
     `bound` is how large a value may be: every text, list and object has one. `one_of` only tells clients
     what makes sense: a wrong value is refused by the tool itself. `may_be_blank`: blank text means something,
-    such as clearing a value. `is_caller`: names the calling agent, so `agent` stands for it too. What is not
-    `is_listed` is accepted, but not shown to clients; what `is_own` is accepted only of Lithos's own commands
-    and pages. `note`: the id of a note, for which its path may be given (`note_paths`); the tool always gets
-    the id. `also`: another name of the parameter, which clients are not shown; what its own name says next to
-    that is the note's path.
+    such as clearing a value. `is_caller`: names the calling agent; `agent` and `agent_id` stand for it too.
+    `filters_agent`: names the agent whose work is shown, which may be another than the caller. What is not
+    `is_listed` is accepted, but not shown to clients. What `is_rare` is shown by the profile `full` alone:
+    agents seldom need it, and each listed parameter costs every session. What `is_own` is accepted only of
+    Lithos's own commands and pages. `note`: the id of a note, for which its path may be given (`note_paths`);
+    the tool always gets the id. `also`: another name of the parameter, which clients are not shown; what
+    its own name says next to that is the note's path.
     """
     return attrs.field(
         default=default,
@@ -119,7 +125,9 @@ def argument(
             "one_of": tuple(one_of),
             "bound": bound,
             "is_caller": is_caller,
+            "filters_agent": filters_agent,
             "is_listed": is_listed and not is_own,
+            "is_rare": is_rare,
             "is_own": is_own,
             "note": note,
             "also": also,
@@ -180,7 +188,8 @@ def _common_fields(one: type, other: type, *but: str) -> tuple[tuple[str, ...], 
 class ArgumentReader:
     """Reads the arguments of one class; the reflection is done once.
 
-    Whatever the class says, `agent` is accepted: for the parameter that names the caller, else for nothing.
+    Whatever the class says, `agent` and `agent_id` are accepted: they name the caller, where the tool has a
+    parameter for that, and mean nothing else.
     So is `offset`, where the tool answers in pages (`is_paged`), and the path of a note for its id, which
     whoever calls `read` has looked up (`with_ids`).
     """
@@ -195,8 +204,13 @@ class ArgumentReader:
         #: The parameters that name the calling agent, and those that only Lithos itself may give.
         self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
         self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
-        self._caller = self.callers[0] if self.callers else None
-        self._common = ({_CALLER, _OFFSET} if is_paged else {_CALLER}) - self._readers.keys()
+        own = (*self.callers, _CALLER)
+        self._caller = next((name for name in own if name in self._readers), None)
+        #: The parameter that selects the work of one agent.
+        self.agent_filter = next(
+            (each.name for each in attrs.fields(cls) if each.metadata["filters_agent"]), None
+        )
+        self._common = ({*CALLERS, _OFFSET} if is_paged else {*CALLERS}) - self._readers.keys()
         if request != "none":
             self._common |= {REQUEST_ID}
         #: By the name of a path: the parameter that it stands for.
@@ -218,11 +232,19 @@ class ArgumentReader:
 
         Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
         """
+        return self._schema(with_rare=True)
+
+    @cached_property
+    def short_schema(self) -> Mapping[str, Any]:
+        """The input schema without what is rarely needed, and so open to further arguments."""
+        return self._schema(with_rare=False)
+
+    def _schema(self, *, with_rare: bool) -> Mapping[str, Any]:
         paths = {name: path for path, name in self._paths.items() if name in _SUBJECT}
         properties: dict[str, Any] = {}
         required: list[str] = []
         for _, kind, each in self._readers.values():
-            if not each.metadata["is_listed"]:
+            if not each.metadata["is_listed"] or (each.metadata["is_rare"] and not with_rare):
                 continue
             schema = {**kind, "description": each.metadata["description"]}
             if each.metadata["one_of"]:
@@ -235,11 +257,13 @@ class ArgumentReader:
             if each.name in paths:
                 told = f"Instead of {each.name}."
                 properties[paths[each.name]] = {"type": "string", "description": told}
-        if self._is_paged:
-            properties.setdefault(_OFFSET, {"type": "integer", "description": "Skip rows."})
+        if self._is_paged and (with_rare or "limit" not in properties):
+            properties.setdefault(_OFFSET, {"type": "integer", "description": _TOLD_OF_OFFSET})
         if self._lists_request:
             properties[REQUEST_ID] = {"type": "string", "description": _TOLD_OF_REQUEST}
-        result = {"type": "object", "properties": properties, "additionalProperties": False}
+        result: dict[str, Any] = {"type": "object", "properties": properties}
+        if with_rare:
+            result["additionalProperties"] = False
         return {**result, "required": required} if required else result
 
     def read(self, given: Mapping[str, Any]) -> Any:
@@ -273,7 +297,7 @@ class ArgumentReader:
 
         Namespaces are in one form as well.
         """
-        for name in (_CALLER, *self.callers):
+        for name in (_CALLER, *self.callers, self.agent_filter):
             if isinstance(values.get(name), str):
                 values[name] = one_form(values[name])
         for name in self._namespaces:
@@ -379,14 +403,15 @@ class ArgumentReader:
         return request_id
 
     def _with_caller(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments with `agent` under the name that the tool has for it, unless that is given too."""
-        agent = given.get(_CALLER)
-        if _CALLER not in self._common or agent is None or is_blank(agent):
-            return given
-        NAME.check(_CALLER, read_text(_CALLER, agent))
-        if self._caller is None or not is_blank(given.get(self._caller) or ""):
-            return given
-        return {**given, self._caller: one_form(agent)}
+        """The arguments with the caller under the name that the tool has for it, unless that is given too."""
+        for name in CALLERS:
+            agent = given.get(name)
+            if name not in self._common or agent is None or is_blank(agent):
+                continue
+            NAME.check(name, read_text(name, agent))
+            if self._caller is not None and is_blank(given.get(self._caller) or ""):
+                given = {**given, self._caller: one_form(agent)}
+        return given
 
 
 def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = parse_time) -> datetime | None:

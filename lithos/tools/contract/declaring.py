@@ -60,7 +60,6 @@ class Tool:
     * `paged`: what of its answer may be long; `fits_itself`: its answers keep to the limit without help;
     * `is_heavy`: a read that computes for milliseconds: one at a time beside a change;
     * `counts`: the operation on knowledge that metrics count it as;
-    * `filters_agent`: its `agent` selects what is shown: agents may look at each other's work;
     * `preview`: a parameter and the value (also when left out) with which a call changes nothing;
     * `creates`: it makes something new each time, so `request_id` is listed, by which a retry is known;
     * `is_legacy`: there only with `server.legacy_tools`.
@@ -75,7 +74,6 @@ class Tool:
     fits_itself: bool = False
     is_heavy: bool = False
     counts: str = ""
-    filters_agent: bool = False
     preview: tuple[str, str] | None = None
     creates: bool = False
     is_legacy: bool = False
@@ -107,12 +105,12 @@ class Tool:
         """Whether it changes notes, or what is known of them."""
         return "R" not in self.hints and self.of != "tasks"
 
-    def spec(self) -> ToolSpec:
-        """The tool as clients see it."""
+    def spec(self, *, is_short: bool = False) -> ToolSpec:
+        """Return the tool as clients see it; `is_short` without the parameters that are rarely needed."""
         return ToolSpec(
             name=self.name,
             description=self.description,
-            input_schema=self.reader.schema,
+            input_schema=self.reader.short_schema if is_short else self.reader.schema,
             read_only="R" in self.hints,
             destructive="D" in self.hints,
             idempotent="I" in self.hints,

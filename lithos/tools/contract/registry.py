@@ -19,7 +19,7 @@ from lithos.core.errors import Forbidden, LithosError, SearchBackendFailed
 from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
 from lithos.metrics import Metrics
 from lithos.tools.contract.admission import Admission
-from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool, one_form
+from lithos.tools.contract.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
 from lithos.tools.contract.declaring import (
     CONNECTOR,
     OWN,
@@ -34,13 +34,13 @@ from lithos.tools.contract.declaring import (
 from lithos.tools.contract.fitting import UNPAGED, Pictured, fit
 from lithos.tools.contract.repeating import serve_once
 
-#: Every tool takes the calling agent under this name, unless the tool means something else by it.
-CALLER: Final = "agent"
+#: The name under which clients that were written for upstream's Lithos give a filter by agent.
+_FILTER: Final = CALLERS[0]
 
 
 def identities_of(tool: Tool) -> tuple[str, ...]:
-    """The parameters of a tool that name the calling agent; `agent` is one of nearly every tool."""
-    return tool.reader.callers if tool.filters_agent else (*tool.reader.callers, CALLER)
+    """The parameters of a tool that name the calling agent, its own first; `agent` is one of every tool."""
+    return tuple(dict.fromkeys((*tool.reader.callers, *CALLERS)))
 
 
 def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
@@ -228,7 +228,12 @@ class Tools:
         return ActingTools(self, principal)
 
     def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
-        return tuple((tool, tool.spec()) for tool in self._by_name.values() if tool.profile in profiles)
+        is_short = self._using.config.server.tools != PROFILES[-1]
+        return tuple(
+            (tool, tool.spec(is_short=is_short))
+            for tool in self._by_name.values()
+            if tool.profile in profiles
+        )
 
     def listed(self, principal: Principal = OWNER) -> Sequence[ToolSpec]:
         """What `tools/list` shows to a caller."""
@@ -261,7 +266,7 @@ class Tools:
         outcome = "exception"
         error: str | None = "exception"
         try:
-            arguments = admit(principal, tool, arguments)
+            arguments = admit(principal, tool, self._as_meant(tool, arguments))
             arguments = await tool.reader.with_ids(arguments, self._locate, self._identify)
             given, offset = self._as_spelled(tool, tool.reader.read(arguments)), tool.reader.offset(arguments)
             if tool.writes_notes:
@@ -302,8 +307,20 @@ class Tools:
         tool = self._by_name.get(name)
         if tool is None or (tool.profile == OWN and not principal.is_own):
             raise UnknownTool(name)
-        given: Answering = tool.reader.read(admit(principal, tool, arguments))
+        given: Answering = tool.reader.read(admit(principal, tool, self._as_meant(tool, arguments)))
         return given
+
+    def _as_meant(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments, with `agent` as the filter by agent under `write_outcomes: status`.
+
+        Clients that were written for upstream's Lithos mean the filter by it; all others mean the caller.
+        """
+        name, agent = tool.reader.agent_filter, arguments.get(_FILTER)
+        if not self._using.is_plain or name is None or _said(agent) is None:
+            return arguments
+        if _said(arguments.get(name)) is not None:
+            return arguments
+        return {key: value for key, value in arguments.items() if key != _FILTER} | {name: agent}
 
     async def with_ids(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments of a call with the ids of notes that are named by paths. Raises as the reader."""

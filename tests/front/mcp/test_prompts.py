@@ -38,6 +38,8 @@ async def test_sessions_get_prompts_too(tmp_path) -> None:
 
 
 def test_the_instructions_are_short_and_say_how_to_look_write_and_claim() -> None:
-    assert len(INSTRUCTIONS) < 1_200
-    for tool in ("cache_lookup", "retrieve", "search", "write", "task_claim", "task_complete"):
+    assert len(INSTRUCTIONS) < 2_000
+    assert INSTRUCTIONS.index("Start with lithos_context") < INSTRUCTIONS.index("lithos_cache_lookup")
+    assert "filters nothing" in INSTRUCTIONS
+    for tool in ("context", "cache_lookup", "retrieve", "search", "write", "task_claim", "task_complete"):
         assert f"lithos_{tool}" in INSTRUCTIONS

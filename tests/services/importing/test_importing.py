@@ -162,7 +162,9 @@ async def test_events_and_versions_are_those_of_any_write(tmp_path: Path) -> Non
         created = [payload for kind, payload in lithos.events() if kind == "note.created"]
         assert len(created) == 70
         assert len({payload["id"] for payload in created}) == 70
-        answer = await lithos.call("lithos_history", agent="mover", since="2020-01-01T00:00:00Z", limit=200)
+        answer = await lithos.call(
+            "lithos_history", changed_by="mover", since="2020-01-01T00:00:00Z", limit=200
+        )
         assert answer["total"] == 70
         assert {row["op"] for row in answer["versions"]} == {"created"}
         assert len(lithos.server.catalogue) == 70

@@ -13,11 +13,11 @@ from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
 from lithos.tools.contract.arguments import ArgumentFault
 from lithos.tools.contract.declaring import Tool, all_tools
-from lithos.tools.contract.registry import CALLER, admit, identities_of, right_of, spec_for
+from lithos.tools.contract.registry import admit, identities_of, right_of, spec_for
 from tests.servers import Lithos, serving
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in all_tools()}
-FILTERS = [name for name, tool in TOOLS.items() if tool.filters_agent]
+FILTERS = {name: tool.reader.agent_filter for name, tool in TOOLS.items() if tool.reader.agent_filter}
 #: Parameters that name an agent, and what for: everything that looks like one has to be here.
 NAMED: dict[tuple[str, str], str] = {
     ("lithos_agent_info", "id"): "whom to look at",
@@ -29,10 +29,10 @@ NAMED: dict[tuple[str, str], str] = {
     ("lithos_search", "author"): "filter",
 }
 LIKE_AN_AGENT = re.compile(
-    r"agent|author|actor|resolver|owner|\buser|caller|creator|reader|writer|assignee|\bby\b|person",
+    r"agent|_by$|author|actor|resolver|owner|\buser|caller|creator|reader|writer|assignee|person",
     re.IGNORECASE,
 )
-YOURS = re.compile(r"\byour id\b", re.IGNORECASE)
+YOURS = re.compile(r"\byour (agent )?id\b", re.IGNORECASE)
 BOUND = {rights: Principal("ci", rights, "bot") for rights in RIGHTS}
 
 
@@ -92,8 +92,8 @@ def test_every_parameter_that_names_an_agent_is_decided() -> None:
             is_identity = each.name in identities_of(tool)
             if YOURS.search(about):
                 assert is_identity, f"{tool.name}.{each.name} is the caller's, but is not enforced"
-            elif each.name == CALLER:
-                assert tool.filters_agent, f"{tool.name}.{each.name}: caller or filter?"
+            elif each.name == FILTERS.get(tool.name):
+                assert not is_identity, f"{tool.name}.{each.name}: caller or filter?"
             else:
                 assert (tool.name, each.name) in NAMED, f"{tool.name}.{each.name}: caller or filter?"
                 assert is_identity is (NAMED[tool.name, each.name] == "caller")
@@ -108,7 +108,7 @@ def test_the_identity_is_filled_in_accepted_and_never_exchanged() -> None:
         own = [each.name for each in attrs.fields(tool.arguments)]
         for name in identities_of(tool):
             checked += 1
-            place = next((each for each in identities_of(tool) if each in own), CALLER)
+            place = next((each for each in identities_of(tool) if each in own), identities_of(tool)[0])
             for given in ({}, {name: None}, {name: " "}, {name: "bot"}, {name: " bot "}):
                 filled = dict(admit(BOUND["admin"], tool, given))
                 assert filled[place] == "bot", tool.name
@@ -120,8 +120,9 @@ def test_the_identity_is_filled_in_accepted_and_never_exchanged() -> None:
 
 
 def test_filters_show_the_work_of_other_agents() -> None:
-    for name in FILTERS:
-        assert admit(BOUND["read"], TOOLS[name], {"agent": "ada"}) == {"agent": "ada"}
+    for name, parameter in FILTERS.items():
+        shown = admit(BOUND["read"], TOOLS[name], {parameter: "ada"})
+        assert shown == {parameter: "ada", "agent": "bot"}
     assert admit(BOUND["read"], TOOLS["lithos_list"], {"author": "ada"})["author"] == "ada"
     assert admit(BOUND["read"], TOOLS["lithos_agent_info"], {"id": "ada"})["id"] == "ada"
 
@@ -168,8 +169,8 @@ def test_no_caller_acts_under_a_name_of_lithos(principal: Principal) -> None:
             assert name not in tool.spec().input_schema["properties"]
     assert checked > 150
     assert sum(bool(tool.reader.own) for tool in TOOLS.values()) == 3
-    for name in FILTERS if principal.agent is None else ():
-        assert admit(principal, TOOLS[name], {"agent": "undo"}) == {"agent": "undo"}
+    for name, parameter in FILTERS.items() if principal.agent is None else ():
+        assert admit(principal, TOOLS[name], {parameter: "undo"}) == {parameter: "undo"}
 
 
 async def test_notes_tasks_findings_and_accesses_carry_the_true_name(tmp_path: Path) -> None:

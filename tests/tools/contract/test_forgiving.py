@@ -143,7 +143,7 @@ async def test_blank_filters_match_what_no_filter_matches(tmp_path: Path) -> Non
         assert len(await lithos.listed(author="", path_prefix=" ", since="", content_query="")) == 1
         for mode in ("", "fulltext"):
             assert await lithos.found("zebra", author="", mode=mode) == ["Known"]
-        tasks = await lithos.call("lithos_task_list", agent="", status="", since=" ", task_type="")
+        tasks = await lithos.call("lithos_task_list", created_by="", status="", since=" ", task_type="")
         assert tasks["total"] == 2
         assert (await lithos.call("lithos_task_ready", project=""))["total"] == 2
         assert (await lithos.call("lithos_agent_list", type="", active_since=""))["total"] > 0
@@ -220,8 +220,8 @@ async def test_no_schema_needs_untyped_items(tmp_path: Path) -> None:
 
 async def test_evidence_lists_an_array_too(lithos: Lithos) -> None:
     """behaviour 386"""
-    (spec,) = (each for each in lithos.server.tools.listed() if each.name == "lithos_edge_upsert")
-    assert [each["type"] for each in spec.input_schema["properties"]["evidence"]["anyOf"]] == [
+    (tool,) = (each for each in all_tools(lithos) if each.name == "lithos_edge_upsert")
+    assert [each["type"] for each in tool.reader.schema["properties"]["evidence"]["anyOf"]] == [
         "object",
         "array",
     ]

@@ -63,9 +63,9 @@ async def test_versions_are_listed_newest_first(lithos: Lithos, clock: Clock) ->
     page = await history(lithos, id=note, limit=1, before=3)
     assert [row["version"] for row in page["versions"]] == [2]
     assert await history(lithos, path="raft") == answer
-    only = await history(lithos, id=note, agent="bob", since=start)
+    only = await history(lithos, id=note, changed_by="bob", since=start)
     assert ([row["version"] for row in only["versions"]], only["total"]) == ([2], 1)
-    assert await history(lithos, id=note, agent=" ", since="", diff=" ", path="") == answer
+    assert await history(lithos, id=note, changed_by=" ", since="", diff=" ", path="") == answer
 
 
 async def test_a_version_and_a_time_are_read_with_their_exact_text(lithos: Lithos, clock: Clock) -> None:
@@ -131,7 +131,7 @@ async def test_a_deleted_note_is_read_by_its_id_and_listed(lithos: Lithos, clock
     assert [(row["id"], row["op"], row["agent"]) for row in deleted["versions"]] == [(note, "deleted", "bad")]
     assert deleted["id"] is None
     assert [row["version"] for row in (await history(lithos, path="raft.md"))["versions"]] == [4, 3, 2, 1]
-    recent = await history(lithos, agent="tester")
+    recent = await history(lithos, changed_by="tester")
     assert [(row["id"], row["version"]) for row in recent["versions"]] == [(kept, 1), (note, 1)]
     assert (await history(lithos, since=clock.text))["versions"] == []
 

@@ -123,7 +123,7 @@ async def test_agent_is_one_in_any_unicode_form(tmp_path: Path) -> None:
         await lithos.call("lithos_note_edit", id=note, op="append", text="x", agent=COMPOSED)
         read = await lithos.read(note)
         assert (read["metadata"]["author"], read["metadata"]["contributors"]) == (COMPOSED, [])
-        rows = (await lithos.call("lithos_history", agent=DECOMPOSED))["versions"]
+        rows = (await lithos.call("lithos_history", changed_by=DECOMPOSED))["versions"]
         assert {row["agent"] for row in rows} == {COMPOSED}
 
 

@@ -19,7 +19,9 @@ TOOLS = {
     "task_release": ("task_id aspect agent", "fence failed"),
     "task_complete": ("task_id agent", "outcome cited_nodes misleading_nodes receipt_id fence"),
     "task_cancel": ("task_id agent", "reason"),
-    "task_list": ("", "agent status tags since resolved_since with_claims metadata_match task_type offset",
+    "task_list": (
+        "",
+        "created_by status tags since resolved_since with_claims metadata_match task_type offset",
     ),
     "task_status": ("", "task_id offset"),
     "finding_post": ("task_id agent summary", "knowledge_id fence request_id"),

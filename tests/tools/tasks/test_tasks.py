@@ -252,15 +252,17 @@ async def test_listing_filters_by_everything_together(lithos: Lithos, clock: Clo
         return "".join(names[task] for task in ids(await call(lithos, "task_list", **filters)))
 
     assert await found() == "cba"
-    assert await found(agent="ann") == "ca"
-    assert await found(agent="an") == ""
+    assert await found(created_by="ann") == "ca"
+    assert await found(created_by="an") == ""
     assert await found(tags=["x", "y"]) == "a"
     assert await found(tags=["y z", "x:1"]) == "c"
     assert await found(tags=[]) == "cba"
     assert await found(task_type="epic") == "b"
     assert await found(since="2026-01-01T01:00:00") == "cb"
     assert await found(since="2026-01-01T03:00:00.000001+02:00") == "c"
-    assert await found(agent="ann", tags=["x"], since="2025-01-01", status="open", task_type="task") == "a"
+    assert (
+        await found(created_by="ann", tags=["x"], since="2025-01-01", status="open", task_type="task") == "a"
+    )
     (first,) = [task for task, name in names.items() if name == "a"]
     await call(lithos, "task_complete", task_id=first)
     assert await found(status="open") == "cb"

@@ -1,0 +1,120 @@
+"""The caller: `agent` and `agent_id` name it in every tool and filter nothing (docs/spec/tools.md §1.4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from lithos.core.principals import Principal
+from lithos.core.scopes import Scope, WriteScopes
+from lithos.tools.contract.arguments import CALLERS, ArgumentFault
+from lithos.tools.contract.declaring import all_tools
+from tests.servers import Lithos, refusal, serving
+
+#: By tool: its filter by agent, other arguments, the key of its rows, and the key of their agent.
+FILTERS: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "lithos_task_list": ("created_by", {}, "tasks", "created_by"),
+    "lithos_history": ("changed_by", {"since": "2020-01-01T00:00:00Z"}, "versions", "agent"),
+    "lithos_proposals": ("proposed_by", {}, "proposals", "agent"),
+}
+UPSTREAM = {"write_outcomes": "status"}
+
+
+async def make_work(lithos: Lithos) -> None:
+    """A task, a note and a proposal of each of two agents."""
+    for agent in ("ann", "bob"):
+        await lithos.call("lithos_task_create", title=f"Task of {agent}", agent=agent)
+        await lithos.create(f"Note of {agent}", agent=agent)
+    asks = Scope((), ("**",))
+    lithos.server.actors.writer.scopes = WriteScopes(agents={"ann": asks, "bob": asks})
+    for agent in ("ann", "bob"):
+        wanted = await lithos.call("lithos_write", title=f"Wish of {agent}", content="Text.", agent=agent)
+        assert wanted["status"] == "proposed"
+
+
+async def shown(lithos: Lithos, tool: str, principal: Principal | None = None, **given: Any) -> set[str]:
+    """The agents whose work a tool shows."""
+    _, more, rows, key = FILTERS[tool]
+    box = lithos.server.tools
+    arguments = {**more, **given}
+    acting = box if principal is None else box.acting_as(principal)
+    answer = await acting.call(tool, arguments)
+    assert answer is not None
+    assert "code" not in answer, answer
+    return {row[key] for row in answer[rows]}
+
+
+async def test_agent_filters_nothing(tmp_path: Path) -> None:
+    """behaviour 305"""
+    async with serving(tmp_path) as lithos:
+        await make_work(lithos)
+        for tool, (parameter, *_) in FILTERS.items():
+            for caller in CALLERS:
+                for agent in ("ann", "bob", "stranger"):
+                    assert await shown(lithos, tool, **{caller: agent}) == {"ann", "bob"}
+            assert await shown(lithos, tool, **{parameter: "bob", "agent": "ann"}) == {"bob"}
+            assert await shown(lithos, tool, **{parameter: " bob "}) == {"bob"}
+            assert await shown(lithos, tool, **{parameter: "stranger"}) == set()
+
+
+async def test_a_bound_token_filters_by_any_agent(tmp_path: Path) -> None:
+    """behaviours 247, 305"""
+    async with serving(tmp_path) as lithos:
+        await make_work(lithos)
+        bound = Principal("ci", "read", "ann")
+        for tool, (parameter, *_) in FILTERS.items():
+            assert await shown(lithos, tool, bound) == {"ann", "bob"}
+            assert await shown(lithos, tool, bound, agent="ann", **{parameter: "bob"}) == {"bob"}
+            for caller in CALLERS:
+                forged = await lithos.server.tools.acting_as(bound).call(tool, {caller: "bob"})
+                assert forged is not None
+                assert f"{caller} names another" in refusal(forged, "forbidden")
+
+
+async def test_agent_is_the_filter_for_upstream_clients_only(tmp_path: Path) -> None:
+    """docs/spec/tools.md §1.4: `server.write_outcomes: status`"""
+    async with serving(tmp_path, server=UPSTREAM) as lithos:
+        await make_work(lithos)
+        for tool, (parameter, *_) in FILTERS.items():
+            assert await shown(lithos, tool, agent="bob") == {"bob"}
+            assert await shown(lithos, tool, Principal("ci", "read", "ann"), agent=" bob ") == {"bob"}
+            assert await shown(lithos, tool, agent=" ") == {"ann", "bob"}
+            assert await shown(lithos, tool, agent_id="bob") == {"ann", "bob"}
+            assert await shown(lithos, tool, **{parameter: "bob", "agent": "ann"}) == {"bob"}
+
+
+async def test_history_of_all_notes_names_its_filter_when_only_the_caller_is_given(tmp_path: Path) -> None:
+    async with serving(tmp_path) as lithos:
+        told = refusal(await lithos.call("lithos_history", agent="ann"), "invalid_input")
+        assert "changed_by" in told
+
+
+def test_every_tool_takes_the_caller_as_agent_or_agent_id() -> None:
+    """docs/spec/tools.md §1.4: also where its own parameter has another name; neither grows the listing."""
+    tools = all_tools()
+    assert len(tools) > 40
+    for tool in tools:
+        fields = {each.name for each in attrs.fields(tool.arguments)}
+        own = next((name for name in (*tool.reader.callers, "agent") if name in fields), None)
+        values: dict[str, Any] = {
+            each.name: 1.0 if each.name == "weight" else "text"
+            for each in attrs.fields(tool.arguments)
+            if each.default is attrs.NOTHING and each.name != own
+        }
+        for caller in CALLERS:
+            given = tool.reader.read({**values, caller: " ann "})
+            assert own is None or getattr(given, own) == "ann", (tool.name, caller)
+            with pytest.raises(ArgumentFault, match=f"'{caller}'"):
+                tool.reader.read({**values, caller: 7})
+        assert len({*CALLERS, *tool.reader.callers} & tool.spec().input_schema["properties"].keys()) <= 1
+
+
+async def test_agent_id_signs_where_the_parameter_is_agent(lithos: Lithos) -> None:
+    """docs/spec/tools.md §1.4"""
+    made = await lithos.call("lithos_write", title="Raft", content="About raft.", agent_id="ann")
+    assert (await lithos.read(made["id"]))["metadata"]["author"] == "ann"
+    own = await lithos.call("lithos_write", title="Paxos", content="Text.", agent="bob", agent_id="ann")
+    assert (await lithos.read(own["id"]))["metadata"]["author"] == "bob"
