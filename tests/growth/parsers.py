@@ -830,6 +830,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "dates.own_date": lambda t: dates.own_date({"date": t, "created": t}, t, f"{t}.md", t),
     "dates.read_date": dates.read_date,
     "dates.asked_time": dates.asked_time,
+    "dates.time_alone": dates.time_alone,
     "replies.expects_more": replies.expects_more,
     "replies.first_block": lambda t: replies.first_block(t, 0, len(t)),
     "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
