@@ -30,6 +30,7 @@ from lithos.actors.indexing.coverage import NoteText
 from lithos.actors.indexing.messages import Upsert
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import KeptEntities
+from lithos.core.context.dates import own_date
 from lithos.core.text.chunk import (
     Chunk,
     Span,
@@ -118,6 +119,7 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
         passages=tuple(passage.indexed for passage in passages),
         dates=dates_in_words(f"{note.title}\n{upsert.document.content}"),
         aliases=note.aliases,
+        own=own_date(note.extra, note.title, entry.path, upsert.document.content),
         has_text=has_own_text(upsert.document.content),
     )
 

@@ -32,10 +32,9 @@ from lithos.core.context.parts import (
     warnings_text,
 )
 from lithos.core.context.passages import Passage, Source, Weighed, Weights, weigh_passages
-from lithos.core.context.replies import expects_more, first_block
 from lithos.core.context.tokens import Count, fitting_length
 from lithos.core.text.analysis import fold, words
-from lithos.core.text.edges import tidy_edge
+from lithos.core.text.edges import expects_more, first_block, tidy_edge
 from lithos.core.text.markdown import code_fences
 from lithos.core.text.snippet import Terms
 

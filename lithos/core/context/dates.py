@@ -1,4 +1,5 @@
 """The date that a note gives itself (docs/spec/context.md §1): when it was said, not when its file changed.
+The time that a question names is compared with it, by searches (docs/spec/search.md §1) and briefings.
 
 Taken from the frontmatter (`date`, then `created`), the title, the file name, or a line like `Date: 3 May
 2024` among the first lines, in that order. Day and month written with slashes count only where one number is
@@ -29,21 +30,27 @@ _MONTH: Final = (
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _YEAR: Final = r"(?P<year>(?:19|20)[0-9]{2})"
+_ANY_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY: Final = r"(?P<day>[0-3]?[0-9])"
+#: Names of files join a date to what is before it and behind it: `2024-05-03-standup`, `standup_2024-05`.
+_BEFORE: Final = r"(?<![^\W_])(?<!\.)(?<![0-9][-_])"
+_BEHIND: Final = r"(?![^\W_]|\.[0-9])"
+_NOT_A_DAY: Final = r"(?![-_][0-9])"
 _FORMS: Final = tuple(
-    re.compile(rf"(?<![\w.-]){form}(?![\w-]|\.[0-9])", re.IGNORECASE)
+    re.compile(f"{_BEFORE}{form}{_BEHIND}", re.IGNORECASE)
     for form in (
         rf"{_YEAR}(?P<mark>[-_./])(?P<month>[01]?[0-9])(?P=mark){_DAY}(?:T[0-9:.+Z-]*)?",
         rf"{_YEAR}(?P<month>[01][0-9])(?P<day>[0-3][0-9])(?:[0-9]{{4}}(?:[0-9]{{2}})?)?",
         rf"{_DAY}(?P<between>[-_./])(?P<month>[0-3]?[0-9])(?P=between){_YEAR}",
         rf"{_DAY}(?:st|nd|rd|th|\.)? +(?:of +)?{_MONTH},? +{_YEAR}",
         rf"{_MONTH} +{_DAY}(?:st|nd|rd|th)?,? +{_YEAR}",
-        rf"{_YEAR}[-_.](?P<month>[01][0-9])",
-        rf"{_MONTH},? +{_YEAR}",
+        rf"{_YEAR}[-_.](?P<month>[01][0-9]){_NOT_A_DAY}",
+        rf"{_MONTH},? +{_YEAR}{_NOT_A_DAY}",
     )
 )
 _LINE: Final = re.compile(
-    r"(?:[-*>#]+ +)?[*_]{0,2}(?:date|datum|created|when)[*_]{0,2} ?:[*_]{0,2} *([^\n]+)", re.IGNORECASE
+    r"^[ \t]*(?:[-*>#]+ +)?[*_]{0,2}(?:date|datum|created|when)[*_]{0,2} ?:[*_]{0,2} *([^\n]+)",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -58,6 +65,13 @@ class OwnDate:
     def __str__(self) -> str:
         """ISO 8601: `2024-05-03`, or `2024-05`."""
         return f"{self.year:04}-{self.month:02}" + ("" if self.day is None else f"-{self.day:02}")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the full-text index has of it: the year, the month (of any year and of this one), the day."""
+        month = f"-{self.month:02}"
+        whole = (f"{self.year}", month, f"{self.year}{month}")
+        return whole if self.day is None else (*whole, f"{month}-{self.day:02}", str(self))
 
     @property
     def words(self) -> str:
@@ -81,12 +95,16 @@ def _dates(extra: Mapping[str, Any], title: str, path: str, content: str) -> Ite
 
 
 def _dated_lines(content: str) -> Iterator[str]:
-    lines = [line for line in content[:HEAD].splitlines() if line.strip()][:HEAD_LINES]
-    yield from (found[1] for line in lines if (found := _LINE.match(line.strip())))
+    for found in _LINE.finditer(content, 0, HEAD):
+        before = content[: found.start()].splitlines()
+        if sum(not line.isspace() for line in before if line) < HEAD_LINES:
+            yield found[1]
 
 
 def read_date(text: str) -> OwnDate | None:
     """The first date that is written in a short text, a whole one before a month alone."""
+    if _ANY_YEAR.search(text) is None:  # as in most texts
+        return None
     for form in _FORMS:
         for found in form.finditer(text):
             read = _read(found.groupdict())
@@ -110,23 +128,40 @@ def _read(parts: Mapping[str, str | None]) -> OwnDate | None:
     return None if day == 0 else OwnDate(int(parts["year"] or 0), month, day)
 
 
+#: Keys of a date with a day (`OwnDate.keys`).
+MOST_KEYS: Final = 5
+
+
 def _month_of(name: str) -> int:
     return next(n for n, month in enumerate(MONTHS, 1) if month[:3].lower() == name[:3].lower())
 
 
-_ASKED_MONTH: Final = re.compile(rf"\b{_MONTH}(?=\W|\Z)(?:,? +{_YEAR})?", re.IGNORECASE)
+_ASKED_MONTH: Final = re.compile(
+    rf"(?:(?<![\w.:/-])(?P<before>[0-3]?[0-9])(?:st|nd|rd|th|\.)? +(?:of +)?)?\b{_MONTH}(?=\W|\Z)"
+    rf"(?:,? +{_YEAR}|(?: +(?P<behind>[0-3]?[0-9])(?:st|nd|rd|th)?(?![\w:%]|[.,/-][0-9])))?",
+    re.IGNORECASE,
+)
 _ASKED_YEAR: Final = re.compile(rf"(?<![\w-]){_YEAR}(?![\w-])")
+_MONTH_BEGINS: Final = re.compile("|".join(month[:3] for month in MONTHS), re.IGNORECASE)
+_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 #: Characters of a question in which a time is looked for.
 _QUESTION: Final = 2_000
 
 
 @frozen
 class AskedTime:
-    """The time that a question names: a year, a month of any year or of one, or a day."""
+    """The time that a question names: a year, a month of any year or of one, or a day of such a month."""
 
     year: int | None
     month: int | None = None
     day: int | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key that all own dates within it have, and of a day also that of its month."""
+        year = "" if self.year is None else f"{self.year}"
+        month = year if self.month is None else f"{year}-{self.month:02}"
+        return (month,) if self.day is None else (f"{month}-{self.day:02}", month)
 
     def covers(self, own: OwnDate) -> bool:
         """Whether a note's own date is within it."""
@@ -141,9 +176,26 @@ def asked_time(question: str) -> AskedTime | None:
     whole = read_date(question)
     if whole is not None:
         return AskedTime(whole.year, whole.month, whole.day)
-    for found in _ASKED_MONTH.finditer(question):
+    # Most questions have no such letters, and need not be looked through then.
+    for found in _ASKED_MONTH.finditer(question) if _MONTH_BEGINS.search(question) else ():
         if found["name"].lower() not in ("may", "mar", "march") or found["name"][0].isupper():
-            year = found["year"]
-            return AskedTime(None if year is None else int(year), _month_of(found["name"]))
+            return _asked(found)
     years = _ASKED_YEAR.search(question)
     return None if years is None else AskedTime(int(years["year"]))
+
+
+def _asked(found: re.Match[str]) -> AskedTime:
+    """A month as it was asked for, with its day or its year where these are given."""
+    year, month, day = found["year"], _month_of(found["name"]), found["before"] or found["behind"]
+    if day is not None and not 1 <= int(day) <= _DAYS[month - 1]:
+        day = None
+    return AskedTime(None if year is None else int(year), month, None if day is None else int(day))
+
+
+def time_alone(text: str) -> AskedTime | None:
+    """The time that a short text is, when it says nothing else: `8 May 2023`, `May`, `2023`."""
+    text = text.strip()
+    if len(text) > LONGEST:
+        return None
+    is_alone = any(form.fullmatch(text) for form in (*_FORMS, _ASKED_MONTH, _ASKED_YEAR))
+    return asked_time(text) if is_alone else None

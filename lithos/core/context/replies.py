@@ -1,35 +1,9 @@
-"""Where a passage may end: not on a question, nor on what announces something, when the reply comes next.
-
-Also which lines say nothing (a greeting, a farewell), and which questions ask for all that there is.
-"""
+"""Which lines say nothing (a greeting, a farewell), and which questions ask for all that there is."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
-
-#: Characters of a reply that are added to the question before it.
-LONGEST_REPLY: Final = 400
-
-_BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
-_DANGLING: Final = re.compile(r"[?？:：…][\"'”’)\]*_]*\Z|(?:^|\n)#{1,6} [^\n]*\Z")
-
-
-def expects_more(text: str) -> bool:
-    """Whether a text ends on a question, on a colon or on a heading."""
-    return _DANGLING.search(text.rstrip()[-200:]) is not None
-
-
-def first_block(content: str, start: int, end: int) -> int:
-    """Return where the first paragraph of `content[start:end]` ends; a long one is cut after a sentence."""
-    found = _BLOCK_END.search(content, start, end)
-    stop = end if found is None else found.start()
-    if stop - start <= LONGEST_REPLY:
-        return stop
-    piece = content[start : start + LONGEST_REPLY]
-    cut = max(piece.rfind("\n"), piece.rfind(". ") + 1, piece.rfind("! ") + 1, piece.rfind("? ") + 1)
-    return start + (cut if cut > 0 else max(piece.rfind(" "), LONGEST_REPLY // 2))
-
 
 #: Phrases of greetings, farewells and thanks, and the words that come with them.
 _PHRASES: Final = (

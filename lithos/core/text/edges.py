@@ -1,4 +1,7 @@
-"""Where an excerpt may begin and end: at a line, an item, a row or a sentence, and never within a link."""
+"""Where an excerpt may begin and end: at a line, an item, a row or a sentence, and never within a link.
+
+Nor on a question, or on what announces something, when the reply comes next.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,12 @@ from typing import Final
 BACK: Final = 1_000
 AHEAD: Final = 600
 
+#: Characters of a reply that are added to the question before it.
+LONGEST_REPLY: Final = 400
+
+_BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
+_DANGLING: Final = re.compile(r"[?？:：…][\"'”’)\]*_」』）]*\Z|(?:^|\n)#{1,6} [^\n]*\Z")
+_SENTENCES_END: Final = (". ", "! ", "? ", "。", "！", "？")
 #: What begins an item, a quote or a row.
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+|>]|\d{1,9}[.)])(?:[ \t]|\||$)")
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"'”’)\]*_]{0,4}(?=\s)|[。！？]")
@@ -53,3 +62,19 @@ def tidy_edge(text: str, at: int, least: int) -> int:
         return line
     inside = next((start for start, end in links if start < at < end), at)
     return inside if inside > least else at
+
+
+def expects_more(text: str) -> bool:
+    """Whether a text ends on a question, on a colon or on a heading."""
+    return _DANGLING.search(text.rstrip()[-200:]) is not None
+
+
+def first_block(content: str, start: int, end: int, longest: int = LONGEST_REPLY) -> int:
+    """Return where the first paragraph of `content[start:end]` ends; a long one is cut after a sentence."""
+    found = _BLOCK_END.search(content, start, min(end, start + longest + 2))
+    stop = end if found is None else found.start()
+    if stop - start <= longest:
+        return stop
+    piece = content[start : start + longest]
+    cut = max(piece.rfind("\n"), *(piece.rfind(mark) + 1 for mark in _SENTENCES_END))
+    return start + (cut if cut > 0 else max(piece.rfind(" "), longest // 2))

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from attrs import evolve, field, frozen
 
+from lithos.core.context.dates import asked_time
 from lithos.core.text.analysis import fold, words
 
 FIELDS: Final = ("title", "body", "entities")
@@ -88,7 +89,14 @@ class Boolean:
     clauses: tuple[tuple[Occur, Node], ...]
 
 
-Node: TypeAlias = Word | Phrase | Beginning | Boosted | Boolean
+@frozen
+class Dated:
+    """Notes whose own date has one of these keys (`core.context.dates`), since the query names a time."""
+
+    keys: tuple[str, ...]
+
+
+Node: TypeAlias = Word | Phrase | Beginning | Boosted | Boolean | Dated
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -138,16 +146,36 @@ def parse_query(text: str) -> Node | None:
     tree = parser.read_sequence(None, depth=0)
     if parser.peek().kind == "close":
         raise QuerySyntaxError("a closing parenthesis has no opening one", parser.peek().position)
-    return tree
+    return _with_time(tree)
+
+
+def _with_time(tree: Node) -> Node:
+    """The query, which also finds notes of the time that its ranked words name."""
+    clauses = tree.clauses if isinstance(tree, Boolean) else ((Occur.SHOULD, tree),)
+    ranked = [
+        each.text
+        for occur, each in clauses
+        if occur is Occur.SHOULD and isinstance(each, Word) and each.field is None
+    ]
+    dated = _dated(" ".join(ranked))
+    return Boolean((*dated, *clauses)) if dated else tree
+
+
+def _dated(text: str) -> list[tuple[Occur, Node]]:
+    asked = asked_time(text)
+    return [] if asked is None else [(Occur.SHOULD, Dated(asked.keys))]
 
 
 def plain_words(text: str) -> Node | None:
     """Return the words of any text side by side, `None` when there are none; nothing is syntax.
 
-    The words are folded; beyond the first 1,000 they are left out, and so are boosts and slops (`flour^3`).
+    Notes of the time that they name are found as well. The words are folded; beyond the first 1,000 they are
+    left out, and so are boosts and slops (`flour^3`).
     """
     found = words(fold(_PLAIN_SUFFIX.sub("", text) if "^" in text or "~" in text else text))[:MAX_WORDS]
-    return _join([(Occur.SHOULD, Word(None, word)) for _, word in found]) if found else None
+    if not found:
+        return None
+    return _join([*_dated(text), *((Occur.SHOULD, Word(None, word)) for _, word in found)])
 
 
 def begin_last(node: Node | None) -> Node | None:
@@ -157,7 +185,8 @@ def begin_last(node: Node | None) -> Node | None:
     """
     clauses = node.clauses if isinstance(node, Boolean) else ((Occur.SHOULD, node),)
     if not all(
-        occur is Occur.SHOULD and isinstance(each, Word) and not each.field for occur, each in clauses
+        occur is Occur.SHOULD and ((isinstance(each, Word) and not each.field) or isinstance(each, Dated))
+        for occur, each in clauses
     ):
         return node
     last = words(fold(clauses[-1][1].text)) if isinstance(clauses[-1][1], Word) else []
@@ -179,7 +208,7 @@ def _included_texts(node: Node | None) -> Iterator[str]:
                 yield from _included_texts(clause)
     elif isinstance(node, Boosted):
         yield from _included_texts(node.node)
-    elif node is not None and not isinstance(node, Beginning):
+    elif node is not None and not isinstance(node, Beginning | Dated):
         yield node.text
 
 

@@ -16,11 +16,19 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
+from lithos.core.text.edges import expects_more, first_block
 from lithos.core.text.markdown import strip_passage, visible_text
 from lithos.core.text.pieces import pieces_of_lines
 
 #: Characters of a snippet.
 WINDOW: Final = 300
+#: Characters before and behind it in which whole sentences are looked for.
+REACH: Final = 150
+#: Characters of a reply that are shown behind a question, and of several that ask again.
+REPLY: Final = 200
+MOST_REPLIES: Final = 400
+#: Characters of a snippet beyond which what is before the match is left out.
+LONGEST_WINDOW: Final = WINDOW + REACH
 #: Characters of a chunk that are shown whole.
 LONGEST_CHUNK: Final = 1_000
 #: Share of a snippet that may stand before its first match.
@@ -172,7 +180,11 @@ def first_prose(visible: str) -> str:
             if paragraph.startswith("#") and "\n" not in paragraph:
                 continue
             if len(paragraph) >= _LEAST_PROSE:
-                return _tidy(_cut_at_word(piece[found.start() :], WINDOW))
+                start = found.start()
+                stop = min(len(piece), start + WINDOW)
+                if stop < len(piece):
+                    stop = _ending(piece, start, start + 1, stop, _edges_at(piece, start))
+                return _shown(piece, start, stop)
             shown = shown or paragraph
     return _tidy(shown)
 
@@ -278,44 +290,91 @@ def _first_place(folded: str, term: Term, start: int) -> int:
 
 
 def _cut_window(text: str, start: int, end: int) -> str:
-    """The passage around `text[start:end]`: about 300 characters, cut at lines, sentences or else words."""
-    spare = max(0, WINDOW - (end - start))
-    begin = max(0, start - spare // _BEFORE)
-    if begin:
-        begin = _beginning(text, begin, start)
-    stop = min(len(text), max(end, begin + WINDOW))
-    if stop == len(text):
-        begin = min(begin, max(0, stop - WINDOW))
-        begin = _beginning(text, begin, start) if begin else 0
+    """The passage around `text[start:end]`: about 300 characters, of whole sentences or lines, else words."""
+    spare = WINDOW - (end - start)
+    begin = start - spare // _BEFORE if spare > 0 else start
+    edges = _edges_at(text, start)
+    begin = _beginning(text, begin, start, edges) if begin > 0 else 0
+    stop = max(end, begin + WINDOW)
+    if stop >= len(text):
+        stop = len(text)
+        if begin > stop - WINDOW:
+            begin = _beginning(text, stop - WINDOW, start, edges) if stop > WINDOW else 0
     else:
-        stop = _ending(text, end, stop)
+        stop = _ending(text, begin, end, stop, edges)
+        if stop - begin > LONGEST_WINDOW:
+            begin = _beginning(text, min(start, stop - LONGEST_WINDOW), start, edges, back=0)
+    return _ELLIPSIS * (begin > 0) + _shown(text, begin, stop)
+
+
+def _shown(text: str, begin: int, stop: int) -> str:
+    """A part of a text, with dots where it ends within a sentence."""
     shown = _tidy(text[begin:stop])
-    is_cut = stop < len(text) and shown[-1:] not in _SENTENCE_MARKS
-    return _ELLIPSIS * (begin > 0) + shown + _ELLIPSIS * is_cut
+    is_whole = (
+        stop == len(text) or shown[-1:] in _MARKS or (shown[-1:] in _CLOSING and shown[-2:-1] in _MARKS)
+    )
+    return shown if is_whole else shown + _ELLIPSIS
 
 
-def _beginning(text: str, begin: int, start: int) -> int:
-    """Where a passage begins that may at `begin` and shows `start`: at a line, a sentence, or a word."""
-    line = text.find("\n", begin - 1, start)
-    if line >= 0:
-        return line + 1
-    sentence = _SENTENCE_END.search(text, max(0, begin - 2), start)
-    if sentence:
-        return start - len(text[sentence.end() : start].lstrip())
-    space = _SPACE.search(text, begin - 1, start)
+def _edges_at(text: str, at: int) -> _Edges:
+    """What is whole at a place: sentences and lines, or in code and in tables lines alone."""
+    before = text[at - WINDOW if at > WINDOW else 0 : at]
+    if "|" not in before and "    " not in before and "\t" not in before and "```" not in text:
+        return _SENTENCES
+    line = text.rfind("\n", 0, at) + 1
+    is_fenced = (text.startswith("```") + text.count("\n```", 0, at)) % 2 == 1
+    return _LINES if is_fenced or text.startswith(("|", "    ", "\t"), line) else _SENTENCES
+
+
+def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REACH) -> int:
+    """Where a passage begins that may at `begin` and shows `start`: at a sentence or line, or else a word.
+
+    At the first one from `begin` on, or up to `back` characters before.
+    """
+    found = edges.first.search(text, begin - 1 if begin > 0 else 0, start)
+    if found is None:
+        least = begin - back if begin > back else 0
+        found = edges.last.match(text, least, begin + 1)
+        if found is None and back and not least:
+            return 0
+    found = found or _LINE_END.search(text, begin - 1 if begin > 0 else 0, start)
+    if found is not None:
+        return start - len(text[found.end() : start].lstrip())
+    space = _SPACE.search(text, begin - 1 if begin > 0 else 0, start)
     return space.end() if space else begin
 
 
-def _ending(text: str, end: int, stop: int) -> int:
-    """Where a passage ends that shows what is before `end` and may go on to `stop`, by the same rule."""
+def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
+    """Where a passage ends that shows what is before `end` and may go on to `stop`, by the same rule.
+
+    Not on a question or a colon where it may end elsewhere, else behind the reply.
+    """
+    found = edges.settled.match(text, end, stop + 1)
+    if found is not None:
+        at = found.end()
+        if "\n#" not in text[begin:at] or not expects_more(text[begin:at]):
+            return at
+    found = edges.last.match(text, end, stop + 1) or edges.first.search(text, stop, stop + REACH)
+    if found is not None:
+        return _past_question(text, begin, found.end())
+    if stop + REACH >= len(text):
+        return len(text)
     line = text.rfind("\n", end, stop + 1)
     if line >= 0:
-        return line
-    sentence = _LAST_SENTENCE.match(text, end, stop)
-    if sentence:
-        return sentence.end()
+        return _past_question(text, begin, line)
     space = _LAST_SPACE.match(text, end, stop)
     return space.start(1) if space else stop
+
+
+def _past_question(text: str, begin: int, stop: int) -> int:
+    """Where a passage ends that would end at `stop`: behind the reply, where it ends on a question."""
+    limit = stop + MOST_REPLIES
+    while stop < limit:
+        following = _WORD.search(text, stop)
+        if following is None or not expects_more(text[begin:stop]):
+            break
+        stop = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
+    return stop
 
 
 def _cut_at_word(text: str, most: int) -> str:
@@ -340,9 +399,45 @@ def _stem(term: str) -> str:
 _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
-_SENTENCE_MARKS: Final = ".!?。！？"
-#: Goes to the end of a short text and back.
-_LAST_SENTENCE: Final = re.compile(r"(?s:.*)(?:[.!?](?=\s)|[。！？])")
+#: What ends a sentence, and what may close it.
+_MARKS: Final = tuple(".!?…。！？")
+_CLOSING: Final = tuple("\"'”’)]*_」』）")
+#: Not the dot of an abbreviation, of an initial or of the number of an item.
+_NO_END: Final = "".join(
+    rf"(?<!{short})" for short in (
+        r"\be\.g\.", r"\bi\.e\.", r"\bcf\.", r"\bvs\.", r"\bca\.", r"\bNo\.", r"\bMr\.", r"\bMrs\.",
+        r"\bMs\.", r"\bDr\.", r"\bSt\.", r"\bz\.B\.", r"[\s(][A-Z]\.", r"\n\d\.", r"\n\d\d\.",
+    )
+)  # fmt: skip
+_CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
+_CLOSED_WIDE: Final = "[」』）”’]{0,2}"
+#: A line that goes on with a small letter below is wrapped.
+_BREAK: Final = r"\n(?![ \t]*[a-z])"
+_ASKING: Final = r"(?<!\s)" + "".join(
+    rf"(?<![?？:：…]{behind})" for behind in ("", *(re.escape(each) for each in _CLOSING))
+)
+
+
+@frozen
+class _Edges:
+    """Where a text may be cut: the first place, the last, and the last that asks or announces nothing."""
+
+    first: re.Pattern[str]
+    last: re.Pattern[str]
+    settled: re.Pattern[str]
+
+    @classmethod
+    def of(cls, edge: str, settled: str) -> Self:
+        return cls(re.compile(edge), re.compile(f"(?s:.*)(?:{edge})"), re.compile(f"(?s:.*)(?:{settled})"))
+
+
+_SENTENCES: Final = _Edges.of(
+    f"[.!?…]{_NO_END}{_CLOSED}|[。！？]{_CLOSED_WIDE}|{_BREAK}",
+    f"[.!]{_NO_END}{_CLOSED}|[。！]{_CLOSED_WIDE}|{_ASKING}{_BREAK}",
+)
+_LINES: Final = _Edges.of(r"\n", rf"{_ASKING}\n")
+_LINE_END: Final = re.compile(r"\n")
+_WORD: Final = re.compile(r"\S")
 _SPACE: Final = re.compile(r"\s")
 _LAST_SPACE: Final = re.compile(r"(?s:.*)(\s)")
 

@@ -24,7 +24,7 @@ from lithos.core.notes.layout import read_layout, unify_breaks
 from lithos.core.notes.links import WikiLink
 from lithos.core.notes.model import Document, Standing, with_creation
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.edges import tidy_edge
+from lithos.core.text.edges import expects_more, first_block, tidy_edge
 from lithos.core.text.hidden import hide, without_hidden
 from lithos.core.text.markdown import visible_text
 from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
@@ -449,5 +449,12 @@ class Snippets:
                     end = tidy_edge(shown, end, start)
                 text = plain_passage(without_hidden(shown[start:end]))
                 if text:
-                    return text
+                    return text + _reply(shown, end) if expects_more(text) else text
         return ""
+
+
+def _reply(shown: str, end: int) -> str:
+    """The next block, as it reads, behind a chunk that ends on a question or a colon."""
+    begin = len(shown) - len(shown[end:].lstrip())
+    reply = plain_passage(without_hidden(shown[begin : first_block(shown, begin, len(shown))]))
+    return f"\n{reply}" if reply else ""

@@ -190,6 +190,8 @@ class FulltextIndex:
         """The stems of a note, and its long words."""
         names = [" ".join(entry.aliases)] if entry.aliases else []
         passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
+        if entry.own is not None:  # last, so that it moves no other word
+            passages.append(self._translator.tokens(entry.own.words))
         words = long_words(chain.from_iterable(passages))
         self._compounds.add(words)
         return LeadText.of(passages if entry.has_text else [[], *passages]), words

@@ -31,10 +31,11 @@ from tantivy import (
 )
 from tantivy import Occur as TantivyOccur
 
+from lithos.core.context.dates import MOST_KEYS, OwnDate, time_alone
 from lithos.core.notes.matching import tag_key, tag_keys
 from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
 from lithos.core.text.pieces import PIECE, cut_at_spaces
-from lithos.core.text.query import Beginning, Boolean, Boosted, Node, Occur, Phrase, Word
+from lithos.core.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, Phrase, Word
 from lithos.stores import PRIVATE_FOLDER
 
 #: Share of its BM25 score among the titles that a match there adds to its score in the whole text, and the
@@ -45,6 +46,8 @@ HEADINGS_BOOST: Final = 0.1
 #: Share of its score that a word like `how` or `the` keeps. They are frequent, so BM25 gives them little, but
 #: in a small vault or a long question still too much; anything from 0.1 to 0.5 is as good.
 FUNCTION_WORD_SHARE: Final = 0.3
+#: Share of its BM25 score that a note's own date has where it is within the time asked for.
+DATED_BOOST: Final = 1.5
 #: Where a word of a query without a field is looked for.
 _EVERYWHERE: Final = (("text", 1.0), ("title", TITLE_BOOST), ("headings", HEADINGS_BOOST))
 _OCCUR: Final = {
@@ -124,9 +127,11 @@ class QueryTranslator:
             query = self._node(node.node, occur)
             return None if query is None else Query.boost_query(query, node.factor)
         if isinstance(node, Phrase):
-            return self._sequence(node.field, self.tokens(node.text), node.slop)
+            return self._whole(node.field, node.text, node.slop)
+        if isinstance(node, Dated):
+            return _join(self._of_time(node.keys))
         if occur is not Occur.SHOULD:
-            return self._sequence(node.field, self.tokens(node.text))
+            return self._whole(node.field, node.text)
         return _join(self._alternatives(node))
 
     def _boolean(self, node: Boolean) -> Query | None:
@@ -169,6 +174,18 @@ class QueryTranslator:
         """Return the tokens the index has of a text."""
         return self.analyzer.analyze(prepare_text(text))
 
+    def _of_time(self, keys: Sequence[str]) -> list[_Part]:
+        """Notes whose own date has one of the keys."""
+        return [(TantivyOccur.Should, self._in_field("dated", [key], DATED_BOOST)) for key in keys]
+
+    def _whole(self, field: str | None, text: str, slop: int = 0) -> Query | None:
+        """Match a text as it is; one that is nothing but a time is also matched by a note's own date."""
+        asked = time_alone(text) if field is None else None
+        tokens = self.tokens(text)
+        if asked is None or not tokens:
+            return self._sequence(field, tokens, slop)
+        return _join([*self._anywhere(field, tokens, 1.0, slop), *self._of_time(asked.keys[:1])])
+
     def _sequence(self, field: str | None, tokens: list[str], slop: int = 0) -> Query | None:
         """Match the tokens side by side, or `slop` places apart, in `field` or in any text field."""
         return _join(self._anywhere(field, tokens, 1.0, slop)) if tokens else None
@@ -200,10 +217,10 @@ def _unscored(query: Query) -> Query:
 
 
 #: Name of the index format; another one means: rebuild.
-FORMAT: Final = "L4"
+FORMAT: Final = "L5"
 ANALYZER_NAME: Final = "lithos"
 TEXT_FIELDS: Final = ("text", "title", "headings", "body", "entities")
-EXACT_FIELDS: Final = ("id", "tag", "entity", "author", "path", "namespace")
+EXACT_FIELDS: Final = ("id", "tag", "entity", "author", "path", "namespace", "dated")
 
 #: Tantivy drops tokens over 65,530 bytes; longer words are cut, in notes and in queries alike.
 LONGEST_WORD: Final = 200
@@ -216,7 +233,8 @@ class FulltextEntry:
 
     `serial` is its small number in the catalogue, `stamp` an unsigned 63-bit hash of everything else here;
     `headings` holds the headings of the body, one a line, `passages` title and body in chunks, `dates` the
-    ISO dates of both in words, `aliases` the other names of the note, which count as its title does.
+    ISO dates of both in words, `aliases` the other names of the note, which count as its title does; `own` is
+    the date that the note gives itself.
     """
 
     serial: int
@@ -234,6 +252,7 @@ class FulltextEntry:
     passages: tuple[str, ...] = ()
     dates: str = ""
     aliases: tuple[str, ...] = ()
+    own: OwnDate | None = None
     #: Whether the body says anything of its own (`core.text.own_text`).
     has_text: bool = True
 
@@ -321,6 +340,10 @@ def make_document(entry: FulltextEntry) -> Document:
         document.add_text("entity", entity)
     for tag in tag_keys(entry.tags):
         document.add_text("tag", tag)
+    keys = () if entry.own is None else entry.own.keys
+    # As many keys in each note: so the score of one is its idf, however few notes have a date.
+    for key in (*keys, *("" for _ in range(MOST_KEYS - len(keys)))):
+        document.add_text("dated", key)
     for name in ("id", "author", "path", "namespace"):
         document.add_text(name, getattr(entry, name))
     return document

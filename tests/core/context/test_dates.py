@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.context.dates import own_date, read_date
+from lithos.core.context.dates import OwnDate, asked_time, own_date, read_date, time_alone
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,16 @@ from lithos.core.context.dates import own_date, read_date
         ("3rd of Sept. 2024", "2024-09-03"),
         ("Retro May 2024", "2024-05"),
         ("2024-05 plan", "2024-05"),
+        ("2024-05-03-standup", "2024-05-03"),
+        ("2024-05-03_2", "2024-05-03"),
+        ("standup-2024-05-03", "2024-05-03"),
+        ("standup_2024_05", "2024-05"),
+        ("2024-05-plan", "2024-05"),
+        ("IMG_20240503_1015", "2024-05-03"),
+        ("2024-05-030", None),
+        ("1-2024-05-03", None),
+        ("v2024-05-03", None),
+        ("May 2023-24", None),
         ("25/12/2023", "2023-12-25"),
         ("12/25/2023", "2023-12-25"),
         ("5/3/2024", None),
@@ -56,3 +66,44 @@ def test_words_name_the_day_the_month_and_the_year() -> None:
 @pytest.mark.parametrize("text", ["2024-" * 40, "9" * 200, "may " * 50, "1." * 100])
 def test_long_text_without_a_date_has_none(text: str) -> None:
     assert read_date(text) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What did Anna do in May 2023?", ("2023-05",)),
+        ("what happened on 2023-05-08", ("2023-05-08", "2023-05")),
+        ("Who called on the 8th of May?", ("-05-08", "-05")),
+        ("Where were we on May 8?", ("-05-08", "-05")),
+        ("What was planned for June 31?", ("-06",)),
+        ("Was it in June, 5 people strong?", ("-06",)),
+        ("Which talks were held in 2023?", ("2023",)),
+        ("May we march on 8 of them?", ("-05",)),
+        ("it may 8 times fail", None),
+        ("the file of port 2023x", None),
+    ],
+)
+def test_time_asked_for_has_the_keys_of_dates_within_it(
+    question: str, expected: tuple[str, ...] | None
+) -> None:
+    asked = asked_time(question)
+    assert (None if asked is None else asked.keys) == expected
+
+
+def test_date_has_the_key_of_each_time_that_covers_it() -> None:
+    own = OwnDate(2023, 5, 8)
+    for question in ("8 May 2023", "May 2023", "2023", "May", "May 8", "9 May 2023", "June", "2024", "May 9"):
+        asked = asked_time(question)
+        assert asked is not None
+        assert asked.covers(own) == (asked.keys[0] in own.keys), question
+    assert OwnDate(2023, 5).keys == ("2023", "-05", "2023-05")
+
+
+@pytest.mark.parametrize("text", ["8 May 2023", "2023-05-08", "May 8, 2023", "May", "2023", " May 8 "])
+def test_text_of_a_time_alone_is_a_time(text: str) -> None:
+    assert time_alone(text) == asked_time(text) is not None
+
+
+@pytest.mark.parametrize("text", ["in May 2023", "May 2023 plan", "may", "", "2023x", "May " * 100])
+def test_text_with_other_words_is_no_time_alone(text: str) -> None:
+    assert time_alone(text) is None

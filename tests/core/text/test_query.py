@@ -9,11 +9,13 @@ from lithos.core.text.query import (
     Beginning,
     Boolean,
     Boosted,
+    Dated,
     Node,
     Occur,
     Phrase,
     QuerySyntaxError,
     Word,
+    begin_last,
     parse_query,
     plain_words,
     words_of,
@@ -193,3 +195,17 @@ def test_boosts_and_slops_are_not_words() -> None:
     assert plain_words('flour^3 "a b"~2 rye^0.5') == plain_words('flour "a b" rye')
     assert plain_words("2^10 and x ^3 ~5") == plain_words("2 10 and x 3 5")
     assert words_of(parse_query('flour^3 "a b"~2 (c d)^2 -e^2 be*')).split() == ["flour", "a", "b", "c", "d"]
+
+
+def test_time_named_in_a_query_is_a_clause_of_its_own() -> None:
+    dated = Dated(("2023-05",))
+    assert plain_words("Anna, May 2023") == should(dated, w("anna"), w("may"), w("2023"))
+    assert parse_query("Anna May 2023") == should(dated, w("Anna"), w("May"), w("2023"))
+    assert parse_query("Anna in 2023-05") == should(dated, w("Anna"), w("in"), w("2023-05"))
+    assert parse_query("+Anna title:2023") == Boolean(
+        ((Occur.MUST, w("Anna")), (Occur.SHOULD, w("2023", "title")))
+    )
+    assert words_of(parse_query("Anna May 2023")) == "Anna May 2023"
+    typed = begin_last(plain_words("May 2023 stand"))
+    assert isinstance(typed, Boolean)
+    assert typed.clauses[-1] == (Occur.SHOULD, Beginning("stand"))

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from lithos.core.errors import InvalidInput
 from lithos.core.text.markdown import visible_text
 from lithos.core.text.snippet import (
+    MOST_REPLIES,
+    REACH,
     WINDOW,
     Terms,
     find_passage,
@@ -142,7 +144,7 @@ def test_the_first_prose_is_no_heading_and_no_badge() -> None:
 @example("a [b](c) d <b>e</b>", "e")
 def test_any_text_and_query_give_text_that_is_there(content: str, query: str) -> None:
     shown = passage(content, query)
-    assert len(shown) <= WINDOW + max(6, len(query)) + 12
+    assert len(shown) <= WINDOW + REACH + MOST_REPLIES + max(6, len(query))
     kept = set(visible_text(content).split())
     assert all(any(word.strip(".") in whole for whole in kept) for word in shown.split() if word.strip("."))
 
@@ -210,3 +212,96 @@ def test_the_result_never_exceeds_the_limit(content: str, limit: int) -> None:
     assert len(result) <= limit
     assert cut == (len(content) > limit)
     assert content.startswith(result.removesuffix("..."))
+
+
+FILLER = "The bus came late and it rained all day long. "
+
+
+def test_snippet_is_whole_sentences_around_the_best_place() -> None:
+    """behaviour 309"""
+    long = "On the way home, when the shops had closed and nobody was about, Tom found the needle at last. "
+    shown = passage(FILLER * 9 + long + FILLER * 9, "needle")
+    assert long.strip() in shown
+    assert all(
+        f"{each}." in FILLER + long for each in shown.removeprefix("...").replace(". ", ".").split(".")[:-1]
+    )
+    assert shown.endswith("long.")
+
+
+def test_sentence_longer_than_the_bound_is_cut_at_a_word() -> None:
+    """behaviour 309"""
+    shown = passage("more words " * 90 + "needle " + "other words " * 90 + ".", "needle")
+    assert "needle" in shown
+    assert set(shown.strip(".").split()) == {"more", "words", "needle", "other"}
+    assert shown.startswith("...")
+    assert shown.endswith("...")
+    assert len(shown) <= WINDOW + 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("Ann: Where is the needle?", "Tom: In the hay."),
+        ("**Where is the needle?**", "In the hay."),
+        ("针在哪里 needle？", "在干草里。"),
+        ("Places of the needle:", "* hay\n* straw"),
+        ("## Needle", "In the hay."),
+    ],
+)
+def test_snippet_goes_on_to_the_reply(asked: str, reply: str) -> None:
+    """behaviour 304"""
+    for before, behind in (("", ""), (FILLER * 9, FILLER * 9), (FILLER * 9, ""), ("", FILLER * 9)):
+        shown = passage(f"{before}\n\n{asked}\n\n{reply}\n\n{behind}", "needle")
+        assert asked in shown
+        assert reply in shown
+
+
+def test_snippet_ends_before_a_question_that_comes_behind_the_match() -> None:
+    """behaviour 304: or behind its reply, where both are short."""
+    shown = passage(
+        FILLER * 9 + "The needle is here. " + FILLER * 3 + "Why is that?\n\n" + FILLER * 9, "needle"
+    )
+    assert "The needle is here." in shown
+    assert not shown.endswith("?")
+
+
+def test_snippet_of_questions_alone_has_a_bound() -> None:
+    shown = passage("\n\n".join(f"Question {n} of the needle, and of more?" for n in range(99)), "needle")
+    assert len(shown) <= WINDOW + REACH + MOST_REPLIES
+
+
+def test_long_reply_is_cut_behind_a_sentence() -> None:
+    """behaviour 304"""
+    question = "Ann: " + "and so on and on and on " * 14 + "where is the needle?"
+    shown = passage(f"{FILLER * 9}\n\n{question}\n\nTom: It is in the hay. {FILLER * 20}", "needle")
+    assert "where is the needle?\nTom: It is in the hay." in shown
+    assert shown.endswith("long.")
+
+
+def test_abbreviations_initials_and_wrapped_lines_end_no_sentence() -> None:
+    """behaviour 309"""
+    text = "We asked Dr. Ray and J. R. Moss about tools, e.g. the needle, and\nthen the thread. "
+    for shown in (
+        passage(FILLER * 9 + text + FILLER * 9, word) for word in ("needle", "Ray", "thread", "Moss")
+    ):
+        assert text.strip() in shown
+
+
+def test_code_and_tables_are_shown_in_whole_lines() -> None:
+    """behaviour 309"""
+    code = [f"    value_{n} = call(a.b, c)  # So it is. And then more" for n in range(40)]
+    rows = [f"| row {n} | needle {n} is e.g. one. More of it | so |" for n in range(40)]
+    for lines, word in ((code, "value_20"), (rows, "20")):
+        text = "```python\n" + "\n".join(lines) + "\n```\n" if lines is code else "\n".join(lines)
+        shown = passage(text, word).removeprefix("...").removesuffix("...")
+        assert word in shown
+        assert all(line.strip() in [each.strip() for each in lines] for line in shown.splitlines())
+
+
+def test_sentences_of_scripts_without_spaces_are_whole() -> None:
+    """behaviour 309"""
+    sentence = "今日は針を干し草の中で見つけました。"
+    shown = passage("雨が降って、バスが遅れた。" * 40 + sentence + "雨が降って、バスが遅れた。" * 40, "針")
+    assert sentence in shown
+    assert shown.removeprefix("...").startswith("雨")
+    assert shown.endswith("。")

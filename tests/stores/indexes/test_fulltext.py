@@ -41,7 +41,7 @@ def test_a_missing_index_starts_empty_and_leaves_its_marker(directory: Path) -> 
     assert index.was_rebuilt
     assert index.rebuild_reason == "there was no index"
     assert (index.stamps(), index.document_count(), index.last_updated) == ({}, 0, None)
-    assert (directory / ".schema_version").read_text().strip() == "L4"
+    assert (directory / ".schema_version").read_text().strip() == "L5"
 
 
 def test_a_matching_marker_keeps_the_index(index: FulltextIndex, directory: Path) -> None:
@@ -76,7 +76,7 @@ def test_an_index_of_another_schema_is_emptied(directory: Path) -> None:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("something")
     tantivy.Index(builder.build(), path=str(directory))
-    fulltext_schema.write_marker(directory, "L4")
+    fulltext_schema.write_marker(directory, "L5")
     index = FulltextIndex.open(directory)
     assert "does not open" in str(index.rebuild_reason)
 

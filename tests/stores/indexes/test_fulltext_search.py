@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lithos.core.context.dates import OwnDate
 from lithos.core.learning.frequencies import Counts
 from lithos.core.text.query import Boolean, Occur, Phrase, Word, parse_query, plain_words
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -322,7 +324,14 @@ WORDS = ("granite", "basalt", "slate", "marble", "chalk", "flint")
 @given(
     texts=st.lists(st.lists(st.sampled_from(WORDS), min_size=6, max_size=6), min_size=3, max_size=15),
     query=st.sampled_from(
-        ("granite basalt", "+slate chalk", '"granite basalt" flint', "title:marble flint", "how slate -chalk")
+        (
+            "granite basalt",
+            "+slate chalk",
+            '"granite basalt" flint',
+            "title:marble flint",
+            "how slate -chalk",
+            "chalk May 2023",
+        )
     ),
 )
 @settings(max_examples=25, deadline=None)
@@ -330,7 +339,9 @@ def test_parts_that_know_the_frequencies_of_all_score_as_one_index(
     tmp_path_factory: pytest.TempPathFactory, texts: list[list[str]], query: str
 ) -> None:
     notes = [
-        entry(serial, " ".join(text), title=text[0].title(), headings=text[1])
+        entry(
+            serial, " ".join(text), title=text[0].title(), headings=text[1], own=OwnDate(2023, 1 + serial % 5)
+        )
         for serial, text in enumerate(texts)
     ]
     node = parse_query(query)
@@ -385,3 +396,60 @@ def test_compounds_are_found_by_their_parts_behind_the_word_itself(index: Fullte
     assert found(index, '"Kraftfahrzeug"') == []
     index.apply([], [1])
     assert found(index, "Kraftfahrzeug") == []
+
+
+@pytest.fixture
+def diary(index: FulltextIndex) -> FulltextIndex:
+    days = {
+        1: OwnDate(2023, 5, 8),
+        2: OwnDate(2023, 5),
+        3: OwnDate(2023, 6, 8),
+        4: OwnDate(2022, 5, 8),
+        5: None,
+    }
+    index.apply([entry(serial, "Walked the dog.", own=own) for serial, own in days.items()], [])
+    return index
+
+
+@pytest.mark.parametrize(
+    ("query", "serials"),
+    [
+        ("2023-05-08", [1, 2]),
+        ("8 May 2023", [1, 2]),
+        ("May 8, 2023", [1, 2]),
+        ("May 2023", [1, 2]),
+        ("2023", [1, 2, 3]),
+        ("in May", [1, 2, 4]),
+        ("May 8", [1, 4, 2]),
+        ('"8 May 2023"', [1]),
+        ("+2023-05-08 +walked", [1]),
+        ("+May +2022", [4]),
+        ("walked -2023", [4, 5]),
+        ("June 2021", []),
+        ("title:2023", []),
+        ('"in May 2023"', []),
+        ("dogs in 2022", [4, 1, 2, 3, 5]),
+    ],
+)
+def test_notes_are_found_by_their_own_date(diary: FulltextIndex, query: str, serials: list[int]) -> None:
+    assert found(diary, query) == serials
+
+
+def test_own_dates_leave_scores_of_queries_without_a_time_alone(index: FulltextIndex) -> None:
+    node = plain_words("who walked the dog 8 times, 23 miles?")
+    assert node is not None
+    texts = ["Walked the dog.", "Walked 8 miles in May 2023.", "A dog."]
+    index.apply([entry(serial, text) for serial, text in enumerate(texts)], [])
+    without = index.search(node, 10, ANYTHING)
+    index.apply([entry(serial, text, own=OwnDate(2023, 5, 8)) for serial, text in enumerate(texts)], [])
+    assert index.search(node, 10, ANYTHING) == without
+
+
+def test_own_date_counts_as_much_where_few_notes_have_one(index: FulltextIndex) -> None:
+    index.apply([entry(serial, "Walked the dog.") for serial in range(200)], [])
+    index.apply([entry(7, "Walked the dog.", own=OwnDate(2023, 5, 8))], [])
+    node = plain_words("May 2023")
+    assert node is not None
+    ((serial, score),) = index.search(node, 10, ANYTHING)
+    assert serial == 7
+    assert score == pytest.approx(1.5 * math.log(1 + 199.5 / 1.5), rel=0.02)
