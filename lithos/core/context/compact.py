@@ -10,6 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from attrs import evolve
+
+from lithos.core.context.blocks import cut_blocks
 from lithos.core.context.briefing import Briefing, Material, Style, compose
 from lithos.core.context.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one_line
 from lithos.core.context.passages import Source, Weights
@@ -30,6 +33,8 @@ def compose_whole(
 ) -> tuple[Briefing, dict[str, Any]]:
     """Return the briefing, and the answer of at most `budget` tokens; `rest` are its other keys."""
     sent = _Sent(count)
+    cut = [evolve(source, split=cut_blocks(source.split)) for source in material.sources]
+    material = evolve(material, sources=cut)
     most = int(budget * (1 - EXPLAINED)) if explains else budget
     warned = _warnings(material.warnings, int(budget * WARNED), sent)
     frame = {"text": "", "sources": [], "tokens": budget, **rest, **warned}
