@@ -56,10 +56,11 @@ def _starts(text: str) -> Iterator[int]:
     """Where further blocks of a text begin; what has no letter or digit belongs to the block before it."""
     found = [each for each in _BREAK.finditer(text) if each["blank"] or SPEAKER.match(text, each.end())]
     ends = [*(each.start() for each in found[1:]), len(text)]
-    is_first = True
+    before, has_begun = 0, False
     for each, end in zip(found, ends, strict=False):
-        is_first = is_first and not _says_something(text[: each.start()])
-        if not is_first and _says_something(text[each.end() : end]):
+        has_begun = has_begun or _says_something(text[before : each.start()])
+        before = each.start()
+        if has_begun and _says_something(text[each.end() : end]):
             yield each.end()
 
 
