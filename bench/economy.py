@@ -50,7 +50,7 @@ Answers: TypeAlias = Literal["full", "compact"]
 #: Characters of a whole answer within which evidence is looked for.
 LIMITS = (2_000, 4_000, 8_000)
 #: Budgets of briefings, largest first.
-BUDGETS = (4_000, 3_000, 2_000, 1_500, 1_000, 750, 500, 350, 250)
+BUDGETS = (4_000, 3_500, 3_000, 2_000, 1_750, 1_500, 1_000, 850, 750, 500, 350, 250)
 #: Characters that count as one token.
 TOKEN = 4
 QUESTIONS = 150
@@ -204,8 +204,10 @@ async def _note_costs(server: Server, subject: Subject) -> list[dict[str, Any]]:
     rng = random.Random(0)
     known = sorted({word for chunk in subject.collection.chunks[:200] for word in chunk.text.split()})
     written, read = list[Mapping[str, object]](), list[Mapping[str, object]]()
+    rng.shuffle(known)
     for number in range(WRITTEN):
-        text = " ".join(rng.choices(known, k=LENGTH))[:LENGTH].strip()
+        # No word is in two notes where the vocabulary is large enough, so that none of them is `similar`.
+        text = " ".join(known[number::WRITTEN] * LENGTH)[:LENGTH].strip()
         answer = await called(
             server, "lithos_write", title=f"Economy {number}", content=text, agent="bench", path="economy"
         )
