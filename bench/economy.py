@@ -1,12 +1,14 @@
 """What an answer costs the agent: characters returned, how many of them are text of notes, evidence shown.
 
-`python -m bench.economy COLLECTIONS --vault DIR --data DIR` asks the tools that search, reads some notes,
-and counts the characters of each whole answer: the compact JSON that the client receives as text. No
-language model takes part, and the same notes give the same figures. Each result is a JSON line:
+`python -m bench.economy COLLECTIONS --vault DIR --data DIR` asks the tools that search, lists, writes and
+reads some notes, and counts the characters of each whole answer: the compact JSON that the client receives as
+text. It does so under `server.answers: full` and `compact`, which the results call `setting`. No language
+model takes part, and the same notes give the same figures. Each result is a JSON line:
 
 * `economy`: for a tool and its arguments, the mean characters of an answer, and the share of them that is
   text of notes with the headings over it (`text`, `snippet`, `content`). For briefings also the largest
-  ratio of the tokens of a whole answer (four characters each) to the budget.
+  ratio of the tokens of a whole answer (four characters each) to the budget, for lists of rows the characters
+  of a row. `write` and `read 500` are about new notes of 500 characters of the collection's words.
 * `evidence`: the share of questions whose answering passage is within the first 2,000, 4,000 and 8,000
   characters of an answer. `context` is the briefing with the largest budget that fits, or the smallest,
   cut; `search` is ten rows. `grep` is the reference: of the files with most of the question's words (by
@@ -25,15 +27,16 @@ import json
 import math
 import random
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, Literal, TypeAlias
 
 import trio
-from attrs import frozen
 
 from bench.context import WHOLE, Case, Subject, generated, is_shown, judged
+from bench.grep import Grep
 from bench.judged import Chunk, Collection, JudgedQuery, read_collections
 from bench.measures import mean
 from bench.quality import add_collection_options
@@ -41,17 +44,19 @@ from bench.rankings import called
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
 from lithos.app import Server
-from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
+from lithos.config.sections import ServerConfig
+
+Answers: TypeAlias = Literal["full", "compact"]
 
 #: Characters of a whole answer within which evidence is looked for.
 LIMITS = (2_000, 4_000, 8_000)
 #: Budgets of briefings, largest first.
-BUDGETS = (4_000, 3_000, 2_000, 1_500, 1_000, 750, 500, 350, 250)
+BUDGETS = (4_000, 3_500, 3_000, 2_000, 1_750, 1_500, 1_000, 850, 750, 500, 350, 250)
 #: Characters that count as one token.
 TOKEN = 4
 QUESTIONS = 150
 GENERATED = ("sessions", "turns")
-#: Calls whose answers are measured, by name; `{q}` stands for the question.
+#: Calls whose answers are measured, by name; each with the question.
 CALLS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "context 500": ("lithos_context", {"budget": 500}),
     "context 1000": ("lithos_context", {"budget": 1_000}),
@@ -61,10 +66,15 @@ CALLS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "retrieve 10": ("lithos_retrieve", {"limit": 10}),
     "cache_lookup": ("lithos_cache_lookup", {}),
 }
+#: Lists that are asked for, and their rows.
+LISTS, ROWS = 5, 50
+#: Notes that are written and read, and characters of each.
+WRITTEN, LENGTH = 20, 500
+SETTINGS: tuple[Answers, ...] = ("full", "compact")
 #: Fields that are text of notes, and the headings over it.
 TEXTS = frozenset(("text", "snippet", "content"))
-#: Lines of a file that the reference shows, and lines around each.
-LINES, AROUND = 3, 2
+#: Lists of rows in answers.
+ROW_KEYS = ("results", "items")
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -78,16 +88,18 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--vault", type=Path, help="a folder of Markdown notes")
     parser.add_argument("--locomo", type=Path, help="a file of LoCoMo conversations (JSON)")
     parser.add_argument("--seed", type=int, default=7, help="of the generators")
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS, help="of server.answers")
     return parser.parse_args(arguments)
 
 
 def main() -> None:
     options = parse_arguments()
     with vault_folder(options.data) as folder:
-        vaults = Vaults(folder, options.tier)
         for subject in subjects(options):
-            for figures in trio.run(measure, subject, vaults):
-                print_report(**figures)
+            for setting in options.settings:
+                vaults = Vaults(folder, options.tier, ServerConfig(answers=setting))
+                for figures in trio.run(measure, subject, vaults):
+                    print_report(**figures)
 
 
 def subjects(options: argparse.Namespace) -> Iterator[Subject]:
@@ -148,10 +160,11 @@ async def measure(subject: Subject, vaults: Vaults) -> list[dict[str, Any]]:
     async with vaults.serving(subject.collection, learns_by_use=False) as server:
         for name in CALLS:
             figures.append(await _costs(server, subject, name))
-        figures.append(await _read_costs(server, subject))
         if any(case.answers for case in subject.cases):
             figures += await _evidence(server, subject)
-    return figures
+        figures.append(await _list_costs(server, subject))
+        figures += await _note_costs(server, subject)
+    return [{"setting": vaults.server.answers} | each for each in figures]
 
 
 def as_sent(answer: Mapping[str, object]) -> str:
@@ -173,38 +186,53 @@ def note_characters(answer: object) -> int:
 
 async def _costs(server: Server, subject: Subject, name: str) -> dict[str, Any]:
     tool, arguments = CALLS[name]
-    whole, texts, ratio = list[int](), list[int](), 0.0
-    for case in subject.cases:
-        answer = await called(server, tool, query=case.query.text, **arguments)
-        sent = as_sent(answer)
-        whole.append(len(sent))
-        texts.append(note_characters(answer))
-        if "budget" in arguments:
-            ratio = max(ratio, math.ceil(len(sent) / TOKEN) / arguments["budget"])
-    budget = {"most_of_budget": round(ratio, 2)} if "budget" in arguments else {}
-    return _row(subject, name, whole, texts) | budget
+    answers = [await called(server, tool, query=case.query.text, **arguments) for case in subject.cases]
+    figures = _row(subject, name, answers)
+    if "budget" in arguments:
+        most = max(math.ceil(len(as_sent(answer)) / TOKEN) for answer in answers)
+        figures["most_of_budget"] = round(most / arguments["budget"], 2)
+    return figures
 
 
-async def _read_costs(server: Server, subject: Subject) -> dict[str, Any]:
-    """Reads of short notes, as far as there are some; their own length is given beside."""
-    short = [chunk for chunk in subject.collection.chunks if len(chunk.text) <= 800][:100]
-    whole, texts = list[int](), list[int]()
-    for chunk in short or subject.collection.chunks[:20]:
-        answer = await called(server, "lithos_read", id=chunk.note_id)
-        whole.append(len(as_sent(answer)))
-        texts.append(note_characters(answer))
-    return _row(subject, "read", whole, texts)
+async def _list_costs(server: Server, subject: Subject) -> dict[str, Any]:
+    pages = [await called(server, "lithos_list", limit=ROWS, offset=ROWS * page) for page in range(LISTS)]
+    filled = [page for page in pages if page["items"]]
+    return _row(subject, f"list {ROWS}", filled)
 
 
-def _row(subject: Subject, name: str, whole: Sequence[int], texts: Sequence[int]) -> dict[str, Any]:
-    return {
+async def _note_costs(server: Server, subject: Subject) -> list[dict[str, Any]]:
+    """What it costs to write notes of some 500 characters, and to read them."""
+    rng = random.Random(0)
+    known = sorted({word for chunk in subject.collection.chunks[:200] for word in chunk.text.split()})
+    written, read = list[Mapping[str, object]](), list[Mapping[str, object]]()
+    rng.shuffle(known)
+    for number in range(WRITTEN):
+        # No word is in two notes where the vocabulary is large enough, so that none of them is `similar`.
+        text = " ".join(known[number::WRITTEN] * LENGTH)[:LENGTH].strip()
+        answer = await called(
+            server, "lithos_write", title=f"Economy {number}", content=text, agent="bench", path="economy"
+        )
+        written.append(answer)
+        read.append(await called(server, "lithos_read", id=answer["id"]))
+    # The median: now and then a write has more to say, for example that an index is behind.
+    usual = round(median(len(as_sent(answer)) for answer in written))
+    return [_row(subject, "write", written) | {"characters": usual}, _row(subject, f"read {LENGTH}", read)]
+
+
+def _row(subject: Subject, name: str, answers: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+    whole = sum(len(as_sent(answer)) for answer in answers)
+    rows = sum(
+        len(each) for answer in answers for key in ROW_KEYS if isinstance(each := answer.get(key), list)
+    )
+    figures: dict[str, Any] = {
         "bench": "economy",
         "collection": subject.collection.name,
         "call": name,
-        "answers": len(whole),
-        "characters": round(sum(whole) / len(whole)),
-        "of_notes": round(100 * sum(texts) / sum(whole), 1),
+        "answers": len(answers),
+        "characters": round(whole / len(answers)),
+        "of_notes": round(100 * sum(map(note_characters, answers)) / whole, 1),
     }
+    return figures | ({"a_row": round(whole / rows)} if rows and "context" not in name else {})
 
 
 async def _evidence(server: Server, subject: Subject) -> list[dict[str, Any]]:
@@ -240,52 +268,6 @@ def _fitting(answers: Sequence[str], limit: int) -> str:
     """The first of these answers that is within a limit, else the last one, cut; escapes undone."""
     text = next((answer for answer in answers if len(answer) <= limit), answers[-1][:limit])
     return text.replace("\\n", "\n").replace('\\"', '"')
-
-
-@frozen
-class Grep:
-    """What an agent with `grep` sees: the best lines of each file, and lines around them."""
-
-    files: Sequence[tuple[str, Sequence[str], Sequence[frozenset[str]]]]
-    frequency: Mapping[str, int]
-
-    @classmethod
-    def over(cls, chunks: Iterable[Chunk]) -> Grep:
-        """The notes as files, their text as lines of at most a paragraph."""
-        files = []
-        for chunk in chunks:
-            lines = [f"# {chunk.title}", *chunk.text.splitlines()]
-            files.append((chunk.path or chunk.note_id, lines, [_words(line) for line in lines]))
-        frequency = Counter(word for _, _, each in files for word in frozenset[str]().union(*each))
-        return cls(files, frequency)
-
-    def find(self, query: str, limit: int) -> str:
-        """At most `limit` characters: files with the heaviest words first, three lines of each."""
-        wanted = {word: math.log(1 + len(self.files) / self.frequency[word]) for word in _words(query)
-                  if word in self.frequency}  # fmt: skip
-        ranked: list[tuple[float, int, list[int]]] = []
-        for number, (_, _, each) in enumerate(self.files):
-            weights = [sum(wanted[word] for word in words & wanted.keys()) for words in each]
-            best = sorted(range(len(weights)), key=lambda line: (-weights[line], line))[:LINES]
-            best = [line for line in best if weights[line] > 0]
-            if best:
-                ranked.append((-sum(weights[line] for line in best), number, best))
-        shown: list[str] = []
-        left = limit
-        for _, number, best in sorted(ranked):
-            path, lines, _ = self.files[number]
-            around = sorted({n for line in best for n in range(line - AROUND, line + AROUND + 1)})
-            part = [path, *(f"{n + 1}: {lines[n]}" for n in around if 0 <= n < len(lines))]
-            text = "\n".join(part)[:left]
-            shown.append(text)
-            left -= len(text) + 1
-            if left <= 0:
-                break
-        return "\n".join(shown)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(word for _, word in words(fold(text)) if word not in FUNCTION_WORDS)
 
 
 if __name__ == "__main__":

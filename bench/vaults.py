@@ -14,7 +14,7 @@ from bench.judged import Collection
 from bench.tiers import search_config, wait_for_tier
 from lithos.app import Server, running_server
 from lithos.config.catalogue import Config
-from lithos.config.sections import LcmaConfig, SearchConfig, StorageConfig
+from lithos.config.sections import LcmaConfig, SearchConfig, ServerConfig, StorageConfig
 
 #: The enrich worker would write entities into the notes some minutes after the start, in the middle of a
 #: measurement: it is put off for longer than any lasts.
@@ -32,10 +32,11 @@ def learning_config(*, learns_by_use: bool) -> LcmaConfig:
 
 @frozen
 class Vaults:
-    """Builds and serves vaults; `folder` keeps them, `tier` names the embeddings."""
+    """Builds and serves vaults; `folder` keeps them, `tier` names the embeddings, `server` holds settings."""
 
     folder: Path
     tier: str = "static"
+    server: ServerConfig = ServerConfig()
 
     async def build(self, collection: Collection) -> Path:
         """The data directory of a collection, from the last run if there is one.
@@ -67,6 +68,7 @@ class Vaults:
 
     def _config(self, data: Path, search: SearchConfig | None, *, learns_by_use: bool) -> Config:
         return Config(
+            server=self.server,
             storage=StorageConfig(data_dir=data),
             search=search or search_config(self.tier),
             lcma=learning_config(learns_by_use=learns_by_use),

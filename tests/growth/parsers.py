@@ -27,7 +27,7 @@ from lithos.core.attachments import (
 )
 from lithos.core.attachments import parts as attachment_parts
 from lithos.core.attachments.parts import NotExtractable
-from lithos.core.context import briefing, compact, dates, parts, passages, replies, tokens
+from lithos.core.context import blocks, briefing, compact, dates, parts, passages, replies, tokens
 from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
@@ -835,6 +835,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "edges.first_block": lambda t: edges.first_block(t, 0, len(t)),
     "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
     "replies.wants_all": replies.wants_all,
+    "blocks.cut_blocks": lambda t: blocks.cut_blocks(passages.split_note("A title", t, 500, 1_000)),
     "compact.compose_whole": _brief_whole,
     "compact.source_line": lambda t: compact.source_line(1, t, t),
     "parts.short_header": lambda t: parts.short_header(t, t, t),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lithos.core.context.compact import source_line
 from lithos.core.context.tokens import count_with
 from lithos.stores.indexes.tokenizer import load_pieces
 from tests.servers import Lithos, serving
@@ -69,11 +70,19 @@ async def test_sources_name_the_note_of_each_number(tmp_path: Path) -> None:
     async with briefing(tmp_path) as lithos:
         answer = await lithos.call("lithos_context", query="harbour ships", budget=1_000)
         for number, line in enumerate(answer["sources"], 1):
-            mark, note_id, path = line.split(" ", 2)
+            mark, path = line.split(" ", 1)
             assert mark == f"[{number}]"
             assert f"### {mark} " in answer["text"]
-            assert (await lithos.read(note_id))["path"] == path
+            assert (await lithos.call("lithos_read", path=path))["path"] == path
         assert answer["text"].count("### [") >= len(answer["sources"])
+
+
+def test_source_has_its_id_where_the_path_will_not_do() -> None:
+    """An attachment is named by its id; a path of which the middle is left out names nothing."""
+    assert source_line(3, "an-id", "a/b.md") == "[3] a/b.md"
+    assert source_line(3, "an-id", "a/b.pdf", is_note=False) == "[3] an-id a/b.pdf"
+    assert source_line(3, "an-id", f"{'a' * 300}.md").startswith("[3] an-id aaa")
+    assert source_line(3, "an-id", "a\nb.md") == "[3] an-id a b.md"
 
 
 async def test_heading_has_the_date_of_the_note(tmp_path: Path) -> None:

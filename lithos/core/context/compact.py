@@ -10,6 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from attrs import evolve
+
+from lithos.core.context.blocks import cut_blocks
 from lithos.core.context.briefing import Briefing, Material, Style, compose
 from lithos.core.context.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one_line
 from lithos.core.context.passages import Source, Weights
@@ -30,6 +33,8 @@ def compose_whole(
 ) -> tuple[Briefing, dict[str, Any]]:
     """Return the briefing, and the answer of at most `budget` tokens; `rest` are its other keys."""
     sent = _Sent(count)
+    cut = [evolve(source, split=cut_blocks(source.split)) for source in material.sources]
+    material = evolve(material, sources=cut)
     most = int(budget * (1 - EXPLAINED)) if explains else budget
     warned = _warnings(material.warnings, int(budget * WARNED), sent)
     frame = {"text": "", "sources": [], "tokens": budget, **rest, **warned}
@@ -69,19 +74,27 @@ class _Sent:
         return self.count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
 
-def source_line(number: int, note_id: str, path: str) -> str:
-    """A source as it is sent: the number that the text uses, its id, its path."""
-    return f"[{number}] {note_id} {one_line(path, PATH_SHOWN)}"
+def source_line(number: int, note_id: str, path: str, *, is_note: bool = True) -> str:
+    """Return a source as it is sent: the number that the text uses, and the path.
+
+    Tools take the path of a note in place of its id, which costs twice as many tokens. The id is sent too
+    for an attachment, and for a path that is too long to be shown whole.
+    """
+    shown = one_line(path, PATH_SHOWN)
+    return f"[{number}] {shown}" if is_note and shown == path else f"[{number}] {note_id} {shown}"
 
 
 def _sources(briefing: Briefing) -> list[str]:
-    shown = dict.fromkeys((item.id, item.path) for item in briefing.items)
-    return [source_line(number, *each) for number, each in enumerate(shown, 1)]
+    shown = dict.fromkeys((item.id, item.path, item.version > 0) for item in briefing.items)
+    return [
+        source_line(number, note_id, path, is_note=is_note)
+        for number, (note_id, path, is_note) in enumerate(shown, 1)
+    ]
 
 
 def _per_source(sources: Sequence[Source], count: Count) -> int:
     """Tokens of a source beside the text, of a usual one of these."""
-    lines = [f'"{source_line(10, each.id, each.path)}",' for each in sources[:20]]
+    lines = [f'"{source_line(10, each.id, each.path, is_note=each.version > 0)}",' for each in sources[:20]]
     return -(-sum(map(count, lines)) // len(lines)) if lines else 0
 
 

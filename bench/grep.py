@@ -1,0 +1,61 @@
+"""The reference of `bench.economy`: what an agent sees that has `grep`, `sed` and the files."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import frozen
+
+from bench.judged import Chunk
+from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
+
+#: Lines of a file that are shown, and lines around each.
+LINES, AROUND = 3, 2
+
+
+@frozen
+class Grep:
+    """What an agent with `grep` sees: the best lines of each file, and lines around them."""
+
+    files: Sequence[tuple[str, Sequence[str], Sequence[frozenset[str]]]]
+    frequency: Mapping[str, int]
+
+    @classmethod
+    def over(cls, chunks: Iterable[Chunk]) -> Grep:
+        """The notes as files, their text as lines of at most a paragraph."""
+        files = []
+        for chunk in chunks:
+            lines = [f"# {chunk.title}", *chunk.text.splitlines()]
+            files.append((chunk.path or chunk.note_id, lines, [_words(line) for line in lines]))
+        frequency = Counter(word for _, _, each in files for word in frozenset[str]().union(*each))
+        return cls(files, frequency)
+
+    def find(self, query: str, limit: int) -> str:
+        """At most `limit` characters: files with the heaviest words first, three lines of each."""
+        wanted = {word: math.log(1 + len(self.files) / self.frequency[word]) for word in _words(query)
+                  if word in self.frequency}  # fmt: skip
+        ranked: list[tuple[float, int, list[int]]] = []
+        for number, (_, _, each) in enumerate(self.files):
+            weights = [sum(wanted[word] for word in words & wanted.keys()) for words in each]
+            best = sorted(range(len(weights)), key=lambda line: (-weights[line], line))[:LINES]
+            best = [line for line in best if weights[line] > 0]
+            if best:
+                ranked.append((-sum(weights[line] for line in best), number, best))
+        shown: list[str] = []
+        left = limit
+        for _, number, best in sorted(ranked):
+            path, lines, _ = self.files[number]
+            around = sorted({n for line in best for n in range(line - AROUND, line + AROUND + 1)})
+            part = [path, *(f"{n + 1}: {lines[n]}" for n in around if 0 <= n < len(lines))]
+            text = "\n".join(part)[:left]
+            shown.append(text)
+            left -= len(text) + 1
+            if left <= 0:
+                break
+        return "\n".join(shown)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word for _, word in words(fold(text)) if word not in FUNCTION_WORDS)
