@@ -218,7 +218,7 @@ FILLER = "The bus came late and it rained all day long. "
 
 
 def test_snippet_is_whole_sentences_around_the_best_place() -> None:
-    """behaviour 309"""
+    """behaviour 416"""
     long = "On the way home, when the shops had closed and nobody was about, Tom found the needle at last. "
     shown = passage(FILLER * 9 + long + FILLER * 9, "needle")
     assert long.strip() in shown
@@ -229,7 +229,7 @@ def test_snippet_is_whole_sentences_around_the_best_place() -> None:
 
 
 def test_sentence_longer_than_the_bound_is_cut_at_a_word() -> None:
-    """behaviour 309"""
+    """behaviour 416"""
     shown = passage("more words " * 90 + "needle " + "other words " * 90 + ".", "needle")
     assert "needle" in shown
     assert set(shown.strip(".").split()) == {"more", "words", "needle", "other"}
@@ -279,7 +279,7 @@ def test_long_reply_is_cut_behind_a_sentence() -> None:
 
 
 def test_abbreviations_initials_and_wrapped_lines_end_no_sentence() -> None:
-    """behaviour 309"""
+    """behaviour 416"""
     text = "We asked Dr. Ray and J. R. Moss about tools, e.g. the needle, and\nthen the thread. "
     for shown in (
         passage(FILLER * 9 + text + FILLER * 9, word) for word in ("needle", "Ray", "thread", "Moss")
@@ -288,7 +288,7 @@ def test_abbreviations_initials_and_wrapped_lines_end_no_sentence() -> None:
 
 
 def test_code_and_tables_are_shown_in_whole_lines() -> None:
-    """behaviour 309"""
+    """behaviour 416"""
     code = [f"    value_{n} = call(a.b, c)  # So it is. And then more" for n in range(40)]
     rows = [f"| row {n} | needle {n} is e.g. one. More of it | so |" for n in range(40)]
     for lines, word in ((code, "value_20"), (rows, "20")):
@@ -299,7 +299,7 @@ def test_code_and_tables_are_shown_in_whole_lines() -> None:
 
 
 def test_sentences_of_scripts_without_spaces_are_whole() -> None:
-    """behaviour 309"""
+    """behaviour 416"""
     sentence = "今日は針を干し草の中で見つけました。"
     shown = passage("雨が降って、バスが遅れた。" * 40 + sentence + "雨が降って、バスが遅れた。" * 40, "針")
     assert sentence in shown

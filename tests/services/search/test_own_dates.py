@@ -35,7 +35,7 @@ async def names(lithos: Lithos, query: str, mode: str = "fulltext") -> list[str]
     ],
 )
 async def test_note_is_first_for_its_own_date(tmp_path: Path, name: str, text: str) -> None:
-    """behaviour 308: as an answer to a question, a day, and words for it."""
+    """behaviour 415: as an answer to a question, a day, and words for it."""
     put_note(tmp_path, f"{name}.md", text)
     for month in ("04", "06", "07"):
         put_note(
@@ -53,7 +53,7 @@ async def test_note_is_first_for_its_own_date(tmp_path: Path, name: str, text: s
 
 
 async def test_own_date_follows_the_name_of_the_file(tmp_path: Path) -> None:
-    """behaviour 308: a file that gets another name has another date."""
+    """behaviour 415: a file that gets another name has another date."""
     put_note(tmp_path, "2023-05-08.md", "# Standup\n\nAnna fixed the lift.\n")
     async with serving(tmp_path) as lithos:
         assert await names(lithos, "8 May 2023") == ["2023-05-08"]
@@ -64,7 +64,7 @@ async def test_own_date_follows_the_name_of_the_file(tmp_path: Path) -> None:
 
 
 async def test_index_of_the_format_before_is_made_again_at_the_start(tmp_path: Path) -> None:
-    """behaviour 308: an index that has no own dates is replaced, not searched."""
+    """behaviour 415: an index that has no own dates is replaced, not searched."""
     put_note(tmp_path, "a.md", "---\ndate: 2023-05-08\n---\n\n# Standup\n\nAnna fixed the lift.\n")
     async with serving(tmp_path) as lithos:
         directory = lithos.server.config.storage.data_dir
