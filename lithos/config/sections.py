@@ -242,7 +242,7 @@ class ServerConfig:
     )
     answers: Literal["compact", "full"] = setting(
         "full",
-        "`compact`: all that `lithos_context` sends fits its budget; explanations only if asked for.",
+        "`compact`: answers leave out what says nothing; `full`: every key, for programs that need it.",
     )
     max_answer_chars: int = setting(
         MAX_ANSWER_CHARS,

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput
@@ -34,6 +34,7 @@ from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.attachments import mix_hits, read_kinds, skipped, standings_of
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows, warn
@@ -47,6 +48,10 @@ _UNLEARNED: Mapping[str, Any] = {
 }
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
+#: The statistics of a note that nobody used.
+_UNUSED: Final = dict.fromkeys(
+    ("cited_count", "ignored_count", "misleading_count", "decay_rate", "spaced_rep_strength"), 0
+)
 #: Questions that `lithos_node_stats` shows.
 MOST_QUESTIONS = 20
 
@@ -78,7 +83,14 @@ class EdgeUpsertTool:
         return {"status": "ok", "edge_id": (await using.edges.upsert(command)).id}
 
 
-@tool("lithos_edge_list", "standard", "RI", place=7, paged=Paged(rows=("edges", "results")))
+@tool(
+    "lithos_edge_list",
+    "standard",
+    "RI",
+    place=7,
+    paged=Paged(rows=("edges", "results")),
+    sparing=Sparing(always=("edges",)),
+)
 class EdgeListTool:
     """Typed edges between notes, oldest first."""
 
@@ -116,7 +128,7 @@ def edge_row(edge: Edge) -> dict[str, Any]:
     return {"edge_id": edge.id, **row_of(edge)}
 
 
-@tool("lithos_node_stats", "standard", "RI", place=25)
+@tool("lithos_node_stats", "standard", "RI", place=25, sparing=Sparing(defaults=_UNUSED))
 class NodeStatsTool:
     """How a note fared in retrieval: salience, uses, feedback, what cited it."""
 
@@ -149,12 +161,24 @@ def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str,
     }
 
 
+_RETRIEVED: Final = Sparing(
+    always=("results", "id", "title", "snippet", "path", "receipt_id"),
+    asked={
+        "explain": (
+            "score", "similarity", "derived_from_ids", "reasons", "scouts", "salience", "usage_score",
+            "temperature", "terrace_reached",
+        )
+    },
+)  # fmt: skip
+
+
 @tool(
     "lithos_retrieve",
     "core",
     "R",
     place=5,
     paged=Paged(rows=("results",), totals="none", beside=("conflicts",)),
+    sparing=_RETRIEVED,
     is_heavy=True,
 )
 class RetrieveTool:
@@ -175,6 +199,7 @@ class RetrieveTool:
     kinds: tuple[str, ...] | None = argument(
         "note leaves attachments out.", None, bound=FILTERS, is_listed=False
     )
+    explain: bool = argument("Compact answers: also reasons and scores.", False, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         beside = await self._beside(using)

@@ -6,7 +6,7 @@ The last is `lithos_context` (docs/spec/context.md §1).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -39,12 +39,26 @@ from lithos.tools.attachments import (
 )
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import look_row, row_of, search_row, warn
 
+_SEARCHED: Final = Sparing(
+    always=("results", "id", "title", "snippet", "path"),
+    asked={"explain": ("score", "similarity", "derived_from_ids")},
+)
 
-@tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
+
+@tool(
+    "lithos_search",
+    "core",
+    "RI",
+    place=4,
+    paged=Paged(rows=("results",), totals="none"),
+    sparing=_SEARCHED,
+    is_heavy=True,
+)
 class SearchTool:
     """Find certain notes by words, tags, author or path; for what helps with a task take lithos_retrieve.
     Mode fulltext knows "phrases"~3, +must, -not, AND/OR, title:word^3.
@@ -64,6 +78,7 @@ class SearchTool:
     offset: int = argument("Results to skip.", 0, is_listed=False)
     prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
+    explain: bool = argument("Compact answers: also scores and sources.", False, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
@@ -123,7 +138,15 @@ class SearchTool:
         return as_command(AttachmentQuery, request, threshold=threshold, limit=limit, offset=offset)
 
 
-@tool("lithos_cache_lookup", "core", "RI", place=9, paged=Paged(content="document.content"), is_heavy=True)
+@tool(
+    "lithos_cache_lookup",
+    "core",
+    "RI",
+    place=9,
+    paged=Paged(content="document.content"),
+    sparing=Sparing(always=("hit", "id", "title", "content"), defaults={"confidence": 1.0}),
+    is_heavy=True,
+)
 class CacheLookupTool:
     """Ask this before you research a question: it answers if a fresh, trusted note does; to look around take
     lithos_retrieve.

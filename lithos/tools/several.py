@@ -291,7 +291,7 @@ def _fitting(name: str, joint: Callable[[Sequence[Asked], Arguments], Any]) -> J
 
     async def answer(asked: Sequence[Asked], arguments: Arguments) -> Answer:
         whole = await joint(asked, arguments)
-        return asked[0].tools.fitted(name, whole, arguments)
+        return asked[0].tools.fitted(name, whole, arguments, asked[0].principal)
 
     return answer
 

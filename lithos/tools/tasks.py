@@ -33,12 +33,23 @@ from lithos.tools.contract.bounds import (
     TAGS,
     TITLE,
 )
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows, view_rows
 
+#: Of answers with tasks.
+TASKS = Sparing(always=("tasks", "id", "title", "status"), defaults={"task_type": "task"})
 
-@tool("lithos_agent_register", "full", "I", place=13, of="tasks")
+
+@tool(
+    "lithos_agent_register",
+    "full",
+    "I",
+    place=13,
+    of="tasks",
+    sparing=Sparing(always=("created",)),
+)
 class AgentRegisterTool:
     """Introduce yourself, or change how you are known."""
 
@@ -63,7 +74,15 @@ class AgentInfoTool:
         return None if agent is None else row_of(agent)
 
 
-@tool("lithos_agent_list", "full", "RI", place=15, paged=Paged(rows=("agents",)), of="tasks")
+@tool(
+    "lithos_agent_list",
+    "full",
+    "RI",
+    place=15,
+    paged=Paged(rows=("agents",)),
+    sparing=Sparing(always=("agents",)),
+    of="tasks",
+)
 class AgentListTool:
     """Agents, most recent first."""
 
@@ -81,7 +100,7 @@ def _list_row(agent: Agent) -> dict[str, Any]:
     return {key: row[key] for key in order}
 
 
-@tool("lithos_stats", "full", "RI", place=28)
+@tool("lithos_stats", "full", "RI", place=28, sparing=Sparing(always=("index_drift_detected",)))
 class StatsTool:
     """Numbers of notes, chunks, links, agents, tasks; index drift."""
 
@@ -192,7 +211,14 @@ class TaskCancelTool:
 
 
 @tool(
-    "lithos_task_list", "core", "RI", place=23, paged=Paged(rows=("tasks",)), filters_agent=True, of="tasks"
+    "lithos_task_list",
+    "core",
+    "RI",
+    place=23,
+    paged=Paged(rows=("tasks",)),
+    sparing=TASKS,
+    filters_agent=True,
+    of="tasks",
 )
 class TaskListTool:
     """List tasks, newest first."""
@@ -217,7 +243,15 @@ class TaskListTool:
         return {"tasks": await view_rows(views)}
 
 
-@tool("lithos_task_status", "standard", "RI", place=24, paged=Paged(rows=("tasks",)), of="tasks")
+@tool(
+    "lithos_task_status",
+    "standard",
+    "RI",
+    place=24,
+    paged=Paged(rows=("tasks",)),
+    sparing=TASKS,
+    of="tasks",
+)
 class TaskStatusTool:
     """Tasks with their claims."""
 
@@ -227,7 +261,14 @@ class TaskStatusTool:
         return {"tasks": await view_rows(await using.coordination.status(self.task_id))}
 
 
-@tool("lithos_task_next", "core", place=39, paged=Paged(beside=("task.claims",)), of="tasks")
+@tool(
+    "lithos_task_next",
+    "core",
+    place=39,
+    paged=Paged(beside=("task.claims",)),
+    sparing=Sparing(always=("task", "id", "title", "status"), defaults=TASKS.defaults),
+    of="tasks",
+)
 class TaskNextTool:
     """Get work: claims the oldest free task that can start, or tells how many wait."""
 
@@ -311,7 +352,15 @@ class FindingPostTool:
         return {"finding_id": finding_id, "similar": similar} if similar else {"finding_id": finding_id}
 
 
-@tool("lithos_finding_list", "core", "RI", place=27, paged=Paged(rows=("findings",)), of="tasks")
+@tool(
+    "lithos_finding_list",
+    "core",
+    "RI",
+    place=27,
+    paged=Paged(rows=("findings",)),
+    sparing=Sparing(always=("findings",), exact=("created_at",)),
+    of="tasks",
+)
 class FindingListTool:
     """Findings of a task, oldest first."""
 
