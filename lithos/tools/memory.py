@@ -203,7 +203,8 @@ class RetrieveTool:
 
     async def answer(self, using: Services) -> Answer:
         beside = await self._beside(using)
-        limit, request = max(1, self.limit), self.request()
+        limit = max(1, self.limit)
+        request = self.request(using.config.room_of_rows(limit))
         answer = await using.retrieve.retrieve(request)
         now = using.clock()
         hits = [each.hit for each in answer.results]
@@ -226,12 +227,13 @@ class RetrieveTool:
             result["conflicts"] = [row_of(each) for each in answer.conflicts]
         return result
 
-    def request(self) -> RetrieveRequest:
-        """What the retrieval is asked: the rows up to the end of the page."""
+    def request(self, room: int = 0) -> RetrieveRequest:
+        """What the retrieval is asked: the rows up to the end of the page; `room` as there."""
         return as_command(
             RetrieveRequest,
             self,
             limit=max(1, self.limit) + self.offset,
+            room=room,
             namespaces=self.namespace_filter or None,
             max_context_nodes=self.max_context_nodes or None,
             filters=as_command(Filters, self),

@@ -82,7 +82,7 @@ class SearchTool:
 
     async def answer(self, using: Services) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
-        request = self.request()
+        request = self.request(using.config.room_of_rows(self.limit))
         if NOTE not in kinds:
             return await self._search_attachments(using, request)
         beside: Sequence[AttachmentHit] = ()
@@ -116,9 +116,9 @@ class SearchTool:
         found = using.first_looks.find(self.query, left + len(shown), self.path_prefix or "")
         return [look_row(look, least * score) for look, score in found if look.path not in shown][:left]
 
-    def request(self) -> SearchRequest:
-        """What the search is asked."""
-        return as_command(SearchRequest, self, filters=as_command(Filters, self))
+    def request(self, room: int = 0) -> SearchRequest:
+        """What the search is asked; `room` as there."""
+        return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
 
     async def _search_attachments(self, using: Services, request: SearchRequest) -> Answer:
         """Rows of attachments alone."""
@@ -227,6 +227,7 @@ class ContextTool:
     explain: bool = argument(
         "Compact answers: also why each excerpt is there, and what was left out.", False, is_listed=False
     )
+    cursor: bool = argument("Compact answers: also where to go on with since.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(
         "note leaves attachments out.", None, bound=FILTERS, is_listed=False
     )
@@ -247,7 +248,10 @@ class ContextTool:
     async def answer(self, using: Services) -> Answer:
         if using.config.answers_compactly:
             told = using.proposals.told()
-            return await using.context.brief_whole(self.request(is_compact=True), told, explains=self.explain)
+            has_cursor = self.cursor or self.explain or self.since is not None
+            return await using.context.brief_whole(
+                self.request(is_compact=True), told, explains=self.explain, has_cursor=has_cursor
+            )
         answer = await using.context.brief(self.request())
         return briefing_row(answer) | using.proposals.told()
 

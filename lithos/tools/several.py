@@ -48,6 +48,10 @@ def _read(asked: Sequence[Asked], name: str, arguments: Arguments) -> Any:
     return given[0]
 
 
+def _room(asked: Sequence[Asked], limit: int) -> int:
+    return asked[0].services.config.room_of_rows(limit)
+
+
 async def _warned(services: Services, rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> None:
     await warn(services, [(row["id"], row) for vault, row in rows if vault == name])
 
@@ -57,7 +61,7 @@ async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     given: SearchTool = _read(asked, "lithos_search", arguments)
     kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
     services = _services(asked)
-    request = given.request()
+    request = given.request(_room(asked, given.limit))
     limit = max(1, min(given.limit, asked[0].services.config.search.max_results))
     hits: list[tuple[str, AttachmentHit]] = []
     if ATTACHMENT in kinds:
@@ -112,7 +116,7 @@ async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """The rows of one retrieval over all; each vault has a receipt of its own."""
     given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
-    answer = await JointRetrieve(services).retrieve(given.request())
+    answer = await JointRetrieve(services).retrieve(given.request(_room(asked, given.limit)))
     now = asked[0].services.clock()
     shown = answer.rows[given.offset : given.offset + max(1, given.limit)]
     rows = [(name, retrieve_row(result, now) | {VAULT: name}) for name, result in shown]

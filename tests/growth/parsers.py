@@ -27,7 +27,7 @@ from lithos.core.attachments import (
 )
 from lithos.core.attachments import parts as attachment_parts
 from lithos.core.attachments.parts import NotExtractable
-from lithos.core.context import briefing, compact, dates, parts, passages, replies, tokens
+from lithos.core.context import briefing, compact, dates, parts, passages, replies, shortening, tokens
 from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
@@ -835,6 +835,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
     "replies.wants_all": replies.wants_all,
     "compact.compose_whole": _brief_whole,
+    "shortening.shorten": lambda t: shortening.shorten(t, snippet.Terms.of(t[:200], {}), 100),
+    "shortening.escaped_length": shortening.escaped_length,
     "compact.source_line": lambda t: compact.source_line(1, t, t),
     "parts.short_header": lambda t: parts.short_header(t, t, t),
     "analysis.separate_marks": analysis.separate_marks,

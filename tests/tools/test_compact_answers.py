@@ -259,3 +259,17 @@ async def test_read_and_write_answers_keep_to_their_sizes(tmp_path: Path) -> Non
         assert size(await lithos.read(written["id"])) <= 800
         listed = await lithos.call("lithos_list")
         assert size(listed) <= 160 * len(listed["items"]) + 40
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "fulltext"])
+async def test_ten_rows_of_a_search_keep_to_their_size(tmp_path: Path, mode: str) -> None:
+    async with server_of(tmp_path) as lithos:
+        for number in range(12):
+            await lithos.create(f"How the mill number {number} grinds", MILL * 3, path="notes/mills")
+        ten = await lithos.call("lithos_search", query="mill sluice miller", mode=mode)
+        assert len(ten["results"]) == 10
+        assert size(ten) <= 3_500
+        assert all(row["snippet"] for row in ten["results"])
+        two = await lithos.call("lithos_search", query="mill sluice miller", mode=mode, limit=2)
+        assert len(two["results"][0]["snippet"]) >= len(ten["results"][0]["snippet"])
+        assert size(await lithos.call("lithos_retrieve", query="mill sluice")) <= 3_600
