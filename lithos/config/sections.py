@@ -241,7 +241,7 @@ class ServerConfig:
         "envelope", "Whether a refused write has status `error` or its own code as status."
     )
     answers: Literal["compact", "full"] = setting(
-        "full",
+        "compact",
         "`compact`: answers leave out what says nothing; `full`: every key, for programs that need it.",
     )
     max_answer_chars: int = setting(

@@ -154,7 +154,7 @@ async def _divide_work(stage: Stage) -> None:
 async def _search(stage: Stage) -> None:
     stage.say("4. Search by words, by meaning, and by both.")
     for mode, query in _SEARCHES:
-        await stage.call(WRITER, "lithos_search", query=query, mode=mode, limit=2)
+        await stage.call(WRITER, "lithos_search", query=query, mode=mode, limit=2, explain=True)
 
 
 @asynccontextmanager

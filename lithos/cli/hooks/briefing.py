@@ -38,7 +38,7 @@ def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
     """The arguments of the tool; `since` is the cursor that was remembered, and the typed one goes first."""
     arguments = {_PARAMETERS[name]: value for name, value in typed.items() if name in _PARAMETERS}
     cursor = typed.get("since", since)
-    return arguments | ({"since": cursor} if cursor is not None else {})
+    return arguments | {"cursor": True} | ({"since": cursor} if cursor is not None else {})
 
 
 def concern_of(folder: Path) -> str:
@@ -82,8 +82,9 @@ def _brief(invocation: Invocation) -> None:
         since = None if told_us.source in _FORGOT else told.cursor
         answer = _ask(owner, arguments_of(typed, since))
         _print(answer, invocation)
-        if isinstance(answer["cursor"], str) and answer["cursor"]:
-            told.store(answer["cursor"])
+        cursor = answer.get("cursor")
+        if isinstance(cursor, str) and cursor:
+            told.store(cursor)
 
 
 def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,5 +108,5 @@ def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
     if not text.strip():
         return
     if invocation.as_json:
-        text = json.dumps({"text": text, "tokens": answer["tokens"], "cursor": answer["cursor"]})
+        text = json.dumps({"text": text, "tokens": answer["tokens"], "cursor": answer.get("cursor")})
     print_text(text)
