@@ -232,6 +232,11 @@ class ContextTool:
         "note leaves attachments out.", None, bound=FILTERS, is_listed=False
     )
 
+    @property
+    def has_cursor(self) -> bool:
+        """Whether a compact answer says where to go on."""
+        return self.cursor or self.explain or self.since is not None
+
     def request(self, *, is_compact: bool = False) -> ContextRequest:
         """What the context service is asked."""
         return as_command(
@@ -248,9 +253,8 @@ class ContextTool:
     async def answer(self, using: Services) -> Answer:
         if using.config.answers_compactly:
             told = using.proposals.told()
-            has_cursor = self.cursor or self.explain or self.since is not None
             return await using.context.brief_whole(
-                self.request(is_compact=True), told, explains=self.explain, has_cursor=has_cursor
+                self.request(is_compact=True), told, explains=self.explain, has_cursor=self.has_cursor
             )
         answer = await using.context.brief(self.request())
         return briefing_row(answer) | using.proposals.told()

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from attrs import evolve
+
 from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.notes.matching import most_written, tag_key
 from lithos.services.attachments.searching import ATTACHMENT, BESIDE, KINDS, NOTE, AttachmentHit, mix_rows
@@ -18,6 +20,7 @@ from lithos.services.vaults.briefing import JointContext, split_id
 from lithos.services.vaults.retrieving import JointRetrieve
 from lithos.services.vaults.searching import JointSearch
 from lithos.tools.attachments import hit_row, read_kinds, standings_of
+from lithos.tools.contract.compacting import Sparing, compact
 from lithos.tools.contract.declaring import Answer, Services
 from lithos.tools.contract.rows import row_of, search_row, warn
 from lithos.tools.contract.vaults import VAULT, Asked, Joint
@@ -34,6 +37,8 @@ from lithos.tools.search import (
 from lithos.tools.tasks import TaskNextTool
 
 Arguments = Mapping[str, Any]
+#: Share of the budget of a compact briefing that its text may take; the rest is for sources and warnings.
+TEXT_SHARE: Final = 0.7
 #: Ready tasks of a vault that are looked at for the oldest one.
 MOST_READY: Final = 100_000
 
@@ -143,7 +148,10 @@ async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """One briefing over all."""
     given: ContextTool = _read(asked, "lithos_context", arguments)
-    joint = await JointContext(_services(asked)).brief(given.request())
+    request, is_compact = given.request(), asked[0].services.config.answers_compactly
+    if is_compact:
+        request = evolve(request, budget=max(1, int(request.budget * TEXT_SHARE)))
+    joint = await JointContext(_services(asked)).brief(request)
     briefing, answers = joint.briefing, joint.answers
     places = {f"{name}:{key}": place for name, each in answers.items() for key, place in each.places.items()}
     troubles = [
@@ -167,7 +175,18 @@ async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
         "receipts": {name: each.receipt_id for name, each in answers.items()},
         "degraded": any(each.degraded for each in answers.values()),
     }
-    return result | ({"failed_vaults": dict(joint.failed)} if joint.failed else {})
+    result |= {"failed_vaults": dict(joint.failed)} if joint.failed else {}
+    return _compact_briefing(result, given) if is_compact else result
+
+
+def _compact_briefing(result: dict[str, Any], given: ContextTool) -> dict[str, Any]:
+    """A briefing over several vaults as one of a single vault is sent: with `sources` in place of items."""
+    unsaid = ["budget"] if given.explain else ["budget", "items", "dropped"]
+    if not given.has_cursor:
+        unsaid.append("cursor")
+    sources = dict.fromkeys(f"{row[VAULT]} {row['id']} {row['path']}" for row in result["items"])
+    told = {"text": result["text"], "sources": list(sources), **result}
+    return compact(told, Sparing(always=("text",), unsaid=unsaid), given)
 
 
 def _owned(key: str, qualified: str) -> dict[str, str]:

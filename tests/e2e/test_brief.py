@@ -126,6 +126,14 @@ def test_a_hook_prints_what_is_new_once_per_session(stub: Stub) -> None:
     assert [call.get("since") for call in stub.calls] == ["7", "3"]
 
 
+def test_sources_of_a_compact_briefing_are_printed_behind_its_text(stub: Stub) -> None:
+    stub.answer = {"text": "### [1] Mill\nIt grinds.", "sources": ["[1] id mill.md"], "tokens": 30}
+    printed = "### [1] Mill\nIt grinds.\n\n## Sources\n\n[1] id mill.md\n"
+    assert stub.brief("--hook", "mill") == Printed(0, printed, "")
+    assert stub.brief("mill").out == printed
+    assert stub.brief("--hook", "--session", "s", "mill") == Printed(0, printed, "")
+
+
 def test_a_hook_asks_about_the_project_it_runs_in(stub: Stub, tmp_path: Path) -> None:
     """Behaviour 244: by repository name and path."""
     below = tmp_path / "my-repository" / "src" / "deep"

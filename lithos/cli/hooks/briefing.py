@@ -41,6 +41,14 @@ def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
     return arguments | {"cursor": True} | ({"since": cursor} if cursor is not None else {})
 
 
+def text_of(answer: Mapping[str, Any]) -> str:
+    """The text to print; behind a compact one the notes that its numbers stand for."""
+    text, sources = str(answer["text"]).strip("\n"), answer.get("sources")
+    if not text or not isinstance(sources, list) or not sources:
+        return text
+    return "\n".join((text, "", "## Sources", "", *map(str, sources)))
+
+
 def concern_of(folder: Path) -> str:
     """What a project is called, to ask about it: its repository, and the folders from there down to here."""
     root = repository_of(folder)
@@ -103,7 +111,7 @@ def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
     waiting = answer.get("pending_proposals")
     told = f"{waiting} changes wait for a person (lithos proposals)." if waiting else ""
     indexing = printable(str(answer.get("message", ""))) if "indexing" in answer else ""
-    parts = (indexing, printable(answer["text"]).strip("\n"), told)
+    parts = (indexing, printable(text_of(answer)), told)
     text = "\n\n".join(part for part in parts if part.strip())
     if not text.strip():
         return
