@@ -132,6 +132,7 @@ def launched(
         env={
             "LITHOS_SEARCH__TIER": "static",
             "LITHOS_SERVER__MAX_ANSWER_CHARS": "0",
+            "LITHOS_SERVER__ANSWERS": "full",
             **installed_environment(),
             **(environment or {}),
         },

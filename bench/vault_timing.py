@@ -77,7 +77,11 @@ def run(config: Path, *words: str) -> str:
 def environment() -> dict[str, str]:
     """Without settings of this machine."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LITHOS_")}
-    return kept | {"LITHOS_SEARCH__TIER": "static", "LITHOS_SERVER__MAX_ANSWER_CHARS": "0"}
+    return kept | {
+        "LITHOS_SEARCH__TIER": "static",
+        "LITHOS_SERVER__MAX_ANSWER_CHARS": "0",
+        "LITHOS_SERVER__ANSWERS": "full",
+    }
 
 
 def write_vaults(root: Path) -> Path:

@@ -136,10 +136,10 @@ async def serving(
     """Run a server on `data`; `sections` are those of `Config`, `storage` and `server` as mappings.
 
     `transformer` loads the accurate tier's model, which has all notes once the server is settled; without it
-    onnxruntime counts as not installed.
+    onnxruntime counts as not installed. Answers are full unless `server` says something else.
     """
     storage = StorageConfig(data_dir=data, **sections.pop("storage", {}))
-    server = ServerConfig(**{"watch_files": False} | sections.pop("server", {}))
+    server = ServerConfig(**{"watch_files": False, "answers": "full"} | sections.pop("server", {}))
     config = Config(storage=storage, server=server, **sections)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lithos.actors.actors, "load_embedder", load)

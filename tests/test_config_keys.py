@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "server.legacy_tools": False,
     "server.write_outcomes": "envelope",
     "server.max_answer_chars": 40_000,
-    "server.answers": "full",
+    "server.answers": "compact",
     "server.auth_token": None,
     "server.allowed_hosts": (),
     "server.allowed_origins": (),

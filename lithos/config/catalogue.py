@@ -48,6 +48,11 @@ SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({
 HIDDEN: Final = "(hidden)"
 
 
+#: Characters of JSON of a row of a compact search on average, and the rows that it always has room for.
+ROOM_OF_ROW: Final = 348
+LEAST_ROWS: Final = 10
+
+
 @frozen(kw_only=True)
 class Config:
     """The whole configuration; `Config()` is the defaults."""
@@ -76,6 +81,10 @@ class Config:
         """Whether answers leave out what is empty, a default or an explanation."""
         server = self.server
         return server.answers == "compact" and server.tools != "full" and server.write_outcomes != "status"
+
+    def room_of_rows(self, limit: int) -> int:
+        """Characters of JSON of the rows of a compact search; 0: no limit."""
+        return ROOM_OF_ROW * max(LEAST_ROWS, limit) if self.answers_compactly else 0
 
     @property
     def reads_attachments(self) -> bool:

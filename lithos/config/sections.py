@@ -241,8 +241,8 @@ class ServerConfig:
         "envelope", "Whether a refused write has status `error` or its own code as status."
     )
     answers: Literal["compact", "full"] = setting(
-        "full",
-        "`compact`: all that `lithos_context` sends fits its budget; explanations only if asked for.",
+        "compact",
+        "`compact`: answers leave out what says nothing; `full`: every key, for programs that need it.",
     )
     max_answer_chars: int = setting(
         MAX_ANSWER_CHARS,

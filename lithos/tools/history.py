@@ -7,12 +7,20 @@ from lithos.services.notes.history import HistoryRequest, NoteHistory
 from lithos.services.notes.restoring import RestoreRequest
 from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, read_time, source_of
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
+from lithos.tools.contract.compacting import WRITTEN, Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
 
 
-@tool("lithos_history", "standard", "RI", place=42, paged=Paged(rows=("versions",)))
+@tool(
+    "lithos_history",
+    "standard",
+    "RI",
+    place=42,
+    paged=Paged(rows=("versions",)),
+    sparing=Sparing(always=("versions", "total", "diff"), unsaid=("hash", "size")),
+)
 class HistoryTool:
     """List the versions of a note, recent changes of all notes by agent or time, or deleted notes; or show
     the diff between two versions.
@@ -59,7 +67,7 @@ class HistoryTool:
         return {"id": note_id, "versions": rows, "total": listed.total}
 
 
-@tool("lithos_restore", "standard", "D", place=44, counts="restore")
+@tool("lithos_restore", "standard", "D", place=44, counts="restore", sparing=WRITTEN)
 class RestoreTool:
     """Restore an earlier version of a note as its newest version, or bring back a deleted note."""
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput
@@ -34,6 +34,7 @@ from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.attachments import mix_hits, read_kinds, skipped, standings_of
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows, warn
@@ -47,6 +48,10 @@ _UNLEARNED: Mapping[str, Any] = {
 }
 #: Who is recorded for an edge that nobody signed.
 UNSIGNED = "lithos_edge_upsert"
+#: The statistics of a note that nobody used.
+_UNUSED: Final = dict.fromkeys(
+    ("cited_count", "ignored_count", "misleading_count", "decay_rate", "spaced_rep_strength"), 0
+)
 #: Questions that `lithos_node_stats` shows.
 MOST_QUESTIONS = 20
 
@@ -82,7 +87,14 @@ class EdgeUpsertTool:
         return {"status": "ok", "edge_id": (await using.edges.upsert(command)).id}
 
 
-@tool("lithos_edge_list", "standard", "RI", place=7, paged=Paged(rows=("edges", "results")))
+@tool(
+    "lithos_edge_list",
+    "standard",
+    "RI",
+    place=7,
+    paged=Paged(rows=("edges", "results")),
+    sparing=Sparing(always=("edges",)),
+)
 class EdgeListTool:
     """List typed edges between notes, for example all contradictions."""
 
@@ -122,7 +134,7 @@ def edge_row(edge: Edge) -> dict[str, Any]:
     return {"edge_id": edge.id, **row_of(edge)}
 
 
-@tool("lithos_node_stats", "standard", "RI", place=25)
+@tool("lithos_node_stats", "standard", "RI", place=25, sparing=Sparing(defaults=_UNUSED))
 class NodeStatsTool:
     """Show how useful a note has been: salience, uses, feedback and the questions it was cited for."""
 
@@ -155,12 +167,24 @@ def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str,
     }
 
 
+_RETRIEVED: Final = Sparing(
+    always=("results", "id", "title", "snippet", "path", "receipt_id"),
+    asked={
+        "explain": (
+            "score", "similarity", "derived_from_ids", "reasons", "scouts", "salience", "usage_score",
+            "temperature", "terrace_reached",
+        )
+    },
+)  # fmt: skip
+
+
 @tool(
     "lithos_retrieve",
     "core",
     "R",
     place=5,
     paged=Paged(rows=("results",), totals="none", beside=("conflicts",)),
+    sparing=_RETRIEVED,
     is_heavy=True,
 )
 class RetrieveTool:
@@ -187,10 +211,12 @@ class RetrieveTool:
     kinds: tuple[str, ...] | None = argument(
         "note leaves attachments out.", None, bound=FILTERS, is_listed=False
     )
+    explain: bool = argument("Compact answers: also reasons and scores.", False, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         beside = await self._beside(using)
-        limit, request = max(1, self.limit), self.request()
+        limit = max(1, self.limit)
+        request = self.request(using.config.room_of_rows(limit))
         answer = await using.retrieve.retrieve(request)
         now = using.clock()
         hits = [each.hit for each in answer.results]
@@ -213,12 +239,13 @@ class RetrieveTool:
             result["conflicts"] = [row_of(each) for each in answer.conflicts]
         return result
 
-    def request(self) -> RetrieveRequest:
-        """What the retrieval is asked: the rows up to the end of the page."""
+    def request(self, room: int = 0) -> RetrieveRequest:
+        """What the retrieval is asked: the rows up to the end of the page; `room` as there."""
         return as_command(
             RetrieveRequest,
             self,
             limit=max(1, self.limit) + self.offset,
+            room=room,
             namespaces=self.namespace_filter or None,
             max_context_nodes=self.max_context_nodes or None,
             filters=as_command(Filters, self),

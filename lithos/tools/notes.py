@@ -60,13 +60,27 @@ from lithos.tools.contract.bounds import (
     TITLE,
     URL,
 )
+from lithos.tools.contract.compacting import NOTE_DEFAULTS, WRITTEN, Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
 from lithos.tools.contract.repeating import unknown_outcome
 from lithos.tools.contract.rows import add_copies, edit_row, linked_row, list_row, read_row, row_of, warn
 
+_READ = Sparing(
+    always=("id", "title", "content", "metadata", "links", "truncated"),
+    unsaid=("retrieval_count", "namespace"),
+    has_note=True,
+)
+#: What only a read says of a note.
+_LISTED = Sparing(
+    always=("items", "total", "id", "title", "path"),
+    asked={"metadata_match": ("metadata",)},
+    unsaid=("source_url", "derived_from_ids", "version", "author", "namespace"),
+    defaults=NOTE_DEFAULTS,
+)
 
-@tool("lithos_note_edit", "standard", "D", place=41, counts="edit")
+
+@tool("lithos_note_edit", "standard", "D", place=41, counts="edit", sparing=WRITTEN)
 class NoteEditTool:
     """Append to, replace, insert next to or remove one section or text of a note. Safe while others edit the
     same note. To replace the whole body, use lithos_write.
@@ -102,7 +116,15 @@ class NoteEditTool:
         return edit_row(outcome)
 
 
-@tool("lithos_note_move", "standard", "D", place=40, paged=Paged(beside=("rewritten",)), counts="move")
+@tool(
+    "lithos_note_move",
+    "standard",
+    "D",
+    place=40,
+    paged=Paged(beside=("rewritten",)),
+    counts="move",
+    sparing=WRITTEN,
+)
 class NoteMoveTool:
     """Move or rename a note's file. Links to it are updated; its id does not change."""
 
@@ -221,7 +243,7 @@ def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
         )
 
 
-@tool("lithos_write", "core", "D", place=1, counts="write", creates=True)
+@tool("lithos_write", "core", "D", place=1, counts="write", creates=True, sparing=WRITTEN)
 class WriteTool:
     """Create a note, or with id update one. content replaces the whole body: to change one part, use
     lithos_note_edit; to change only tags or status, use lithos_note_update. Omitted fields keep their value.
@@ -345,6 +367,7 @@ class WriteTool:
     "RI",
     place=2,
     paged=Paged(content="content", beside=("links", "outline")),
+    sparing=_READ,
     counts="read",
 )
 class ReadTool:
@@ -414,7 +437,16 @@ class DeleteTool:
         return {"success": True, **linked_row(linked)}
 
 
-@tool("lithos_list", "core", "RI", place=10, paged=Paged(rows=("items",)), counts="list", is_heavy=True)
+@tool(
+    "lithos_list",
+    "core",
+    "RI",
+    place=10,
+    paged=Paged(rows=("items",)),
+    sparing=_LISTED,
+    counts="list",
+    is_heavy=True,
+)
 class ListTool:
     """List notes filtered by folder, tags, author, date, title, text or metadata, without ranking."""
 
@@ -469,7 +501,15 @@ class ListTool:
         return answer | ({"message": page.message} if page.message else {})
 
 
-@tool("lithos_tags", "standard", "RI", place=12, paged=Paged(rows=("tags",)), counts="tags")
+@tool(
+    "lithos_tags",
+    "standard",
+    "RI",
+    place=12,
+    paged=Paged(rows=("tags",)),
+    sparing=Sparing(always=("tags",)),
+    counts="tags",
+)
 class TagsTool:
     """List tags with the number of notes for each. Check here before you invent a tag."""
 
@@ -479,7 +519,7 @@ class TagsTool:
         return {"tags": using.knowledge.tags(self.prefix)}
 
 
-@tool("lithos_note_update", "standard", "D", place=29, counts="update")
+@tool("lithos_note_update", "standard", "D", place=29, counts="update", sparing=WRITTEN)
 class NoteUpdateTool:
     """Change a note's title, tags, status or metadata without touching its text."""
 

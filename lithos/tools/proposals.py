@@ -9,6 +9,7 @@ from lithos.core.proposals import STATUSES, Proposal
 from lithos.services.notes.proposals import ShownProposal
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import CONTENT, DESCRIPTION, LOOKUP, NAME
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import OWN, Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of
@@ -17,7 +18,14 @@ APPROVE, REJECT = "approve", "reject"
 _DECISIONS = (APPROVE, REJECT)
 
 
-@tool("lithos_proposals", "standard", "RI", place=45, paged=Paged(rows=("proposals",)))
+@tool(
+    "lithos_proposals",
+    "standard",
+    "RI",
+    place=45,
+    paged=Paged(rows=("proposals",)),
+    sparing=Sparing(always=("proposals", "total", "diff", "update_links")),
+)
 class ProposalsTool:
     """List changes that wait for a person's approval or, by status, that were approved or rejected, with the
     reason.

@@ -11,6 +11,7 @@ from lithos.services.notes.relations import SECTIONS
 from lithos.services.tasks.impact import Affected
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
 from lithos.tools.contract.rows import linked_row, row_of, sliced_rows, warn
@@ -25,6 +26,7 @@ ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
     "standard",
     place=43,
     paged=Paged(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
+    sparing=Sparing(always=("id", "status", "dependents")),
     preview=("action", PREVIEW),
 )
 class ImpactTool:
@@ -91,7 +93,11 @@ _SECTIONS: Final = Paged(
 )  # fmt: skip
 
 
-@tool("lithos_related", "standard", "RI", place=11, paged=_SECTIONS, is_heavy=True)
+#: Sections name all ids.
+_RELATED: Final = Sparing(always=("id", "title"), unsaid=("included", "related_ids"))
+
+
+@tool("lithos_related", "standard", "RI", place=11, paged=_SECTIONS, sparing=_RELATED, is_heavy=True)
 class RelatedTool:
     """List the notes connected to a note by wiki-links, sources (derived_from_ids) or typed edges."""
 

@@ -6,7 +6,7 @@ The last is `lithos_context` (docs/spec/context.md §1).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -39,12 +39,26 @@ from lithos.tools.attachments import (
 )
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import look_row, row_of, search_row, warn
 
+_SEARCHED: Final = Sparing(
+    always=("results", "id", "title", "snippet", "path"),
+    asked={"explain": ("score", "similarity", "derived_from_ids")},
+)
 
-@tool("lithos_search", "core", "RI", place=4, paged=Paged(rows=("results",), totals="none"), is_heavy=True)
+
+@tool(
+    "lithos_search",
+    "core",
+    "RI",
+    place=4,
+    paged=Paged(rows=("results",), totals="none"),
+    sparing=_SEARCHED,
+    is_heavy=True,
+)
 class SearchTool:
     """Find specific notes by keywords, meaning, tags, author or path. For notes that help with a task, use
     lithos_retrieve. mode=fulltext supports "phrases", +must, -not, AND/OR/NOT and title:word.
@@ -68,10 +82,11 @@ class SearchTool:
     offset: int = argument("Results to skip.", 0, is_listed=False)
     prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
+    explain: bool = argument("Compact answers: also scores and sources.", False, is_listed=False)
 
     async def answer(self, using: Services) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
-        request = self.request()
+        request = self.request(using.config.room_of_rows(self.limit))
         if NOTE not in kinds:
             return await self._search_attachments(using, request)
         beside: Sequence[AttachmentHit] = ()
@@ -105,9 +120,9 @@ class SearchTool:
         found = using.first_looks.find(self.query, left + len(shown), self.path_prefix or "")
         return [look_row(look, least * score) for look, score in found if look.path not in shown][:left]
 
-    def request(self) -> SearchRequest:
-        """What the search is asked."""
-        return as_command(SearchRequest, self, filters=as_command(Filters, self))
+    def request(self, room: int = 0) -> SearchRequest:
+        """What the search is asked; `room` as there."""
+        return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
 
     async def _search_attachments(self, using: Services, request: SearchRequest) -> Answer:
         """Rows of attachments alone."""
@@ -127,7 +142,15 @@ class SearchTool:
         return as_command(AttachmentQuery, request, threshold=threshold, limit=limit, offset=offset)
 
 
-@tool("lithos_cache_lookup", "core", "RI", place=9, paged=Paged(content="document.content"), is_heavy=True)
+@tool(
+    "lithos_cache_lookup",
+    "core",
+    "RI",
+    place=9,
+    paged=Paged(content="document.content"),
+    sparing=Sparing(always=("hit", "id", "title", "content"), defaults={"confidence": 1.0}),
+    is_heavy=True,
+)
 class CacheLookupTool:
     """Check whether a fresh, trusted note already answers one specific question. Use it before web research.
     hit=false means that none does; to explore related notes, use lithos_retrieve.
@@ -213,9 +236,15 @@ class ContextTool:
     explain: bool = argument(
         "Compact answers: also why each excerpt is there, and what was left out.", False, is_listed=False
     )
+    cursor: bool = argument("Compact answers: also where to go on with since.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(
         "note leaves attachments out.", None, bound=FILTERS, is_listed=False
     )
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether a compact answer says where to go on."""
+        return self.cursor or self.explain or self.since is not None
 
     def request(self, *, is_compact: bool = False) -> ContextRequest:
         """What the context service is asked."""
@@ -233,7 +262,9 @@ class ContextTool:
     async def answer(self, using: Services) -> Answer:
         if using.config.answers_compactly:
             told = using.proposals.told()
-            return await using.context.brief_whole(self.request(is_compact=True), told, explains=self.explain)
+            return await using.context.brief_whole(
+                self.request(is_compact=True), told, explains=self.explain, has_cursor=self.has_cursor
+            )
         answer = await using.context.brief(self.request())
         return briefing_row(answer) | using.proposals.told()
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from attrs import evolve
+
 from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.notes.matching import most_written, tag_key
 from lithos.services.attachments.searching import ATTACHMENT, BESIDE, KINDS, NOTE, AttachmentHit, mix_rows
@@ -18,6 +20,7 @@ from lithos.services.vaults.briefing import JointContext, split_id
 from lithos.services.vaults.retrieving import JointRetrieve
 from lithos.services.vaults.searching import JointSearch
 from lithos.tools.attachments import hit_row, read_kinds, standings_of
+from lithos.tools.contract.compacting import Sparing, compact
 from lithos.tools.contract.declaring import Answer, Services
 from lithos.tools.contract.rows import row_of, search_row, warn
 from lithos.tools.contract.vaults import VAULT, Asked, Joint
@@ -34,6 +37,8 @@ from lithos.tools.search import (
 from lithos.tools.tasks import TaskNextTool
 
 Arguments = Mapping[str, Any]
+#: Share of the budget of a compact briefing that its text may take; the rest is for sources and warnings.
+TEXT_SHARE: Final = 0.7
 #: Ready tasks of a vault that are looked at for the oldest one.
 MOST_READY: Final = 100_000
 
@@ -48,6 +53,10 @@ def _read(asked: Sequence[Asked], name: str, arguments: Arguments) -> Any:
     return given[0]
 
 
+def _room(asked: Sequence[Asked], limit: int) -> int:
+    return asked[0].services.config.room_of_rows(limit)
+
+
 async def _warned(services: Services, rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> None:
     await warn(services, [(row["id"], row) for vault, row in rows if vault == name])
 
@@ -57,7 +66,7 @@ async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     given: SearchTool = _read(asked, "lithos_search", arguments)
     kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
     services = _services(asked)
-    request = given.request()
+    request = given.request(_room(asked, given.limit))
     limit = max(1, min(given.limit, asked[0].services.config.search.max_results))
     hits: list[tuple[str, AttachmentHit]] = []
     if ATTACHMENT in kinds:
@@ -112,7 +121,7 @@ async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """The rows of one retrieval over all; each vault has a receipt of its own."""
     given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
-    answer = await JointRetrieve(services).retrieve(given.request())
+    answer = await JointRetrieve(services).retrieve(given.request(_room(asked, given.limit)))
     now = asked[0].services.clock()
     shown = answer.rows[given.offset : given.offset + max(1, given.limit)]
     rows = [(name, retrieve_row(result, now) | {VAULT: name}) for name, result in shown]
@@ -139,7 +148,10 @@ async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """One briefing over all."""
     given: ContextTool = _read(asked, "lithos_context", arguments)
-    joint = await JointContext(_services(asked)).brief(given.request())
+    request, is_compact = given.request(), asked[0].services.config.answers_compactly
+    if is_compact:
+        request = evolve(request, budget=max(1, int(request.budget * TEXT_SHARE)))
+    joint = await JointContext(_services(asked)).brief(request)
     briefing, answers = joint.briefing, joint.answers
     places = {f"{name}:{key}": place for name, each in answers.items() for key, place in each.places.items()}
     troubles = [
@@ -163,7 +175,18 @@ async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
         "receipts": {name: each.receipt_id for name, each in answers.items()},
         "degraded": any(each.degraded for each in answers.values()),
     }
-    return result | ({"failed_vaults": dict(joint.failed)} if joint.failed else {})
+    result |= {"failed_vaults": dict(joint.failed)} if joint.failed else {}
+    return _compact_briefing(result, given) if is_compact else result
+
+
+def _compact_briefing(result: dict[str, Any], given: ContextTool) -> dict[str, Any]:
+    """A briefing over several vaults as one of a single vault is sent: with `sources` in place of items."""
+    unsaid = ["budget"] if given.explain else ["budget", "items", "dropped"]
+    if not given.has_cursor:
+        unsaid.append("cursor")
+    sources = dict.fromkeys(f"{row[VAULT]} {row['id']} {row['path']}" for row in result["items"])
+    told = {"text": result["text"], "sources": list(sources), **result}
+    return compact(told, Sparing(always=("text",), unsaid=unsaid), given)
 
 
 def _owned(key: str, qualified: str) -> dict[str, str]:
@@ -291,7 +314,7 @@ def _fitting(name: str, joint: Callable[[Sequence[Asked], Arguments], Any]) -> J
 
     async def answer(asked: Sequence[Asked], arguments: Arguments) -> Answer:
         whole = await joint(asked, arguments)
-        return asked[0].tools.fitted(name, whole, arguments)
+        return asked[0].tools.fitted(name, whole, arguments, asked[0].principal)
 
     return answer
 

@@ -17,6 +17,7 @@ from lithos.tools.contract.bounds import (
     NAME,
     TITLE,
 )
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import edge_row, row_of, sliced_rows, view_rows
@@ -27,11 +28,12 @@ from lithos.tools.tasks import (
     HELP_SKIP,
     HELP_TAGS,
     HELP_TASK,
+    TASKS,
     made_task,
 )
 
 
-@tool("lithos_task_get", "full", "RI", place=30, of="tasks")
+@tool("lithos_task_get", "full", "RI", place=30, sparing=TASKS, of="tasks")
 class TaskGetTool:
     """Get one task without its claims. With claims: lithos_task_status."""
 
@@ -53,7 +55,7 @@ class TaskReopenTool:
         return {"success": True, "reblocked": reblocked}
 
 
-@tool("lithos_task_ready", "full", "RI", place=32, paged=Paged(rows=("tasks",)), of="tasks")
+@tool("lithos_task_ready", "full", "RI", place=32, paged=Paged(rows=("tasks",)), sparing=TASKS, of="tasks")
 class TaskReadyTool:
     """List open tasks that can start now. It claims none: to claim one, use lithos_task_next."""
 
@@ -70,7 +72,7 @@ class TaskReadyTool:
         return {"tasks": await view_rows(views), "total": total}
 
 
-@tool("lithos_task_blocked", "full", "RI", place=33, paged=Paged(rows=("tasks",)), of="tasks")
+@tool("lithos_task_blocked", "full", "RI", place=33, paged=Paged(rows=("tasks",)), sparing=TASKS, of="tasks")
 class TaskBlockedTool:
     """List open tasks that are blocked, and why."""
 
@@ -86,7 +88,7 @@ class TaskBlockedTool:
         return {"tasks": await view_rows(views), "total": total}
 
 
-@tool("lithos_task_children", "full", "RI", place=34, paged=Paged(rows=("tasks",)), of="tasks")
+@tool("lithos_task_children", "full", "RI", place=34, paged=Paged(rows=("tasks",)), sparing=TASKS, of="tasks")
 class TaskChildrenTool:
     """List the child tasks of a task or epic."""
 
@@ -119,7 +121,15 @@ class TaskEdgeUpsertTool:
         return {"success": True}
 
 
-@tool("lithos_task_edge_list", "full", "RI", place=36, paged=Paged(rows=("edges",)), of="tasks")
+@tool(
+    "lithos_task_edge_list",
+    "full",
+    "RI",
+    place=36,
+    paged=Paged(rows=("edges",)),
+    sparing=Sparing(always=("edges",)),
+    of="tasks",
+)
 class TaskEdgeListTool:
     """List a task's links to other tasks."""
 

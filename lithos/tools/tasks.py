@@ -33,12 +33,23 @@ from lithos.tools.contract.bounds import (
     TAGS,
     TITLE,
 )
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, Services, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows, view_rows
 
+#: Of answers with tasks.
+TASKS = Sparing(always=("tasks", "id", "title", "status"), defaults={"task_type": "task"})
 
-@tool("lithos_agent_register", "full", "I", place=13, of="tasks")
+
+@tool(
+    "lithos_agent_register",
+    "full",
+    "I",
+    place=13,
+    of="tasks",
+    sparing=Sparing(always=("created",)),
+)
 class AgentRegisterTool:
     """Register yourself, or update your display name, type or metadata."""
 
@@ -63,7 +74,15 @@ class AgentInfoTool:
         return None if agent is None else row_of(agent)
 
 
-@tool("lithos_agent_list", "full", "RI", place=15, paged=Paged(rows=("agents",)), of="tasks")
+@tool(
+    "lithos_agent_list",
+    "full",
+    "RI",
+    place=15,
+    paged=Paged(rows=("agents",)),
+    sparing=Sparing(always=("agents",)),
+    of="tasks",
+)
 class AgentListTool:
     """List agents, most recently seen first."""
 
@@ -81,7 +100,7 @@ def _list_row(agent: Agent) -> dict[str, Any]:
     return {key: row[key] for key in order}
 
 
-@tool("lithos_stats", "full", "RI", place=28)
+@tool("lithos_stats", "full", "RI", place=28, sparing=Sparing(always=("index_drift_detected",)))
 class StatsTool:
     """Show counts of notes, chunks, links, agents and tasks, and whether an index is behind."""
 
@@ -195,7 +214,15 @@ class TaskCancelTool:
         return {"success": True}
 
 
-@tool("lithos_task_list", "core", "RI", place=23, paged=Paged(rows=("tasks",)), of="tasks")
+@tool(
+    "lithos_task_list",
+    "core",
+    "RI",
+    place=23,
+    paged=Paged(rows=("tasks",)),
+    sparing=TASKS,
+    of="tasks",
+)
 class TaskListTool:
     """List tasks of every status, newest first; pass status=open for open ones. For work that you can start,
     use lithos_task_next.
@@ -227,7 +254,15 @@ class TaskListTool:
         return {"tasks": await view_rows(views)}
 
 
-@tool("lithos_task_status", "standard", "RI", place=24, paged=Paged(rows=("tasks",)), of="tasks")
+@tool(
+    "lithos_task_status",
+    "standard",
+    "RI",
+    place=24,
+    paged=Paged(rows=("tasks",)),
+    sparing=TASKS,
+    of="tasks",
+)
 class TaskStatusTool:
     """Show one task, or all open tasks, with who holds which claim and until when."""
 
@@ -237,7 +272,14 @@ class TaskStatusTool:
         return {"tasks": await view_rows(await using.coordination.status(self.task_id))}
 
 
-@tool("lithos_task_next", "core", place=39, paged=Paged(beside=("task.claims",)), of="tasks")
+@tool(
+    "lithos_task_next",
+    "core",
+    place=39,
+    paged=Paged(beside=("task.claims",)),
+    sparing=Sparing(always=("task", "id", "title", "status"), defaults=TASKS.defaults),
+    of="tasks",
+)
 class TaskNextTool:
     """Claim the oldest unclaimed task that can start now, and return it. If none can, return how many are
     waiting or blocked.
@@ -325,7 +367,15 @@ class FindingPostTool:
         return {"finding_id": finding_id, "similar": similar} if similar else {"finding_id": finding_id}
 
 
-@tool("lithos_finding_list", "core", "RI", place=27, paged=Paged(rows=("findings",)), of="tasks")
+@tool(
+    "lithos_finding_list",
+    "core",
+    "RI",
+    place=27,
+    paged=Paged(rows=("findings",)),
+    sparing=Sparing(always=("findings",), exact=("created_at",)),
+    of="tasks",
+)
 class FindingListTool:
     """List what agents have reported on a task, oldest first."""
 

@@ -22,13 +22,16 @@ LITHOS = (sys.executable, "-m", "lithos")
 START_BOUND = 120.0
 #: A stop takes 4 s at most where the machine has nothing else to do, and for ever where it hangs.
 STOP_BOUND = 60.0
-WHOLE_AND_STATIC = {"LITHOS_SEARCH__TIER": "static", "LITHOS_SERVER__MAX_ANSWER_CHARS": "0"}
+WHOLE_AND_STATIC = {
+    "LITHOS_SEARCH__TIER": "static", "LITHOS_SERVER__MAX_ANSWER_CHARS": "0", "LITHOS_SERVER__ANSWERS": "full",
+}  # fmt: skip
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This environment without settings of Lithos, but for the tier of embeddings, which is static.
 
-    And answers are whole, as most tests compare all there is; `tests/tools/test_affordable.py` has the limit.
+    And answers are whole and full, as most tests compare all there is. `tests/tools/test_affordable.py` has
+    the limit.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LITHOS_", "OTEL_"))}
     return kept | WHOLE_AND_STATIC | dict(extra or {})

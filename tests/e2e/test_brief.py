@@ -113,12 +113,25 @@ def test_a_hook_prints_what_is_new_once_per_session(stub: Stub) -> None:
         assert done == Printed(0, "# Briefing\n", "")
         call = stub.calls.pop()
         assert call.pop("since", None) == since
-        assert call == {"query": stub.data.parent.name, "budget": 800, "agent_id": "claude@host"}
+        assert call == {
+            "query": stub.data.parent.name,
+            "budget": 800,
+            "agent_id": "claude@host",
+            "cursor": True,
+        }
     assert set(stub.tokens) == {"Bearer s3cret"}
     stub.answer = briefing("", cursor="9")
     stub.expect_silence("--session", "a")
     stub.brief("--hook", "--session", "a", "--since", "3")
     assert [call.get("since") for call in stub.calls] == ["7", "3"]
+
+
+def test_sources_of_a_compact_briefing_are_printed_behind_its_text(stub: Stub) -> None:
+    stub.answer = {"text": "### [1] Mill\nIt grinds.", "sources": ["[1] id mill.md"], "tokens": 30}
+    printed = "### [1] Mill\nIt grinds.\n\n## Sources\n\n[1] id mill.md\n"
+    assert stub.brief("--hook", "mill") == Printed(0, printed, "")
+    assert stub.brief("mill").out == printed
+    assert stub.brief("--hook", "--session", "s", "mill") == Printed(0, printed, "")
 
 
 def test_a_hook_asks_about_the_project_it_runs_in(stub: Stub, tmp_path: Path) -> None:
@@ -349,7 +362,7 @@ def test_a_hook_whose_reader_has_gone_ends_quietly(stub: Stub) -> None:
 def test_a_person_is_told_what_is_wrong(stub: Stub, typist: Typist, tmp_path: Path) -> None:
     done = stub.brief("raft", "--task", "t", "--budget", "3000", "--since", "5")
     assert (done.code, done.out) == (0, "# Briefing\n")
-    assert stub.calls == [{"query": "raft", "task_id": "t", "budget": 3000, "since": "5"}]
+    assert stub.calls == [{"query": "raft", "task_id": "t", "budget": 3000, "cursor": True, "since": "5"}]
     assert json.loads(stub.brief("raft", "--json").out) == stub.answer
     done = stub.brief()
     assert (done.code, "a QUERY, --task ID, or both" in done.err) == (2, True)

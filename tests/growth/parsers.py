@@ -27,7 +27,7 @@ from lithos.core.attachments import (
 )
 from lithos.core.attachments import parts as attachment_parts
 from lithos.core.attachments.parts import NotExtractable
-from lithos.core.context import blocks, briefing, compact, dates, parts, passages, replies, tokens
+from lithos.core.context import blocks, briefing, compact, dates, parts, passages, replies, shortening, tokens
 from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
@@ -837,6 +837,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "replies.wants_all": replies.wants_all,
     "blocks.cut_blocks": lambda t: blocks.cut_blocks(passages.split_note("A title", t, 500, 1_000)),
     "compact.compose_whole": _brief_whole,
+    "shortening.shorten": lambda t: shortening.shorten(t, snippet.Terms.of(t[:200], {}), 100),
+    "shortening.escaped_length": shortening.escaped_length,
     "compact.source_line": lambda t: compact.source_line(1, t, t),
     "parts.short_header": lambda t: parts.short_header(t, t, t),
     "analysis.separate_marks": analysis.separate_marks,

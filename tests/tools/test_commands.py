@@ -56,7 +56,9 @@ def test_what_is_handed_on_fits() -> None:
         given, wanted = get_type_hints(arguments), get_type_hints(command)
         assert checked <= wanted.keys()
         for field in attrs.fields(arguments):
-            if field.name not in wanted:
+            if field.name == "explain":
+                pass  # chooses keys of the answer, where it is made compact
+            elif field.name not in wanted:
                 assert f"self.{field.name}" in source or (arguments, field.name) in taken or source == "*", (
                     field
                 )

@@ -25,7 +25,9 @@ async def two(tmp_path: Path) -> AsyncIterator[Hosted]:
 
 async def test_a_briefing_says_whose_each_excerpt_is_though_two_have_one_id(tmp_path):
     async with two(tmp_path) as hosted:
-        answer = await hosted.ask("/mcp", TOKEN, "lithos_context", query="boiler service", vault="*")
+        answer = await hosted.ask(
+            "/mcp", TOKEN, "lithos_context", query="boiler service", vault="*", explain=True
+        )
         assert {item["vault"] for item in answer["items"]} == {"work", "home"}
         assert len({item["id"] for item in answer["items"]}) == 1
         assert "in May" in answer["text"]
@@ -38,7 +40,12 @@ async def test_a_briefing_says_whose_each_excerpt_is_though_two_have_one_id(tmp_
         again = await hosted.ask(
             "/mcp", TOKEN, "lithos_context", query="boiler", vault="*", since=answer["cursor"]
         )
-        assert again["items"] == []
+        assert "items" not in again
+        assert "sources" not in again
+        plain = await hosted.ask("/mcp", TOKEN, "lithos_context", query="boiler service", vault="*")
+        assert set(plain) == {"text", "sources", "tokens", "receipts"}
+        note = answer["items"][0]["id"]
+        assert {f"{name} {note} readme.md" for name in ("work", "home")} == set(plain["sources"])
 
 
 async def test_work_of_all_vaults_is_given_oldest_first_and_counted_together(tmp_path):

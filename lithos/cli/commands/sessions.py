@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 from lithos.cli.commands.asking import ask_tool, require_owner
-from lithos.cli.hooks.briefing import TOOL, arguments_of
+from lithos.cli.hooks.briefing import TOOL, arguments_of, text_of
 from lithos.cli.hooks.checkpoint import (
     LARGEST_FILE,
     LONGEST_TEXT,
@@ -42,7 +42,7 @@ def run_brief(session: Session) -> int:
     with _told(session) as told:
         since = None if told is None else told.cursor
         answer = trio.run(partial(_ask, session, arguments_of(typed, since)))
-        lines = str(answer["text"]).rstrip("\n").split("\n") if answer["text"] else ()
+        lines = text_of(answer).split("\n") if answer["text"] else ()
         tell(session, answer, lines)
         if told is not None and answer.get("cursor"):
             told.store(str(answer["cursor"]))

@@ -232,13 +232,18 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
     """An answer in a line; the rows of a search in a line each."""
     results = answer.get("results")
     if isinstance(results, list):
-        return [f"{row['score']:.2f}  {row['title']}" for row in results] or ["nothing"]
+        return [f"{_sureness(row)}  {row['title']}" for row in results] or ["nothing"]
     document = answer.get("document")
     if isinstance(document, dict):
         return [
             _shorten({**answer, "document": {"title": document["title"], "content": document["content"]}})
         ]
     return [_shorten(answer)]
+
+
+def _sureness(row: Mapping[str, Any]) -> str:
+    """The score of a row, or in a compact answer, which has none, how sure the search is."""
+    return f"{row['score']:.2f}" if "score" in row else str(row.get("match", ""))
 
 
 def _shorten(value: Mapping[str, Any], width: int = 96) -> str:

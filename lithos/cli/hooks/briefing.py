@@ -38,7 +38,15 @@ def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
     """The arguments of the tool; `since` is the cursor that was remembered, and the typed one goes first."""
     arguments = {_PARAMETERS[name]: value for name, value in typed.items() if name in _PARAMETERS}
     cursor = typed.get("since", since)
-    return arguments | ({"since": cursor} if cursor is not None else {})
+    return arguments | {"cursor": True} | ({"since": cursor} if cursor is not None else {})
+
+
+def text_of(answer: Mapping[str, Any]) -> str:
+    """The text to print; behind a compact one the notes that its numbers stand for."""
+    text, sources = str(answer["text"]).strip("\n"), answer.get("sources")
+    if not text or not isinstance(sources, list) or not sources:
+        return text
+    return "\n".join((text, "", "## Sources", "", *map(str, sources)))
 
 
 def concern_of(folder: Path) -> str:
@@ -82,8 +90,9 @@ def _brief(invocation: Invocation) -> None:
         since = None if told_us.source in _FORGOT else told.cursor
         answer = _ask(owner, arguments_of(typed, since))
         _print(answer, invocation)
-        if isinstance(answer["cursor"], str) and answer["cursor"]:
-            told.store(answer["cursor"])
+        cursor = answer.get("cursor")
+        if isinstance(cursor, str) and cursor:
+            told.store(cursor)
 
 
 def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,10 +111,10 @@ def _print(answer: Mapping[str, Any], invocation: Invocation) -> None:
     waiting = answer.get("pending_proposals")
     told = f"{waiting} changes wait for a person (lithos proposals)." if waiting else ""
     indexing = printable(str(answer.get("message", ""))) if "indexing" in answer else ""
-    parts = (indexing, printable(answer["text"]).strip("\n"), told)
+    parts = (indexing, printable(text_of(answer)), told)
     text = "\n\n".join(part for part in parts if part.strip())
     if not text.strip():
         return
     if invocation.as_json:
-        text = json.dumps({"text": text, "tokens": answer["tokens"], "cursor": answer["cursor"]})
+        text = json.dumps({"text": text, "tokens": answer["tokens"], "cursor": answer.get("cursor")})
     print_text(text)

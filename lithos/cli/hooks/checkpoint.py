@@ -144,7 +144,7 @@ def storing(checkpoint: Checkpoint) -> Calls:
             if refusal.get("status") == "created":
                 return _stored("stored", refusal)
         else:
-            texts = [row["section"] for row in known["outline"] if _HEADING.search(row["section"])]
+            texts = [row["section"] for row in known.get("outline", ()) if _HEADING.search(row["section"])]
             if any(title.endswith(f"({checkpoint.digest})") for title in texts):
                 return _stored("unchanged", known)
             if len(texts) >= MOST:

@@ -185,13 +185,18 @@ class Context:
             return await gathered.answer(briefing, request.budget)
 
     async def brief_whole(
-        self, request: ContextRequest, rest: Mapping[str, Any], *, explains: bool = False
+        self,
+        request: ContextRequest,
+        rest: Mapping[str, Any],
+        *,
+        explains: bool = False,
+        has_cursor: bool = False,
     ) -> dict[str, Any]:
         """A compact answer of which all that is sent fits, with the keys of `rest`. Raises as `brief`."""
         async with self.gather(request) as gathered:
             rest = {
                 "receipt_id": gathered.found.receipt_id,
-                "cursor": gathered.cursor if explains or request.since is not None else None,
+                "cursor": gathered.cursor if has_cursor else None,
                 "degraded": gathered.is_degraded or None,
                 "troubles": [reason for _, reason in gathered.troubles] or None,
                 **rest,

@@ -16,6 +16,7 @@ from lithos.actors.opening import Opening
 from lithos.actors.writing.editing import Outlines
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_reading import examine, make_entry
+from lithos.core.context.shortening import escaped_length, rooms, shorten
 from lithos.core.errors import StorageFailed
 from lithos.core.history.outline import Outline, Section
 from lithos.core.limits import Fitting
@@ -405,6 +406,10 @@ class _KeptContents(Fitting[int, tuple[int, str]]):
             self._keep(entry.serial, (entry.stamp, content))
 
 
+#: Characters of JSON of a compact row beside its title, path and snippet.
+ROW_BESIDE: Final = 140
+
+
 @frozen
 class Snippets:
     """Makes the snippets of search results."""
@@ -413,9 +418,17 @@ class Snippets:
     _sizes: ChunkSizes
 
     async def cut(
-        self, entries: Sequence[Entry], terms: Terms, chunks: Mapping[int, int], *, of_chunks: bool = False
+        self,
+        entries: Sequence[Entry],
+        terms: Terms,
+        chunks: Mapping[int, int],
+        *,
+        of_chunks: bool = False,
+        room: int = 0,
     ) -> list[str | None]:
         """One per note; None where the file is gone or cannot be read.
+
+        `room`: characters of JSON of all rows with their ids, titles and paths; 0: no limit.
 
         `chunks` maps serials to the nearest chunk, which is shown where no passage has a fair share of the
         query's weight, with `of_chunks` always.
@@ -431,7 +444,12 @@ class Snippets:
                     return text
             return passage.text or first_prose(visible)
 
-        return await self._texts.map_visible(entries, cut_one)
+        snippets = await self._texts.map_visible(entries, cut_one)
+        if not room:
+            return snippets
+        beside = sum(ROW_BESIDE + escaped_length(each.note.title + each.path) for each in entries)
+        shares = rooms(len(entries), max(0, room - beside))
+        return [each and shorten(each, terms, most) for each, most in zip(snippets, shares, strict=True)]
 
     def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
         """A chunk as it reads, from line to line or sentence to sentence; the next, or the one before, where

@@ -58,6 +58,7 @@ class RetrieveRequest:
 
     `among`: only these notes. `with_quarantined`: these are selected too, for who names them instead of
     showing them. `most`: results at most, for who does not answer them as rows; None: the configured number.
+    `room`: characters of JSON of all rows, 0: no limit.
     """
 
     query: str
@@ -71,6 +72,7 @@ class RetrieveRequest:
     among: frozenset[str] | None = None
     with_quarantined: bool = False
     most: int | None = None
+    room: int = 0
 
     @property
     def gate(self) -> Gate:
@@ -261,7 +263,7 @@ class Retrieve:
         request, report = drawing.request, drawing.report
         ask, selection = drawn.ask, drawn.selection
         conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
-        results = await self._present(drawn)
+        results = await self._present(drawn, request.room)
         failed = name_scouts(report.failed)
         return RetrieveAnswer(
             results=results,
@@ -289,12 +291,12 @@ class Retrieve:
         found = await self._dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
         return tuple(found or ())
 
-    async def _present(self, drawn: Drawn) -> tuple[Result, ...]:
+    async def _present(self, drawn: Drawn, room: int) -> tuple[Result, ...]:
         """Read the texts; notes that are gone by now are left out."""
         ask, selection, present = drawn.ask, drawn.selection, drawn.notes
         entries, matches = [entry for _, entry in present], selection.matches
         terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
-        snippets = await self._snippets.cut(entries, terms, selection.chunks)
+        snippets = await self._snippets.cut(entries, terms, selection.chunks, room=room)
         return tuple(
             Result(
                 hit=Hit(

@@ -53,7 +53,8 @@ class SearchRequest:
     """The query, mode, filters and limit of one search; `threshold` None means the configured one.
 
     Only a graph search has seeds and a depth; without seeds it starts from what the query finds. `offset`
-    rows are skipped. `prefix`: the last word may be the beginning of one, where words are looked for.
+    rows are skipped. `prefix`: the last word may be the beginning of one, where words are looked for. `room`:
+    characters of JSON of all rows, 0: no limit.
     """
 
     query: str
@@ -66,6 +67,7 @@ class SearchRequest:
     graph_depth: int = 2
     offset: int = 0
     prefix: bool = False
+    room: int = 0
 
 
 @frozen
@@ -386,7 +388,9 @@ class Search:
         chunks = {hit.serial: hit.chunk for hit in ranked.chunks if hit.serial in wanted}
         semantic_only, matches = request.mode == "semantic", ranked.matches
         entries = [entry for entry, _ in chosen]
-        snippets = await self._snippets.cut(entries, ranked.terms, chunks, of_chunks=semantic_only)
+        snippets = await self._snippets.cut(
+            entries, ranked.terms, chunks, of_chunks=semantic_only, room=request.room
+        )
         return tuple(
             Hit(
                 entry,

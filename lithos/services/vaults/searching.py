@@ -214,7 +214,8 @@ async def _present(
             matches=_own_matches(joined, part, ranked.matches),
         )
         try:
-            shown = await part.search.present(evolve(request, offset=0), rows, len(own))
+            room = request.room * len(own) // max(1, len(chosen))
+            shown = await part.search.present(evolve(request, offset=0, room=room), rows, len(own))
         except LithosError as failure:
             for backend in _BOTH:
                 joined.troubles.note(part.name, backend, failure.message)

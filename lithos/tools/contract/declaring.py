@@ -27,6 +27,7 @@ from attrs import define, field
 
 import lithos.tools
 from lithos.tools.contract.arguments import ArgumentReader, TakesRequest, ToolSpec
+from lithos.tools.contract.compacting import PLAIN, Sparing
 from lithos.tools.contract.fitting import UNPAGED, Paged
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Tool:
 
     * `place` in `tools/list` (docs/spec/tools.md §2); `of` notes, of tasks, or of both;
     * `paged`: what of its answer may be long; `fits_itself`: its answers keep to the limit without help;
+    * `sparing`: what its compact answers keep, and what they leave out;
     * `is_heavy`: a read that computes for milliseconds: one at a time beside a change;
     * `counts`: the operation on knowledge that metrics count it as;
     * `preview`: a parameter and the value (also when left out) with which a call changes nothing;
@@ -71,6 +73,7 @@ class Tool:
     place: int = field(kw_only=True)
     of: Literal["notes", "tasks", "both"] = "notes"
     paged: Paged = UNPAGED
+    sparing: Sparing = PLAIN
     fits_itself: bool = False
     is_heavy: bool = False
     counts: str = ""

@@ -105,7 +105,7 @@ def fit(
     room = limit - _RESERVE
     shortener = _Shortener()
     fitted = shortener.shorten_object(fitted, room // 2 if rows or text is not None else room)
-    room -= _size(fitted)
+    room -= size_of(fitted)
     if rows:
         _fill_rows(fitted, rows, paged.most, room, offset, shortener)
     if text is not None:
@@ -154,7 +154,7 @@ def cut_lists(answer: dict[str, Any], paths: Sequence[str], room: int) -> None:
     """Cut lists to `room` characters of JSON together, the first ones first; they say how many there are."""
     for path in paths:
         whole, kept = answer.get(path, ()), 0
-        while kept < len(whole) and (size := _size(whole[kept]) + 1) <= room:
+        while kept < len(whole) and (size := size_of(whole[kept]) + 1) <= room:
             room, kept = room - size, kept + 1
         if kept < len(whole):
             answer |= {path: whole[:kept], f"{path}_total": len(whole)}
@@ -180,7 +180,7 @@ def _fill_rows(
     page = longest if most is None else min(longest, most)
     count = used = 0
     while count < page:
-        used += sum(_size(some[count]) + 1 for some in rows.values() if count < len(some))
+        used += sum(size_of(some[count]) + 1 for some in rows.values() if count < len(some))
         if used > room:
             break
         count += 1
@@ -220,7 +220,7 @@ class _Shortener:
         """The value in at most `room` characters of JSON; the largest parts give way first."""
         if isinstance(value, dict):
             return self.shorten_object(value, room, path)
-        if _size(value) <= room:
+        if size_of(value) <= room:
             return value
         self._name(path)
         if isinstance(value, str):
@@ -228,16 +228,16 @@ class _Shortener:
         if not isinstance(value, list | tuple):
             return None
         kept, used = 0, 2
-        while kept < len(value) and (used := used + _size(value[kept]) + 1) <= room:
+        while kept < len(value) and (used := used + size_of(value[kept]) + 1) <= room:
             kept += 1
         return list(value[:kept])
 
     def shorten_object(self, value: dict[str, Any], room: int, path: str = "") -> dict[str, Any]:
         """Members of less than an equal share stay whole, the larger ones share what these leave."""
-        if _size(value) <= room:
+        if size_of(value) <= room:
             return value
         keys = {key: len(_encode(key)) + 2 for key in value}
-        sizes = {key: keys[key] + _size(member) for key, member in value.items()}
+        sizes = {key: keys[key] + size_of(member) for key, member in value.items()}
         left, count, share = room - 2, len(value), 0
         for size in sorted(sizes.values()):
             share = left // count
@@ -260,7 +260,7 @@ class _Shortener:
             self.paths.append(path[:200])
 
 
-def _size(value: Any) -> int:
+def size_of(value: Any) -> int:
     """Characters of JSON; a long text is measured in pieces."""
     if isinstance(value, str) and len(value) > _BLOCK:
         return 2 + sum(len(_encode(value[at : at + _BLOCK])) - 2 for at in range(0, len(value), _BLOCK))

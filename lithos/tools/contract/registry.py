@@ -20,6 +20,7 @@ from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agen
 from lithos.metrics import Metrics
 from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
+from lithos.tools.contract.compacting import compact, compact_refusal, drop_plain_totals
 from lithos.tools.contract.declaring import (
     CONNECTOR,
     OWN,
@@ -152,7 +153,7 @@ class ToolMeter:
             if error == "search_backend_error":
                 metrics.count("cache_lookups", "error_search_backend")
             elif outcome == "ok" and answer is not None:
-                stale = "miss_stale" if answer["stale_exists"] else "miss_clean"
+                stale = "miss_stale" if answer.get("stale_exists") else "miss_clean"
                 metrics.count("cache_lookups", "hit" if answer["hit"] else stale)
         elif tool.of != "notes":
             metrics.count("coordination_operations", name.removeprefix("lithos_"))
@@ -219,6 +220,7 @@ class Tools:
         self._outcome_status = using.is_plain
         #: Characters of JSON of an answer, 0 for no limit.
         self._max_answer_chars = server.answer_limit
+        self._is_compact = using.config.answers_compactly
         self._meter = ToolMeter(using.metrics)
         begin_tools(using.metrics, has_connectors=has_connectors)
         self._admission = Admission()
@@ -252,7 +254,8 @@ class Tools:
         """Run a tool; a domain error is returned as an error envelope, so is a refusal of the caller.
 
         Who names no `principal` is code of this process; what is asked from outside comes by `acting_as`.
-        `is_whole`: the answer is not cut, however long it is, and a refusal is raised.
+        `is_whole`: the answer is not cut, however long it is, and a refusal is raised. Lithos's own commands
+        and pages get full answers, whatever `server.answers` says.
 
         Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
         """
@@ -274,7 +277,8 @@ class Tools:
             elif is_early and "path" not in arguments:
                 await self._opening.wait_recalled()
             answer = await self._serve_once(tool, given, principal, arguments)
-            answer = answer if is_whole else self._fit(tool, answer, offset)
+            if not is_whole:
+                answer = self._fit(tool, answer, offset, given, is_full=principal.is_own)
             if tool.paged.content and answer is not None:
                 self._remember(given, answer, offset, principal)
             outcome, error = "ok", None
@@ -282,7 +286,9 @@ class Tools:
             outcome, error = "error", refusal.code
             if is_whole:
                 raise
-            answer = fit(self._envelope(refusal), UNPAGED, self._max_answer_chars, 0, is_skipped=True)
+            told = self._envelope(refusal)
+            told = compact_refusal(told) if self._is_compact and not principal.is_own else told
+            answer = fit(told, UNPAGED, self._max_answer_chars, 0, is_skipped=True)
         except ArgumentFault:
             outcome, error = "error", "invalid_arguments"
             raise
@@ -326,10 +332,13 @@ class Tools:
         """The arguments of a call with the ids of notes that are named by paths. Raises as the reader."""
         return await self._by_name[name].reader.with_ids(arguments, self._locate, self._identify)
 
-    def fitted(self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any]) -> Answer:
+    def fitted(
+        self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any], principal: Principal
+    ) -> Answer:
         """An answer made of several within the limit, as those of the tool itself."""
         tool = self._by_name[name]
-        return self._fit(tool, answer, tool.reader.offset(arguments))
+        given, offset = self.read(name, arguments, principal), tool.reader.offset(arguments)
+        return self._fit(tool, answer, offset, given, is_full=principal.is_own)
 
     async def _serve(self, tool: Tool, given: Answering, principal: Principal) -> Answer:
         """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
@@ -369,11 +378,18 @@ class Tools:
             lambda call: self._serve(tool, call, principal),
         )
 
-    def _fit(self, tool: Tool, answer: Answer, offset: int) -> Answer:
-        """The answer within the limit."""
+    def _fit(self, tool: Tool, answer: Answer, offset: int, given: object, *, is_full: bool) -> Answer:
+        """The answer within the limit, compact unless it is to be full."""
         if answer is None or tool.fits_itself:
             return answer
-        fitted = fit(answer, tool.paged, self._max_answer_chars, offset, is_skipped=tool.reader.skips)
+        limit, skips, paged = self._max_answer_chars, tool.reader.skips, tool.paged
+        if is_full or not self._is_compact or tool.is_legacy or tool.profile == CONNECTOR:
+            fitted = fit(answer, paged, limit, offset, is_skipped=skips)
+        else:
+            said = compact(answer, tool.sparing, given, limit=limit, skip=0 if skips else offset)
+            fitted = fit(said, paged, limit, offset, is_skipped=skips)
+            if paged.totals == "each":
+                drop_plain_totals(fitted, paged.rows)
         return Pictured(fitted, answer.media_type, answer.data) if type(answer) is Pictured else fitted
 
     def _remember(

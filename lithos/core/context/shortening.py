@@ -1,0 +1,93 @@
+"""Snippets for an answer with little room (docs/spec/notes.md §10): the sentences that match best."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from lithos.core.text.analysis import fold
+from lithos.core.text.snippet import Terms, first_places
+
+#: The first rows may have twice as much room as the others: these are read most.
+_FIRST: Final = 3
+#: Characters that a snippet always has.
+LEAST: Final = 60
+#: Between sentences, not behind `i.e.` or the number of an item, and between lines.
+_BETWEEN: Final = re.compile(r"(?:(?<=\w\w[.!?])|(?<=[。！？]))[^\S\n]+|\n+")
+#: What stands at the end of a sentence that the next one answers.
+_OPEN: Final = ("?", "？", ":", "：")
+_ELLIPSIS: Final = "..."
+_MARKS: Final = ".!?。！？"
+#: Share of a cut sentence that may stand before its first match.
+_BEFORE: Final = 3
+
+
+def rooms(count: int, room: int) -> list[int]:
+    """Characters for each of `count` snippets that have `room` together."""
+    first = min(_FIRST, count)
+    share = room // (count + first) if count else 0
+    return [max(LEAST, 2 * share if place < first else share) for place in range(count)]
+
+
+def shorten(text: str, terms: Terms, most: int) -> str:
+    """The sentences and lines of a snippet that match best, next to each other, in `most` characters of JSON.
+
+    Rather than on a question or a colon they end behind it. A sentence that is too long is cut at words.
+    """
+    if escaped_length(text) <= most:
+        return text
+    units, room = _units(text), most - 2 * len(_ELLIPSIS)
+    sizes = [escaped_length(text[start:end]) for start, end in units]
+    weights = [_matched(text[start:end], terms) for start, end in units]
+    best, shown = -1.0, units[0]
+    for first, (start, _) in enumerate(units):
+        found, size = dict[int, float](), 0
+        for last in range(first, len(units)):
+            size += sizes[last] + 2 * (last > first)
+            if last > first and size > room:
+                break
+            found |= weights[last]
+            end = units[last][1]
+            is_open = text.endswith(_OPEN, start, end) and last + 1 < len(units)
+            worth = sum(found.values()) * (0.5 if is_open else 1.0)
+            if worth > best or (worth == best and start == shown[0]):
+                best, shown = worth, (start, end)
+    return _cut(text, *shown, terms, most)
+
+
+def escaped_length(text: str) -> int:
+    """Characters of a text within quotes of JSON."""
+    return len(text) + text.count("\n") + text.count('"') + text.count("\\")
+
+
+def _units(text: str) -> Sequence[tuple[int, int]]:
+    """Where each sentence or line begins and ends."""
+    edges = [0, *(edge for found in _BETWEEN.finditer(text) for edge in found.span()), len(text)]
+    units = [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
+    return units or [(0, len(text))]
+
+
+def _matched(text: str, terms: Terms) -> dict[int, float]:
+    """The weights of the terms that a sentence has, by their numbers."""
+    return {number: terms.terms[number].weight for number in first_places(fold(text), terms)}
+
+
+def _cut(text: str, start: int, end: int, terms: Terms, most: int) -> str:
+    """`text[start:end]` in `most` characters, from a little before its first match; dots where it is cut."""
+    room = max(1, most - 2 * len(_ELLIPSIS))
+    if escaped_length(text[start:end]) > room:
+        folded = fold(text[start:end])
+        places = first_places(folded, terms).values() if len(folded) == end - start else ()
+        match = start + min(places, default=0)
+        if match - start > room // _BEFORE:
+            space = text.find(" ", match - room // _BEFORE, match)
+            start = space + 1 if space >= 0 else match
+        end = min(end, start + room)
+        end -= max(0, escaped_length(text[start:end]) - room)
+        space = text.rfind(" ", start + room // 2, end)
+        end = space if space >= 0 else end
+    shown = text[start:end].strip()
+    before = _ELLIPSIS * (start > 0 and not shown.startswith(_ELLIPSIS))
+    is_cut = end < len(text) and shown[-1:] not in _MARKS
+    return before + shown + _ELLIPSIS * is_cut
