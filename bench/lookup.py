@@ -1,6 +1,7 @@
 """`lithos_cache_lookup` as a decision: right and wrong answers, and hits where nothing answers.
 
-`python -m bench.lookup COLLECTIONS --data DIR` takes half of the documents away, three times anew, so that
+`python -m bench.lookup COLLECTIONS --vault VAULT --data DIR` takes half of the documents of the collections
+and of other kinds of notes (`bench/kinds.py`) away, three times anew, so that
 about half of the queries have no answer, and looks all of them up. Of the queries with an answer `right` and
 `wrong` are percentages, of those without one `false_hits`. `tool` is what the tool says, as it is configured.
 The curves are the best note's scores at thresholds with 1, 2, 5, 10 and 20 % false hits: its similarity, the
@@ -18,7 +19,7 @@ import argparse
 import json
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -29,15 +30,19 @@ from numpy.typing import NDArray
 
 from bench.features import NAMES, features_of
 from bench.judged import LAYOUTS, Collection, JudgedQuery, read_collections
+from bench.kinds import read_kinds
 from bench.logistic import Matrix, fit_logistic, folds, operate, threshold_at
 from bench.quality import MEASURED_LAYOUTS, add_collection_options, distinct_layouts
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
 from lithos.app import Server
+from lithos.core.learning.match import CALIBRATIONS, Features, Strength, probability, strength
 from lithos.services.notes.knowledge import CacheRequest
 
 DRAWS = 3
 FOLDS = 5
+#: Not that of samples: the same shuffle would take away exactly what is not asked for.
+SEED = 101
 FALSE_HITS = (0.01, 0.02, 0.05, 0.1, 0.2)
 #: Which share of false hits the printed threshold allows.
 ALLOWED = 0.05
@@ -92,6 +97,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     )
     add_collection_options(parser)
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=MEASURED_LAYOUTS)
+    parser.add_argument("--vault", type=Path, help="folder of Markdown that is a kind of notes too")
     parser.add_argument("--draws", type=int, default=DRAWS, help="halves of each collection")
     parser.add_argument("--fit", action="store_true", help="print coefficients fitted to all questions")
     parser.add_argument("--ridge", type=float, default=1.0, help="penalty of the fit")
@@ -114,12 +120,23 @@ def _collect_all(options: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     with vault_folder(options.data) as folder:
         vaults = Vaults(folder, options.tier)
-        for collection in read_collections(options.collections, options.only):
-            for layout, laid_out in distinct_layouts(collection, options.layouts):
-                for draw in range(options.draws):
-                    halved = halve(laid_out.sample(options.sample), seed=7 + draw)
-                    rows += trio.run(_collect, collection.name, layout, draw, halved, vaults)
+        for name, layout, collection in _parts(options):
+            for draw in range(options.draws):
+                halved = halve(collection.sample(options.sample), seed=SEED + draw)
+                rows += trio.run(_collect, name, layout, draw, halved, vaults)
     return rows
+
+
+def _parts(options: argparse.Namespace) -> Iterator[tuple[str, str, Collection]]:
+    """The collections in each layout, and the other kinds of notes."""
+    collections = read_collections(options.collections, [])
+    for collection in collections:
+        for layout, laid_out in distinct_layouts(collection, options.layouts):
+            if not options.only or collection.name in options.only:
+                yield collection.name, layout, laid_out
+    for kind in read_kinds(collections, options.vault):
+        if not options.only or kind.name in options.only:
+            yield kind.name, "as it is", kind
 
 
 async def _collect(name: str, layout: str, draw: int, halved: Halved, vaults: Vaults) -> list[Row]:
@@ -172,6 +189,7 @@ def _report(rows: Sequence[Row], options: argparse.Namespace) -> None:
         what = {"collection": collection, "layout": layout, "tier": options.tier}
         some = [row for row, is_chosen in zip(rows, chosen, strict=True) if is_chosen]
         print_report("lookup", **what, rule="tool", **tool_figures(some))
+        print_report("lookup", **what, rule="match", **match_figures(some, options.tier))
         for rule, values in scores.items():
             print_report("lookup", **what, rule=rule, roc=_curve(values, is_right, is_answered, chosen))
     if options.fit:
@@ -241,6 +259,37 @@ def tool_figures(rows: Sequence[Row]) -> dict[str, float]:
         "missed": round(100 * answered["miss"] / with_answer, 1),
         "false_hits": round(100 * (1 - unanswered["miss"] / without), 1) if unanswered else 0.0,
     }
+
+
+def match_figures(rows: Sequence[Row], tier: str) -> dict[str, float]:
+    """What `match` says of first rows, in percent.
+
+    `found` of right first rows are strong or fair, `strong` are strong; `strong_right` of strong rows are
+    right where something answers; `false_strong` and `false_fair` of the questions that nothing answers.
+    """
+    said = [match_of(row, tier) for row in rows]
+    right = [match for row, match in zip(rows, said, strict=True) if row.is_answered and row.is_right]
+    answered = [row for row, match in zip(rows, said, strict=True) if row.is_answered and match == "strong"]
+    without = [match for row, match in zip(rows, said, strict=True) if not row.is_answered]
+    return {
+        "found": _share(match != "weak" for match in right),
+        "strong": _share(match == "strong" for match in right),
+        "strong_right": _share(row.is_right for row in answered),
+        "false_strong": _share(match == "strong" for match in without),
+        "false_fair": _share(match == "fair" for match in without),
+    }
+
+
+def match_of(row: Row, tier: str) -> Strength:
+    """What a search says of the first row, by the coefficients in the code."""
+    rule = CALIBRATIONS[tier]
+    is_found = any(row.features.values())
+    return strength(probability(Features(**row.features), rule) if is_found else None, rule.threshold)
+
+
+def _share(values: Iterable[bool]) -> float:
+    counted = list(values)
+    return round(100 * sum(counted) / max(1, len(counted)), 1)
 
 
 if __name__ == "__main__":

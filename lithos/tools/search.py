@@ -197,7 +197,7 @@ def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
             "source_url": note.source_url or "",
         }
         document |= {"truncated": True, "next_offset": end} if is_cut else {}
-    return {
+    row: dict[str, object] = {
         "hit": document is not None,
         "document": document,
         "stale_exists": answer.stale_id is not None,
@@ -205,6 +205,12 @@ def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
         "probability": None if answer.probability is None else round(answer.probability, 4),
         "because": answer.because,
     }
+    if answer.candidates:
+        row["candidates"] = [
+            {"id": each.entry.note.id, "title": each.entry.note.title, "snippet": each.line}
+            for each in answer.candidates
+        ]
+    return row
 
 
 #: Characters of a reason.

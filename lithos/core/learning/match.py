@@ -1,8 +1,8 @@
 """Match strength: the calibrated probability that a note answers a question (docs/spec/search.md §6).
 
 A logistic regression on margins rather than on one similarity: some vector is always near, but a note that
-answers stands out from the second one and has the question's words early. `python -m bench.lookup --fit`
-fits the coefficients on the development collections and prints the table below.
+answers stands out from the others and has the question's words early. `python -m bench.lookup --fit` fits
+the coefficients on several kinds of notes and prints the table below.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
-from itertools import islice
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from attrs import define, frozen
 
@@ -19,12 +18,19 @@ from lithos.core.learning.lead import Covered
 
 #: Rows of a ranking whose probability is computed; all others are weak.
 CANDIDATES: Final = 3
-#: The mean score of the tenth row on the development collections; small vaults have fewer rows.
-TENTH_SCORE: Final = 0.38
 #: The rows, and the similarities, that say how crowded the place is where a question falls.
 TENTH: Final = 10
 THIRTIETH: Final = 30
-FAIR: Final = 0.3
+#: From this probability on a row is `fair`: three of four right first rows of nearly every kind of notes are.
+FAIR: Final = 0.13
+#: What is added to the deviation of similarities, and to what a note has of a question, so that neither a
+#: crowd of equals nor a note without any of the words goes out of bounds.
+_LEAST_SPREAD: Final = 0.03
+_LEAST_HELD: Final = 0.1
+#: The most that a margin counts: where no row follows, a score says little.
+_MOST_MARGIN: Final = 0.5
+#: Rows whose cosines and leads differ by less say the same: the second takes nothing from the first.
+_TWIN: Final = 0.05
 #: The most that BM25 gives a term is 2.2 times its idf (k1 = 1.2).
 _BM25_BOUND: Final = 2.2
 
@@ -35,38 +41,41 @@ Strength = Literal["strong", "fair", "weak"]
 class Features:
     """What is known of one candidate, among the best notes of a hybrid search.
 
-    `cosine` is its best passage's, `nearest` the highest of all notes, `ahead` how much that is above the
-    second note's (or the threshold, if no second passed it). `share` and `words` are the shares of the
-    question's content stems that the note has, by idf and by number; `lead` is the lead of the note alone,
-    `passage` that of its best passage.
-    `lexical` is its BM25 score by the highest possible, `lexical_ahead` how much the best BM25 score is above
-    the second, by the best. `leads_words` and `leads_meaning` are 1 for the first of a leg. `margin` is its
-    final score minus that of the next row, `depth` minus that of the tenth; `crowd` is the thirtieth highest
-    similarity, high where many notes are about the same; `length` the logarithm of the number of stems.
+    `cosine` is its best passage's, `above` how far that is above the mean of the thirty nearest notes, in
+    standard deviations of theirs: so a vault, or a folder, where everything is alike is judged by its own
+    spread. `margin` is its final score minus that of the next row which says something else, at most 0.5.
+    `held` is the logarithm of what its best passage has of the question by lead, `missing` what the note
+    lacks of it; both count in words as rare as one that no note has.
     """
 
     cosine: float
-    nearest: float
-    ahead: float
-    share: float
-    words: float
-    lead: float
-    passage: float
-    lexical: float
-    lexical_ahead: float
-    leads_words: float
-    leads_meaning: float
+    above: float
     margin: float
-    depth: float
-    crowd: float
-    length: float
+    held: float
+    missing: float
+
+
+class Standing(NamedTuple):
+    """A row of a ranking: its final score, the cosine of its best passage, and the lead of that."""
+
+    score: float
+    cosine: float
+    passage: float
+
+    def margin(self, following: Iterable[Standing]) -> float:
+        """How far its score is above the first of the rows after it which does not say the same."""
+        for row in following:
+            if abs(row.cosine - self.cosine) >= _TWIN or abs(row.passage - self.passage) >= _TWIN:
+                return min(_MOST_MARGIN, self.score - row.score)
+        return min(_MOST_MARGIN, self.score)
 
 
 @frozen
 class Calibration:
     """Coefficients of one tier; from `threshold` on a probability is an answer.
 
-    The threshold is the least with at most 5 % false hits on the development collections.
+    With the threshold at most 5 % of the questions that nothing answers are strong on nearly every kind of
+    notes, and at least nine of ten strong rows are right where something does.
     """
 
     intercept: float
@@ -74,27 +83,17 @@ class Calibration:
     threshold: float
 
 
-#: Made by `python -m bench.lookup COLLECTIONS --fit --tier TIER` (see `bench/quality.md`).
+#: Made by `python -m bench.lookup COLLECTIONS --vault VAULT --fit --tier TIER` (see `bench/quality.md`).
 CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(
-        intercept=-3.813,
-        weights={
-            "cosine": 3.112, "nearest": -0.140, "ahead": -0.337, "share": 0.433, "words": 0.603,
-            "lead": 1.330, "passage": 1.258, "lexical": -0.886, "lexical_ahead": -0.727,
-            "leads_words": -0.057, "leads_meaning": -0.156, "margin": 1.702, "depth": 4.136,
-            "crowd": -5.766, "length": 0.302,
-        },
-        threshold=0.623,
+        intercept=-2.670,
+        weights={"cosine": 1.136, "above": 0.567, "margin": 3.211, "held": 0.993, "missing": -0.445},
+        threshold=0.650,
     ),
     "accurate": Calibration(
-        intercept=-4.304,
-        weights={
-            "cosine": 0.275, "nearest": 4.978, "ahead": -2.628, "share": 0.871, "words": -0.147,
-            "lead": 1.021, "passage": 1.207, "lexical": -0.626, "lexical_ahead": -0.022,
-            "leads_words": 0.012, "leads_meaning": 0.020, "margin": 2.162, "depth": 2.912,
-            "crowd": -4.674, "length": -0.381,
-        },
-        threshold=0.646,
+        intercept=-1.701,
+        weights={"cosine": -0.603, "above": 0.888, "margin": 1.238, "held": 0.971, "missing": -0.609},
+        threshold=0.650,
     ),
 }  # fmt: skip
 
@@ -274,7 +273,7 @@ def judge(chances: Mapping[int, float], threshold: float) -> dict[int, Judged]:
 
 
 def strength(chance: float | None, threshold: float) -> Strength:
-    """`strong` from the threshold of a cache hit on, `fair` from 0.3, else `weak`; weak without a chance."""
+    """`strong` from the threshold of a cache hit on, `fair` from 0.13, else `weak`; weak without a chance."""
     if chance is None or chance < min(FAIR, threshold):
         return "weak"
     return "strong" if chance >= threshold else "fair"
@@ -282,24 +281,45 @@ def strength(chance: float | None, threshold: float) -> Strength:
 
 @frozen(kw_only=True)
 class LexicalLeg:
-    """The full-text leg of a search: BM25 by note, best first, and the idf of the content stems."""
+    """The full-text leg of a search: BM25 by note, best first, and the idf of the content stems.
+
+    `unknown` is the idf of a stem that no note has.
+    """
 
     scores: Mapping[int, float]
     idf: Mapping[str, float]
+    unknown: float
 
-    def share_of_highest(self, key: int) -> float:
-        """The score of a note by the highest that any could have."""
-        highest = _BM25_BOUND * sum(self.idf.values())
-        return self.scores.get(key, 0.0) / highest if highest else 0.0
+    def held(self, passage: float) -> float:
+        """The logarithm of what a passage has of the question, by its lead 0..1.
 
-    def ahead(self) -> float:
-        """How much the best score is above the second, by the best."""
-        best, second = _two_best(islice(self.scores.values(), 2), 0.0)
-        return (best - second) / best if best > 0 else 0.0
+        A question is worth one word at least: in a vault of three notes none is rare.
+        """
+        return math.log(_LEAST_HELD + passage * max(1.0, self._total() / self.unknown))
 
-    def length(self) -> float:
-        """The natural logarithm of the number of content stems, 0 without any."""
-        return math.log(max(1, len(self.idf)))
+    def missing(self, share: float) -> float:
+        """What a note lacks of the question, of which it has a share by idf."""
+        return (1 - share) * self._total() / self.unknown
+
+    def _total(self) -> float:
+        return sum(self.idf.values())
+
+
+def spread(similarities: Iterable[float], threshold: float) -> tuple[float, float]:
+    """The mean and the standard deviation of the highest thirty similarities.
+
+    Notes that did not pass the threshold count as if they had just done so.
+    """
+    highest = nlargest(THIRTIETH, similarities)
+    lacking = THIRTIETH - len(highest)
+    mean = (sum(highest) + lacking * threshold) / THIRTIETH
+    squares = sum([(each - mean) ** 2 for each in highest]) + lacking * (threshold - mean) ** 2
+    return mean, math.sqrt(squares / THIRTIETH)
+
+
+def above(similarity: float, mean: float, deviation: float) -> float:
+    """How far a similarity is above the mean, in deviations; 0 for a note that meaning did not find."""
+    return (similarity - mean) / (deviation + _LEAST_SPREAD) if similarity else 0.0
 
 
 def semantic_margins(similarities: Mapping[int, float], threshold: float) -> tuple[float, float]:

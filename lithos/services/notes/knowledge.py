@@ -46,6 +46,7 @@ from lithos.core.text.snippet import cut, truncate
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
 from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
+from lithos.services.search.answers import AnswerFinder, Answers, CacheCandidate
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.notes.lookup import AliasedPath
@@ -139,6 +140,7 @@ class CacheAnswer:
     """The cached note on a hit; on a miss perhaps the id of a stale note to update.
 
     `because` is why it is an answer: `match` (with its probability), `cited_before` or `source_url`.
+    A miss has up to three `candidates`.
     """
 
     entry: Entry | None = None
@@ -146,6 +148,7 @@ class CacheAnswer:
     stale_id: str | None = None
     probability: float | None = None
     because: str | None = None
+    candidates: Sequence[CacheCandidate] = ()
 
 
 @frozen
@@ -176,6 +179,7 @@ class Knowledge:
         self._writer = actors.writer.mailbox
         self._coordinator = actors.coordinator
         self._search = search
+        self._answers = AnswerFinder(search, actors.catalogue)
         self._texts = texts
         self._clock = actors.clock
 
@@ -422,7 +426,8 @@ class Knowledge:
         """Cache lookup: of the candidates the most confident fresh one, else the id of a stale one."""
         stale: Entry | None = None
         best: _Candidate | None = None
-        for candidate in await self._cache_candidates(request):
+        candidates, answers = await self._cache_candidates(request)
+        for candidate in candidates:
             entry = candidate.entry
             if entry.note.confidence < request.min_confidence:
                 continue
@@ -439,23 +444,26 @@ class Knowledge:
                     probability=best.probability,
                     because=best.because,
                 )
-        return CacheAnswer(stale_id=stale.note.id if stale else None)
+        named = await self._answers.name(request.query, answers, [each.entry for each in candidates])
+        return CacheAnswer(stale_id=stale.note.id if stale else None, candidates=named)
 
-    async def _cache_candidates(self, request: CacheRequest) -> list[_Candidate]:
+    async def _cache_candidates(self, request: CacheRequest) -> tuple[list[_Candidate], Answers]:
+        """What may be a hit, and what the search found."""
         if request.source_url:
             owner = self._catalogue.urls.owner(normalise_url(request.source_url))
             entry = self._catalogue.get(owner) if owner else None
             if entry is not None and has_tags(entry.note.all_tags, request.tags):
-                return [_Candidate(entry, "source_url")]
-        answers = await self._search.find_answers(request.query, request.limit, request.tags)
+                return [_Candidate(entry, "source_url")], Answers()
+        answers = await self._answers.find(request.query, request.limit, request.tags)
         found = {
-            answer.entry.note.id: _Candidate(answer.entry, "match", answer.probability) for answer in answers
+            answer.entry.note.id: _Candidate(answer.entry, "match", answer.probability)
+            for answer in answers.likely
         }
         cited = [self._catalogue.get(note_id) for note_id in await self._cited_before(request.query)]
         for entry in [entry for entry in cited if entry is not None][: request.limit]:
             if has_tags(entry.note.all_tags, request.tags) and entry.note.status != "quarantined":
                 found.setdefault(entry.note.id, _Candidate(entry, "cited_before"))
-        return list(found.values())
+        return list(found.values()), answers
 
     def _is_outdated(self, entry: Entry, max_age_hours: float | None) -> bool:
         now = self._clock()

@@ -22,7 +22,6 @@ from lithos.core.learning.match import (
     CANDIDATES,
     MEANING_CALIBRATIONS,
     TENTH,
-    TENTH_SCORE,
     THIRTIETH,
     WORDS_CALIBRATION,
     Calibration,
@@ -30,12 +29,13 @@ from lithos.core.learning.match import (
     Judged,
     LexicalLeg,
     MeaningFeatures,
+    Standing,
     WordFeatures,
-    crowd,
+    above,
     judge,
     meaning_features,
     probability,
-    semantic_margins,
+    spread,
     word_features,
 )
 from lithos.core.learning.ranking import (
@@ -228,6 +228,7 @@ class Hybrid:
         lexical: Sequence[tuple[int, float]] = ()
         semantic: Sequence[VectorHit] = ()
         idf: Mapping[str, float] = {}
+        unknown = 1.0
         words = query[:LONGEST_QUERY]
         try:
             node = plain_words(words)
@@ -235,6 +236,7 @@ class Hybrid:
             if node is not None:
                 lexical = self._fulltext.search(node, wanted, filters)
             idf = self._fulltext.idf(self._fulltext.content_stems(words))
+            unknown = self._fulltext.idf_of_unknown()
         except IndexFailed as failure:
             failures["fulltext"] = str(failure)
         try:
@@ -246,7 +248,7 @@ class Hybrid:
         reasons = "; ".join(failures.values())
         if len(failures) == 2:
             raise backend_failure(reasons)
-        leg = LexicalLeg(scores=dict(lexical), idf=idf)
+        leg = LexicalLeg(scores=dict(lexical), idf=idf, unknown=unknown)
         weight = self._settings.semantic_weight
         weight = SEMANTIC_WEIGHTS[asked.is_accurate] if weight is None else weight
         ordered = self._order(words, lexical, semantic, leg, weight)
@@ -376,35 +378,22 @@ def _features(
     threshold: float,
 ) -> dict[int, Features]:
     """The features of each of the first three rows; `first` has ten."""
-    # Both legs are best first.
-    closest = dict(islice(similarities.items(), THIRTIETH))
-    nearest, ahead = semantic_margins(closest, threshold)
-    best_word, best_meaning = next(iter(leg.scores), None), next(iter(closest), None)
-    words_ahead, length = leg.ahead(), leg.length()
-    following = [score for _, score in first[1:]] + [0.0]
-    tenth = first[-1][1] if len(first) == TENTH else min([TENTH_SCORE, *(score for _, score in first)])
-    around = crowd(closest.values(), threshold)
+    mean, deviation = spread(islice(similarities.values(), THIRTIETH), threshold)  # best first
+    rows = [
+        Standing(score, similarities.get(serial, 0.0), covered[serial].passage if serial in covered else 0.0)
+        for serial, score in first
+    ]
     found: dict[int, Features] = {}
-    for (serial, score), next_score in zip(first[:CANDIDATES], following, strict=False):
-        of_note = covered.get(serial, Covered())
+    for place, (serial, _) in enumerate(first[:CANDIDATES]):
+        of_note, row = covered.get(serial, Covered()), rows[place]
         if of_note.bare:  # answers nothing
             continue
         found[serial] = Features(
-            cosine=similarities.get(serial, 0.0),
-            nearest=nearest,
-            ahead=ahead,
-            share=of_note.share,
-            words=of_note.words,
-            lead=of_note.lead,
-            passage=of_note.passage,
-            lexical=leg.share_of_highest(serial),
-            lexical_ahead=words_ahead,
-            leads_words=float(serial == best_word),
-            leads_meaning=float(serial == best_meaning),
-            margin=score - next_score,
-            depth=score - tenth,
-            crowd=around,
-            length=length,
+            cosine=row.cosine,
+            above=above(row.cosine, mean, deviation),
+            margin=row.margin(rows[place + 1 :]),
+            held=leg.held(of_note.passage),
+            missing=leg.missing(of_note.share),
         )
     return found
 

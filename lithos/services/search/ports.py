@@ -41,13 +41,16 @@ class MeaningPort(Protocol):
 
 
 class WordsPort(Protocol):
-    """The full-text index, as `FulltextIndex` has each of these; `search` and `idf` raise `IndexFailed`."""
+    """The full-text index, as `FulltextIndex` has each of these; `search` and idf raise `IndexFailed`."""
 
     def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]: ...
 
     def content_stems(self, text: str) -> list[str]: ...
 
     def idf(self, stems: Iterable[str]) -> dict[str, float]: ...
+
+    def idf_of_unknown(self) -> float:
+        """The idf of a stem that no note has, above 0."""
 
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]: ...
 

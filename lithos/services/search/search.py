@@ -1,7 +1,4 @@
-"""Search modes: full text, semantic (embeddings), hybrid (both fused), graph (docs/spec/search.md §4).
-
-Also the candidates of a cache lookup with the probability that they answer (section 6).
-"""
+"""Search modes: full text, semantic (embeddings), hybrid (both fused), graph (docs/spec/search.md §4)."""
 
 from __future__ import annotations
 
@@ -84,14 +81,6 @@ class Hit:
     def match(self) -> Strength | None:
         """The match strength."""
         return None if self.judged is None else self.judged.match
-
-
-@frozen
-class CachedAnswer:
-    """A note that may answer a question, and the probability that it does."""
-
-    entry: Entry
-    probability: float
 
 
 @frozen
@@ -264,25 +253,9 @@ class Search:
         entries = (self._catalogue.at_serial(serial) for serial, _ in found)
         return [entry for entry in entries if entry is not None], ""
 
-    async def find_answers(self, query: str, limit: int, tags: tuple[str, ...]) -> list[CachedAnswer]:
-        """The best notes that probably answer a question, best first. Raises `SearchBackendFailed`.
-
-        Only the first three rows of a hybrid search are considered, and no more than `limit`.
-        """
-        if not query.strip():
-            return []
+    async def reach_all(self) -> None:
+        """Wait until both indexes have what was written before."""
         await self._visibility.reach()
-        await self.wait_for_meaning()
-        ranking = await self.hybrid.rank(query, Filters(tags=tags), CANDIDATES, self.threshold)
-        if ranking.failed:
-            raise backend_failure(ranking.message)
-        confidence = self.hybrid.confidence(ranking)
-        likely = [
-            (entry, chance)
-            for serial, chance in list(self.hybrid.chances(ranking).items())[:limit]
-            if (entry := self._catalogue.at_serial(serial)) is not None
-        ]
-        return [CachedAnswer(entry, chance) for entry, chance in likely if chance >= confidence]
 
     def bounds(self, request: SearchRequest) -> tuple[float, int]:
         """The least similarity, and how many rows it gets. Raises `InvalidMode`, `InvalidInput`."""

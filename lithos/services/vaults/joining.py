@@ -124,6 +124,10 @@ class JointWords:
         common = Counts.together(self._count(terms.values()).values())
         return {stem: common.idf(term) for stem, term in terms.items()}
 
+    def idf_of_unknown(self) -> float:
+        """The inverse document frequency of a stem that no vault has. Raises `IndexFailed`."""
+        return self.idf([""])[""]
+
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]:
         """How notes have the stems of a query, by key."""
         return {

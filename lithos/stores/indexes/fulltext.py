@@ -343,6 +343,10 @@ class FulltextIndex:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
         return {stem: bm25_idf(count, found) for stem, found in seen.items()}
 
+    def idf_of_unknown(self) -> float:
+        """The inverse document frequency of a stem that no note has."""
+        return bm25_idf(self._searcher.num_docs, 0)
+
     def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]:
         """How these notes have the stems of a query; a note whose own stems are not there is left out."""
         if self._leads is None or not serials:

@@ -15,9 +15,12 @@ from lithos.core.learning.match import (
     Features,
     LexicalLeg,
     MeaningFeatures,
+    Standing,
+    above,
     meaning_features,
     probability,
     semantic_margins,
+    spread,
     strength,
 )
 
@@ -26,16 +29,16 @@ NOTHING = Features(**dict.fromkeys(attrs.fields_dict(Features), 0.0))
 
 def test_the_probability_is_the_logistic_function_of_the_weighted_features() -> None:
     """search §6: 1 / (1 + exp(-(-1 + 2 x 0.5 + 4 x 0.25)))"""
-    rule = Calibration(intercept=-1.0, weights={"cosine": 2.0, "margin": 4.0}, threshold=0.5)
-    features = attrs.evolve(NOTHING, cosine=0.5, margin=0.25)
+    rule = Calibration(intercept=-1.0, weights={"above": 2.0, "margin": 4.0}, threshold=0.5)
+    features = attrs.evolve(NOTHING, above=0.5, margin=0.25)
     assert probability(features, rule) == pytest.approx(1 / (1 + math.exp(-1)))
     assert probability(NOTHING, rule) == pytest.approx(1 / (1 + math.e))
 
 
 @pytest.mark.parametrize("size", [1e300, -1e300])
 def test_features_beyond_measure_give_a_probability(size: float) -> None:
-    rule = Calibration(intercept=0.0, weights={"cosine": 1.0}, threshold=0.5)
-    assert 0 <= probability(attrs.evolve(NOTHING, cosine=size), rule) <= 1
+    rule = Calibration(intercept=0.0, weights={"above": 1.0}, threshold=0.5)
+    assert 0 <= probability(attrs.evolve(NOTHING, above=size), rule) <= 1
 
 
 @pytest.mark.parametrize("tier", sorted(CALIBRATIONS))
@@ -73,7 +76,7 @@ def test_of_few_semantic_rows_the_last_is_followed_by_the_threshold() -> None:
 
 @pytest.mark.parametrize(
     ("chance", "expected"),
-    [(None, "weak"), (0.0, "weak"), (0.299, "weak"), (0.3, "fair"), (0.649, "fair"), (0.65, "strong")],
+    [(None, "weak"), (0.0, "weak"), (0.129, "weak"), (0.13, "fair"), (0.649, "fair"), (0.65, "strong")],
 )
 def test_match_is_strong_fair_or_weak_as_p_says(chance: float | None, expected: str) -> None:
     """behaviour 265"""
@@ -84,20 +87,42 @@ def test_with_a_low_threshold_what_is_no_hit_is_weak() -> None:
     assert [strength(chance, 0.1) for chance in (0.05, 0.1, 0.2)] == ["weak", "strong", "strong"]
 
 
-def test_the_lexical_leg_is_compared_with_its_bound_and_its_second() -> None:
-    """search §6: 2.2 x sum of idf; (best - second) / best."""
-    leg = LexicalLeg(scores={1: 4.4, 2: 3.3}, idf={"trio": 3.0, "actor": 1.0})
-    assert leg.share_of_highest(1) == pytest.approx(0.5)
-    assert leg.share_of_highest(7) == 0.0
-    assert leg.ahead() == pytest.approx(0.25)
-    assert leg.length() == pytest.approx(math.log(2))
+def test_lexical_leg_counts_in_words_as_rare_as_unknown_ones() -> None:
+    """search §6: shares of the idf of all stems, by the idf of a stem that no note has."""
+    leg = LexicalLeg(scores={1: 4.4}, idf={"trio": 2.0, "actor": 2.0, "zyx": 4.0}, unknown=4.0)
+    assert leg.held(0.25) == pytest.approx(math.log(0.1 + 0.25 * 8 / 4))
+    assert leg.held(0.0) == pytest.approx(math.log(0.1))
+    assert leg.missing(0.25) == pytest.approx(1.5)
+    assert leg.missing(1.0) == 0.0
+    common = LexicalLeg(scores={1: 0.4}, idf={"trio": 0.2}, unknown=0.7)
+    assert common.held(0.5) == pytest.approx(math.log(0.1 + 0.5))
+    none = LexicalLeg(scores={}, idf={}, unknown=0.7)
+    assert (none.held(0.0), none.missing(0.0)) == (pytest.approx(math.log(0.1)), 0.0)
 
 
-def test_legs_with_one_note_or_none() -> None:
-    one = LexicalLeg(scores={1: 4.4}, idf={"trio": 3.0})
-    none = LexicalLeg(scores={}, idf={})
-    assert (one.ahead(), one.length()) == (1.0, 0.0)
-    assert (none.ahead(), none.share_of_highest(1), none.length()) == (0.0, 0.0, 0.0)
+def test_margin_passes_over_rows_that_say_the_same() -> None:
+    """search §6: two notes with the same answer are both answers."""
+    row, twin, other = Standing(0.9, 0.7, 0.5), Standing(0.85, 0.72, 0.46), Standing(0.6, 0.7, 0.4)
+    assert row.margin([twin, other]) == pytest.approx(0.3)
+    assert row.margin([other]) == pytest.approx(0.3)
+    assert row.margin([Standing(0.8, 0.6, 0.5)]) == pytest.approx(0.1)
+    assert row.margin([Standing(0.1, 0.0, 0.0)]) == row.margin([twin]) == row.margin([]) == 0.5
+
+
+def test_similarities_are_judged_by_the_spread_of_the_thirty_nearest() -> None:
+    mean, deviation = spread([0.9, 0.7, *[0.5] * 28, *[0.0] * 50], 0.3)
+    assert (mean, deviation) == (pytest.approx(0.52), pytest.approx(math.sqrt(0.188 / 30)))
+    assert above(0.9, 0.52, 0.07) == pytest.approx(3.8)
+    assert above(0.0, 0.52, 0.07) == 0.0
+
+
+def test_notes_below_the_threshold_count_as_just_above_it_in_a_spread() -> None:
+    """A vault of one note has a spread too."""
+    assert spread([], 0.3) == (pytest.approx(0.3), pytest.approx(0.0))
+    assert spread([0.9], 0.3) == (pytest.approx(0.32), pytest.approx(math.sqrt(0.348 / 30)))
+
+
+def test_the_nearest_note_is_compared_with_the_second_or_the_threshold() -> None:
     assert semantic_margins({1: 0.7}, 0.3) == (0.7, pytest.approx(0.4))
     assert semantic_margins({1: 0.7, 2: 0.6}, 0.3) == (0.7, pytest.approx(0.1))
     assert semantic_margins({}, 0.3) == (0.0, 0.0)

@@ -16,6 +16,8 @@ URL = "https://example.org/zebra"
 
 async def look_up(lithos: Lithos, query: str = QUERY, **more: object) -> dict[str, object]:
     answer = await lithos.call("lithos_cache_lookup", query=query, **more)
+    candidates = answer.pop("candidates", [])
+    assert not (answer["hit"] and candidates), answer
     assert list(answer) == ["hit", "document", "stale_exists", "stale_id", "probability", "because"], answer
     chance = answer.pop("probability")
     assert (chance is None) == (answer["because"] != "match"), answer
@@ -168,3 +170,34 @@ async def test_a_note_cited_for_a_near_question_answers_it_again(lithos: Lithos)
     assert await look_up(lithos, "how does a bicycle stay upright") == MISS
     await lithos.call("lithos_delete", id=note, agent="ann")
     assert await look_up(lithos, again) == MISS
+
+
+async def test_a_miss_names_the_best_candidates(lithos: Lithos, clock: Clock) -> None:
+    """behaviour 306: those that were too uncertain or stale first, each with one line of its best passage."""
+    assert "candidates" not in await lithos.call("lithos_cache_lookup", query=QUERY)
+    sure = await lithos.create("Zebra stripes", f"Of horses.\n\n{TEXT}", confidence=0.4, ttl_hours=1)
+    others = [await lithos.create(f"Zebra {number}", f"{number} zebras." * 80) for number in range(4)]
+    hidden = await lithos.create("Zebra skin", TEXT, status="quarantined", confidence=0.1)
+    for more in ({}, {"min_confidence": 0.45}, {"min_confidence": 0.0, "limit": 1}):
+        answer = await lithos.call("lithos_cache_lookup", query=QUERY, **more)
+        if answer["hit"]:  # from 0.0 on the note is certain enough
+            assert "candidates" not in answer
+            clock.advance(hours=2)
+            answer = await lithos.call("lithos_cache_lookup", query=QUERY, **more)
+            assert answer["stale_exists"]
+        named = answer["candidates"]
+        assert [list(each) for each in named] == [["id", "title", "snippet"]] * 3
+        assert named[0] == {"id": sure, "title": "Zebra stripes", "snippet": f"Of horses. {TEXT}"}
+        assert {each["id"] for each in named[1:]} < set(others)
+        assert hidden not in {each["id"] for each in named}
+        assert all(len(each["snippet"]) <= 200 and "\n" not in each["snippet"] for each in named)
+
+
+async def test_a_miss_by_address_names_its_owner(lithos: Lithos) -> None:
+    """behaviour 306"""
+    owner = await lithos.create("Page", TEXT, source_url=URL, confidence=0.2)
+    answer = await lithos.call("lithos_cache_lookup", query="", source_url=URL)
+    assert answer["candidates"] == [{"id": owner, "title": "Page", "snippet": TEXT}]
+    await lithos.call("lithos_note_update", id=owner, agent="ann", status="quarantined")
+    answer = await lithos.call("lithos_cache_lookup", query="", source_url=URL)
+    assert "candidates" not in answer

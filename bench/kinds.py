@@ -1,0 +1,118 @@
+"""Kinds of notes that documentation is not: conversations, one-line facts, code, a folder of Markdown.
+
+`read_kinds` makes judged collections of them (`bench/judged.py`), the same in each run: turns and sessions of
+generated dialogues; their turns that answer, one line each; sentences of judged collections, asked for with
+every second content word; functions of Python's standard library without their docstrings, asked for with
+the first line of these; and the notes of a vault, asked for with names of several words, and with every
+second content word of their longest paragraph.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.conversations import as_collection
+from bench.dialogues import Conversation, generate_conversations
+from bench.judged import Chunk, Collection, JudgedQuery
+from bench.rephrasing import content_words
+
+#: Facts and functions of a collection.
+MOST: Final = 1_200
+#: Words of a sentence that is a fact, and content words of a question.
+FACT_WORDS: Final = range(8, 31)
+LEAST_ASKED, MOST_ASKED = 3, 12
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
+
+
+def read_kinds(collections: Sequence[Collection], vault: Path | None = None) -> Iterator[Collection]:
+    """The kinds above; the facts are sentences of these collections, and `vault` is a folder of Markdown."""
+    dialogues = generate_conversations()
+    yield as_collection(dialogues, "turns")
+    yield as_collection(dialogues, "sessions")
+    yield told(dialogues)
+    for collection in collections:
+        yield facts_of(collection)
+    yield functions()
+    if vault is not None:
+        yield notes_of(vault)
+
+
+def told(dialogues: Sequence[Conversation]) -> Collection:
+    """A note of one line for each turn that answers a question."""
+    turns = as_collection(dialogues, "turns")
+    speakers = {turn.id: turn.speaker for dialogue in dialogues for turn in dialogue.turns}
+    needed = {doc for query in turns.queries for doc in query.grades}
+    chunks = [
+        Chunk(chunk.id, chunk.doc, f"{speakers[chunk.doc]}: {chunk.text}")
+        for chunk in turns.chunks
+        if chunk.doc in needed
+    ]
+    return Collection("facts-dialogues", tuple(chunks), turns.queries)
+
+
+def facts_of(collection: Collection) -> Collection:
+    """A note for one sentence of each of many documents."""
+    sentences: dict[str, str] = {}
+    for chunk in collection.chunks:
+        for sentence in _SENTENCE.split(" ".join(chunk.text.split())):
+            if chunk.doc not in sentences or len(sentences) < MOST // 2:
+                key = chunk.doc if chunk.doc not in sentences else chunk.id
+                if len(sentence.split()) in FACT_WORDS and half_of(sentence):
+                    sentences[key] = sentence
+                    break
+    chunks = [Chunk(f"fact:{key}", key, text) for key, text in sentences.items()][:MOST]
+    return _asked(f"facts-{collection.name}", chunks, [(half_of(chunk.text), chunk.doc) for chunk in chunks])
+
+
+def functions() -> Collection:
+    """A note for each of many functions of the standard library."""
+    chunks, asked, seen = [], [], set[str]()
+    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
+        source = path.read_text(encoding="utf-8", errors="replace")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef) and (docstring := ast.get_docstring(node)):
+                first = docstring.splitlines()[0]
+                node.body = node.body[1:]
+                if len(first.split()) >= LEAST_ASKED and node.body and first not in seen:
+                    seen.add(first)
+                    key = f"{path.stem}.{node.name}:{node.lineno}"
+                    text = f"```python\n{ast.unparse(node)}\n```"
+                    chunks.append(Chunk(key, key, text, f"{path.stem}.{node.name}"))
+                    asked.append((first, key))
+    step = max(1, len(chunks) // MOST)
+    return _asked("code", chunks[::step], asked[::step])
+
+
+def notes_of(folder: Path) -> Collection:
+    """The notes of a folder of Markdown, named like their files or first headings."""
+    chunks, asked = [], []
+    for path in sorted(folder.rglob("*.md")):
+        where = path.relative_to(folder).as_posix()
+        text = re.sub(r"\A---\n.*?\n---\n", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        heading = re.search(r"^# (.+)$", text, re.MULTILINE)
+        title = heading[1].strip() if heading else path.stem
+        chunks.append(Chunk(where, where, text, title, where))
+        asked += [(title, where)] if len(content_words(title)) > 1 else []
+        longest = half_of(max(text.split("\n\n"), key=len))
+        asked += [(longest, where)] if longest else []
+    times = Counter(question for question, _ in asked)
+    return _asked("vault", chunks, [each for each in asked if times[each[0]] == 1])
+
+
+def half_of(text: str) -> str:
+    """Every second content word; nothing where these are too few for a question."""
+    words = content_words(text)[::2][:MOST_ASKED]
+    return " ".join(words) if len(words) >= LEAST_ASKED else ""
+
+
+def _asked(name: str, chunks: Sequence[Chunk], asked: Sequence[tuple[str, str]]) -> Collection:
+    queries = tuple(
+        JudgedQuery(f"{name}:{number}", text, "", {doc: 1}) for number, (text, doc) in enumerate(asked)
+    )
+    return Collection(name, tuple(chunks), queries)
