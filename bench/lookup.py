@@ -1,12 +1,11 @@
 """`lithos_cache_lookup` as a decision: right and wrong answers, and hits where nothing answers.
 
 `python -m bench.lookup COLLECTIONS --vault VAULT --data DIR` takes half of the documents of the collections
-and of other kinds of notes (`bench/kinds.py`) away, three times anew, so that
-about half of the queries have no answer, and looks all of them up. Of the queries with an answer `right` and
-`wrong` are percentages, of those without one `false_hits`. `tool` is what the tool says, as it is configured.
-The curves are the best note's scores at thresholds with 1, 2, 5, 10 and 20 % false hits: its similarity, the
-agreement (the mean of similarity and of the share of the question's words in one passage), and a
-logistic function of all features, fitted to the other four fifths of the questions.
+and of other kinds of notes (`bench/kinds.py`) away, three times anew, so that about half of the queries have
+no answer, and looks all of them up. Of the queries with an answer `right` and `wrong` are percentages, of
+those without one `false_hits`. `tool` is what the tool says, as it is configured; `match` is what a search
+says of first rows. The curves are the best note's scores at thresholds with 1, 2, 5, 10 and 20 % false hits:
+its similarity, and a logistic function of all features, fitted to the other four fifths of the questions.
 
 `--fit` prints the coefficients fitted to everything as an entry of `CALIBRATIONS` (`core.learning.match`),
 with the lowest threshold that has at most 5 % false hits on each collection in each layout.
@@ -181,7 +180,6 @@ def _report(rows: Sequence[Row], options: argparse.Namespace) -> None:
     outcome = is_right & is_answered
     scores = {
         "similarity": table[:, NAMES.index("cosine")],
-        "agreement": (table[:, NAMES.index("cosine")] + table[:, NAMES.index("share")]) / 2,
         "fitted": predict_held_out(rows, table, outcome, options.ridge),
     }
     for collection, layout in dict.fromkeys(map(part_of, rows)):
