@@ -14,14 +14,12 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Final
 
 from attrs import asdict
 
 from bench.figures import Figures
 from bench.install import Installation, measure_installation
 from bench.plot import draw_plot
-from bench.recall import KEPT, Recall, measure_recall, merge_recall, read_recall
 from bench.report import describe_machine, end_by_signal, print_report
 from bench.sizes import Effort, measure_size
 from bench.stages import Stages, describe_error
@@ -30,9 +28,7 @@ from bench.targets import LARGE, USUAL
 
 #: Minutes after which no further stage begins, and how many more for each 100,000 notes of `--largest`.
 MINUTES, MINUTES_PER_LARGE = 25.0, 12.0
-#: Recall is measured anew in sizes up to this one: embedding more takes minutes.
-RECALL_UP_TO: Final = USUAL
-INSTALL_LIMIT, RECALL_LIMIT = 300.0, 180.0
+INSTALL_LIMIT = 300.0
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,16 +42,13 @@ def main(arguments: list[str] | None = None) -> None:
     usual = USUAL if USUAL in options.notes else max(options.notes)
     sizes: dict[int, Figures] = {}
     installed: Installation | None = None
-    recall: list[Recall] = []
 
     def tell() -> Measured:
         """Write what there is so far."""
         minutes = (time.monotonic() - begun) / 60
-        kept = read_recall(KEPT.read_text(), "nearest.md") if KEPT.exists() else []
         compared = options.out.with_name("compare.md")
         beside = compared.read_text() if compared.exists() else ""
-        recalled = merge_recall(recall, kept)
-        found = Measured(machine, dict(sizes), recalled, installed, stages.problems, minutes, beside)
+        found = Measured(machine, dict(sizes), installed, stages.problems, minutes, beside)
         plot = options.out.with_suffix(".svg")
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(write_report(found, plot.name))
@@ -70,9 +63,6 @@ def main(arguments: list[str] | None = None) -> None:
             tell()
     if not options.no_install:
         installed = stages.run("installation", INSTALL_LIMIT, lambda _: measure_installation())
-    small = [notes for notes in options.notes if notes <= RECALL_UP_TO]
-    if small:
-        recall = stages.run("recall", RECALL_LIMIT, lambda left: measure_recall(small, left)) or []
     for notes in options.notes:
         if notes >= LARGE:
             tell()

@@ -35,8 +35,6 @@ from lithos.stores.indexes.fulltext_schema import Filters
 
 QUERIES, TIMES = 60, 7
 ROUNDS, CALLS = 5, 200
-#: Seconds in which the inverted lists of a large store are made.
-LISTS: Final = 900
 #: Notes whose lead coverage a hybrid search needs, and rows of an answer.
 LED, ROWS = 60, 10
 NEEDED: Final = {
@@ -81,9 +79,6 @@ async def _measure_parts(data: Path) -> tuple[int, dict[str, float], float]:
     first: list[float] = []
     async with running_server(quiet) as server:
         await server.searchable()
-        with trio.fail_after(LISTS):
-            while _lists_due(server):  # noqa: ASYNC110 - a thread makes them
-                await trio.sleep(0.5)
         for query in queries(3, QUERIES):
             work, cut = _prepare(server, query)
             first.append(await _time(cut, 1))
@@ -93,11 +88,6 @@ async def _measure_parts(data: Path) -> tuple[int, dict[str, float], float]:
                 parts.setdefault(part, []).append(await _time(call, TIMES))
         notes = len(server.catalogue)
     return notes, {part: middle(times, 0) for part, times in parts.items()}, middle(first, 0)
-
-
-def _lists_due(server: Server) -> bool:
-    notes = server.semantic.port.target
-    return notes is None or notes.vectors.lists_due
 
 
 def _prepare(

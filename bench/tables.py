@@ -15,7 +15,6 @@ from bench.figures import Figures, Writes
 from bench.first_index import PARTS
 from bench.install import Installation
 from bench.projection import RULES, Projection, project
-from bench.recall import COLUMNS, Recall
 from bench.targets import Target, judge, judge_installation, usual_of
 
 HYBRID, WRITE = "hybrid search p95, ms", "write p50, ms"
@@ -30,15 +29,9 @@ CALLS: Final = (
     "The kinds are those of `bench.calls`: `read, again` reads 200 notes again and again, `list` asks for 50 "
     "rows, `list, since` with a time, `list, title` and `list, text` with words."
 )
-NEAREST: Final = (
-    "By `bench.nearest`: processor time of one thread for a query for 200 notes; recall is against the "
-    "exact scan. Rows that this run did not measure are those of [nearest.md](nearest.md), which also says "
-    "how a million notes were imitated. A vector has 256 bytes besides."
-)
 #: What grows with the notes, and what does not.
 WHY: Final = {
-    HYBRID: "every vector is looked at (linear, from about 10,000 notes on most of it), from 400,000 vectors "
-    "(some 80,000 notes) on a few per cent of them; words look only at "
+    HYBRID: "every vector is looked at (linear, from about 10,000 notes on most of it); words look only at "
     "notes that have them, and the call itself costs the same at any size",
     WRITE: "one file, one journal entry, one batch of index changes: none depends on the number of notes",
     MEMORY: "interpreter, libraries and model are fixed; a note adds its vectors (one byte a dimension) and "
@@ -58,7 +51,6 @@ class Measured:
 
     machine: str
     sizes: Mapping[int, Figures]
-    recall: Sequence[Recall]
     installed: Installation | None
     problems: Sequence[str]
     minutes: float
@@ -93,8 +85,6 @@ def write_report(measured: Measured, plot: str) -> str:
         ),
         f"## Calls beside the no-op\n\n{CALLS}\n\n{render_calls(sizes)}",
         f"## Sizes\n\n{render_sizes(sizes)}\n\n![size against latency, memory and start]({plot})",
-        f"### Nearest neighbours\n\n{NEAREST}\n\n{render_recall(measured.recall)}\n\n"
-        "![size against the time of a query](nearest.svg)",
         f"### A million notes, projected\n\n{RULES}\n\n{render_projection(project(sizes))}",
         f"### Growth\n\n{GROWTH}\n\n{render_growth(sizes)}",
         "## What explains them\n\n" + _tell_missed(targets),
@@ -221,11 +211,6 @@ def _or_empty(*cells: object) -> tuple[str, ...]:
     return tuple(str(cell) if cell else "" for cell in cells)
 
 
-def render_recall(rows: Sequence[Recall]) -> str:
-    """The table of `bench.nearest`, and where each row is from."""
-    return render_table((*COLUMNS, "From"), [(*row.cells, row.source) for row in rows])
-
-
 def render_projection(projections: Sequence[Projection]) -> str:
     """Each figure at both sizes and at a million notes."""
     rows = [
@@ -233,14 +218,12 @@ def render_projection(projections: Sequence[Projection]) -> str:
             one.target.name,
             *(f"{value:.3g} at {notes:,}" for notes, value in zip(one.sizes, one.values, strict=True)),
             f"{one.linear:.3g}",
-            f"{one.power:.3g}",
-            one.rule,
             one.target.limit,
             "met" if one.target.is_met else "**missed**",
         )
         for one in projections
     ]
-    return render_table(("Figure", "Measured", "Measured", "Linear", "Power", "Rule", "Aim", ""), rows)
+    return render_table(("Figure", "Measured", "Measured", "Projected", "Aim", ""), rows)
 
 
 def render_index(figures: Figures) -> str:

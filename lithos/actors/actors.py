@@ -18,14 +18,13 @@ from attrs import frozen
 
 from lithos.actors.attaching.attaching import Attaching
 from lithos.actors.attaching.captions import Captions
-from lithos.actors.blocking import BackgroundThread, Blocking, Threads
+from lithos.actors.blocking import Blocking, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
 from lithos.actors.indexing.accurate import ACCURATE, AccurateTier
 from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
-from lithos.actors.indexing.list_keeper import ListKeeper
 from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
@@ -228,8 +227,6 @@ class Actors:
         self.sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
         self._embedding = Threads()
         self.semantic = self._make_semantic()
-        self.list_keeper = ListKeeper(self.semantic.indexes, BackgroundThread("lithos-lists"))
-        self.semantic.port.on_rows = self.list_keeper.look
         self.fulltext_port = FulltextPort(stores.fulltext, self.sizes, self.catalogue.entities)
         self.fulltext_indexer, self.vector_indexer = self._indexers = self._make_indexers()
         self.publisher = Publisher(
@@ -469,7 +466,6 @@ class Actors:
         await background.start(self.keeper.run)
         background.start_soon(self.semantic.load, self.vector_indexer, self._first_things)
         background.start_soon(self.vector_indexer.converge)
-        background.start_soon(self.list_keeper.run)
         if self.semantic.accurate is not None:
             background.start_soon(self.semantic.accurate.run, self.semantic.settled)
         background.start_soon(self.graph_cache.keep, self._first_things)

@@ -98,11 +98,6 @@ class AccurateTier:
             return None
         return opened.notes
 
-    @property
-    def vectors(self) -> VectorIndex | None:
-        """The accurate vectors, once they are open."""
-        return self._opened.notes.vectors if self._opened is not None else None
-
     def progress(self) -> Progress:
         """The tier that answers, and how far this one is."""
         target = self._port.target
@@ -194,7 +189,6 @@ class AccurateTier:
             coverage.plan(notes, known, held.keys() - sizes.keys())
 
         await self._thread.run(compare)
-        self._port.on_rows()
         log.info("accurate embeddings", **attrs.asdict(self.progress()))
 
     async def _fill(self, opened: _Opened) -> None:
@@ -259,7 +253,6 @@ class AccurateTier:
             begin = end
         if vector_entries or gone:
             await self._thread.run(lambda: vectors.apply(vector_entries, gone))
-            self._port.on_rows()
             self._unsaved += len(rows)
         for serial in gone:
             opened.coverage.filled(serial, None)

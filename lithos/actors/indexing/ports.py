@@ -216,8 +216,6 @@ class VectorPort:
         self.behind: str | None = None
         #: Is told, in the thread of `apply`, what `target` took, before anybody else is.
         self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
-        #: Called, in the thread of `apply`, after each change of rows.
-        self.on_rows: Callable[[], None] = lambda: None
 
     @property
     def vectors(self) -> VectorIndex | None:
@@ -247,7 +245,6 @@ class VectorPort:
             held = former.vectors.stamp_of
             news = [upsert for upsert in upserts if held(upsert.entry.serial) != self._stamp(upsert)]
             self._embed(former, news, removals)
-        self.on_rows()
 
     def _embed(
         self,

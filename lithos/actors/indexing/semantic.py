@@ -119,12 +119,6 @@ class SemanticBackend:
         """Vectors in use."""
         return self.port.vectors.chunk_count() if self.port.vectors else 0
 
-    def indexes(self) -> list[VectorIndex]:
-        """The vectors that queries may go to now, in any tier."""
-        accurate = self.accurate.vectors if self.accurate is not None else None
-        static = [notes.vectors for notes in (self.port.former, self.port.target) if notes is not None]
-        return static if accurate is None else [*static, accurate]
-
     def progress(self) -> Progress:
         """The tier that answers, and how many chunks of how many it could have."""
         if self.accurate is not None:
@@ -151,7 +145,6 @@ class SemanticBackend:
             log.info("embedding all notes anew", model=self.model_name, former=stored.name)
             former = await self._blocking.run(partial(self._open_former, stored))
         self.port.target, self.port.former = target, former
-        self.port.on_rows()
         if self._is_switching:
             self.decided.set()
         if target.vectors.quarantined is not None:

@@ -285,7 +285,7 @@ class Search:
 
     async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> RankedRows:
         await self.wait_for_meaning()
-        # So many even for few rows: as in a hybrid search, which decides how far inverted lists look.
+        # As many as in a hybrid search, so that both judge matches from the same rows.
         wanted = max(LEG_NOTES, request.offset + limit)
         asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
         try:

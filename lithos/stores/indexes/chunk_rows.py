@@ -238,9 +238,6 @@ class ChunkRows:
         self._free: dict[int, list[int]] = {}
         #: Rows that can be found.
         self.found = 0
-        #: Rows below that were given to another note are noted in `strays`, for who keeps lists of rows.
-        self.fence = 0
-        self.strays: NDArray[np.intp] = np.zeros(0, np.intp)
         #: Rows that are compared together are copied here first, a piece at a time.
         self._copied: Codes = np.zeros((_COPIED_AT_ONCE, dims), np.int8)
 
@@ -257,8 +254,6 @@ class ChunkRows:
         self._inverse[rows] = invert_lengths(codes)
         self._serials[rows] = serial
         self._chunks[rows] = np.arange(count)
-        if start < self.fence and count:
-            self.strays = np.concatenate([self.strays, np.arange(start, start + count)])
         self.found += int(np.count_nonzero(~np.isnan(self._inverse[rows])))
         return start
 
@@ -289,29 +284,20 @@ class ChunkRows:
         """Serials and chunk numbers of rows."""
         return self._serials[rows], self._chunks[rows]
 
-    def codes_of(self, rows: NDArray[np.intp]) -> Codes:
-        """A copy of some quantised rows."""
-        return self._codes[rows]
-
-    def are_alive(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which of some rows can be found."""
-        alive: NDArray[np.bool_] = ~np.isnan(self._inverse[rows])
-        return alive
-
-    def compare(self, queries: Codes, begin: int = 0) -> Iterator[Matrix]:
-        """The similarity of every row from `begin` on to each of `queries` (queries, dims), 0..1.
+    def compare(self, queries: Codes) -> Iterator[Matrix]:
+        """The similarity of every row to each of `queries` (queries, dims), 0..1.
 
         NaN for what cannot be found. Up to `ABREAST` queries take hardly longer than one.
         """
-        return compare_codes(self._codes[begin : self.used], self._inverse[begin : self.used], queries)
+        return compare_codes(self._codes[: self.used], self._inverse[: self.used], queries)
 
     def compare_some(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
         """The same for one query (dims,) and some rows."""
         if len(rows) * _WORTH_COPYING < self.used:
-            return self.compare_rows(query, rows)
+            return self._compare_rows(query, rows)
         return next(self.compare(query[None, :]))[rows]
 
-    def compare_rows(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
+    def _compare_rows(self, query: Codes, rows: NDArray[np.intp]) -> Matrix:
         """The same, by copying the rows: few calls, so that a busy event loop is seldom waited for."""
         products = np.zeros(len(rows), np.float32)
         for start in range(0, len(rows), _COPIED_AT_ONCE):

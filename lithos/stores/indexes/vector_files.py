@@ -28,7 +28,7 @@ from lithos.stores.sqlite import quarantine
 #: Raised whenever the meaning of the data files changes; another number starts an empty store.
 FORMAT: Final = 2
 MANIFEST: Final = "manifest.json"
-_DATA_FILE: Final = re.compile(r"(?:vectors\.(\d+)\.usearch|notes\.(\d+)\.npy)")
+_DATA_FILE: Final = re.compile(r"(?:vectors|notes|lists)\.(\d+)\.(?:usearch|npy|npz)")
 
 
 @frozen
@@ -147,7 +147,7 @@ def _next_generation(directory: Path) -> int:
     for name in list_data_files(directory):
         match = _DATA_FILE.fullmatch(name)
         assert match is not None
-        found.append(int(match[1] or match[2]))
+        found.append(int(match[1]))
     return max(found) + 1
 
 

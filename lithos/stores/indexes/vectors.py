@@ -1,16 +1,15 @@
 """The vector store: chunk vectors of one embedder, by note; nearest-neighbour search, snapshots.
 
-Up to 400,000 chunks searches are exhaustive (exact), so recall is complete: 50,000 chunks of 256 numbers
-take less than 1 ms, less than a graph walk (HNSW) that finds the best 400 of them with a recall of 0.7.
-Larger stores get inverted lists (`lists`), built in the background. In memory the vectors are one matrix
-(`chunk_rows`); on disk they are a usearch index, its graph as thin as usearch allows.
+Searches are exhaustive (exact), so recall is complete. In memory the vectors are one matrix (`chunk_rows`);
+on disk they are a usearch index, its graph as thin as usearch allows. `docs/inside.md` says why usearch does
+not search.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +38,6 @@ from lithos.stores.indexes.chunk_rows import (
     slice_notes,
 )
 from lithos.stores.indexes.embedder import EmbedderIdentity, Matrix
-from lithos.stores.indexes.lists import RowSearch, read_lists, write_lists
 from lithos.stores.indexes.note_means import NoteMeans
 from lithos.stores.indexes.vector_files import StoreDamaged
 
@@ -83,7 +81,6 @@ class VectorIndex:
         self._lock = _Turnstile()
         self._notes: dict[int, IndexedNote] = {}
         self._rows = ChunkRows(identity.dims)
-        self._search = RowSearch(self._rows)
         self._means = NoteMeans(identity.dims)
         #: Whether `save` would write something that is not on disk.
         self.dirty = True
@@ -124,9 +121,6 @@ class VectorIndex:
         rows = np.load(self._directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
         self._fill(index, rows.tolist())
         self.dirty, self.generation = False, manifest.generation
-        kept = read_lists(self._directory, self.generation, self._rows.used, self.identity.dims)
-        if kept is not None:
-            self._search.restore(*kept)
         written = (self._directory / vector_files.MANIFEST).stat().st_mtime
         self.last_updated = datetime.fromtimestamp(written, UTC)
 
@@ -223,13 +217,8 @@ class VectorIndex:
             some = asking[start : start + ABREAST]
             codes = encode_rows(np.stack([queries[i].vector for i in some]))
             with self._lock:
-                nearest = self._search.nearest(codes, [queries[i].notes for i in some])
-                for i, (similarities, rows) in zip(some, nearest, strict=True):
-                    hits = self._rank(similarities, rows, queries[i].threshold, queries[i].notes)
-                    if rows is not None:  # the best chunk of a note may be in a list that was not looked into
-                        serials = [hit.serial for hit in hits]
-                        hits = self._rank_among(codes[some.index(i)], serials, queries[i].threshold)
-                    found[i] = hits
+                for i, similarities in zip(some, self._rows.compare(codes), strict=True):
+                    found[i] = self._rank(similarities, None, queries[i].threshold, queries[i].notes)
         return found
 
     def nearest_by_mean(self, queries: Codes, most: int) -> list[list[VectorHit]]:
@@ -281,15 +270,9 @@ class VectorIndex:
             return []
         query = encode_rows(vector[None, :])[0]
         with self._lock:
-            return self._rank_among(query, set(serials), threshold, notes)
-
-    def _rank_among(
-        self, query: Codes, serials: Iterable[int], threshold: float, notes: int | None = None
-    ) -> list[VectorHit]:
-        """All rows of these notes, each of which is there once, ranked."""
-        known = (self._notes.get(serial) for serial in serials)
-        rows = rows_of([(note.start, note.chunks) for note in known if note is not None])
-        return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
+            known = (self._notes.get(serial) for serial in set(serials))
+            rows = rows_of([(note.start, note.chunks) for note in known if note is not None])
+            return self._rank(self._rows.compare_some(query, rows), rows, threshold, notes)
 
     def similarities(self, vector: Matrix, serials: Collection[int]) -> dict[int, list[float]]:
         """The similarity, 0..1, of each chunk of some notes to `vector`; 0 for what cannot be found."""
@@ -343,31 +326,6 @@ class VectorIndex:
         except (OSError, RuntimeError) as error:
             raise IndexFailed(f"The vector index could not be saved in {self._directory}: {error}") from error
         self.dirty, self.generation = False, written.generation
-        self.save_lists()
-
-    @property
-    def lists_due(self) -> bool:
-        """Whether `build_lists` has something to do."""
-        return self._search.is_due
-
-    def build_lists(self, check: Callable[[], None]) -> None:
-        """Make the inverted lists by which large stores are searched, or bring them up to date.
-
-        For a thread in the background, one at a time; everything else may be called meanwhile. `check` is
-        called every few milliseconds: what it raises ends the work, and the lists stay as they were.
-        """
-        self._search.rebuild(self._lock, check)
-
-    def save_lists(self) -> None:
-        """Keep the lists beside the snapshot on disk, unless that is of other notes: then `save` does."""
-        with self._lock:
-            if self.dirty:
-                return
-            generation, numbering, notes = self.generation, self._search.numbering(), [*self._notes.values()]
-        if numbering is not None:
-            lists, numbers = numbering()  # in the order of the notes, in which they are loaded
-            ordered = numbers[rows_of([(note.start, note.chunks) for note in notes])]
-            write_lists(self._directory, generation, lists.centres, ordered, lists.trained_on)
 
     def _write_vectors(self, path: Path) -> None:
         index = _make_index(self.identity)
@@ -388,7 +346,7 @@ class VectorIndex:
         """Release the memory without saving. A search afterwards finds nothing."""
         with self._lock:
             self._rows, self._notes = ChunkRows(self.identity.dims), {}
-            self._search, self._means = RowSearch(self._rows), NoteMeans(self.identity.dims)
+            self._means = NoteMeans(self.identity.dims)
             self.dirty, self.chunk_total = False, 0
 
 
