@@ -44,7 +44,7 @@ def _connect_by_file(client: Client, target: Target, around: Surroundings) -> di
     if http is not None and target.needs_token and not client.knows_variables:
         http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
     ways = {"http": http, "stdio": client.stdio(target)}
-    texts = {way: client.format.set("", "lithos", entry) for way, entry in ways.items() if entry}
+    texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
     # What goes into an editor of the client is no whole file.
     return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
 
@@ -315,7 +315,6 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
             then="Restart it; Customize > MCPs (before: Settings > Tools & MCP) lists lithos; switch it on.",
-            place="~/.cursor/mcp.json, or .cursor/mcp.json in a project:",
         ),
         Client(
             "vscode", "VS Code", JsonFormat(("servers",)),

@@ -24,7 +24,7 @@ from lithos.cli.connecting.clients import (
 from lithos.cli.connecting.files import DEFAULT_NAME, CannotUse, read_config
 from lithos.cli.connecting.formats import CannotEdit, Entry, HasComments
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
-from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
+from lithos.cli.connecting.writing import Outcome, Place, Refused, change_entry, wanted_entry
 from lithos.cli.hooks.payload import host_name
 from lithos.cli.output import print_json, tell
 from lithos.cli.plugin.writing import ForeignFolder, write_plugin
@@ -127,14 +127,8 @@ def run_connect(session: Session) -> int:
         return _print_hosted(session, typed["client"])
     client = CLIENTS[typed["client"]]
     with refusing(Refused):
-        if typed.get("write"):
-            return _write(session, client, target, around)
-        if typed.get("remove"):
-            place = _place_of(session, client, around)
-            try:
-                return _report(session, place, remove_entry(place, target), ())
-            except HasComments as reason:
-                return _leave(session, place, None, reason)
+        if typed.get("write") or typed.get("remove"):
+            return _edit(session, client, target, around)
     unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
     if unused:
         raise CommandFailed(f"{', '.join(unused)} is for --write and --remove.", 2)
@@ -188,15 +182,18 @@ def _present(way: str, recipe: Recipe) -> str:
     return f"{heading}\n  {recipe.place}\n\n{indented}"
 
 
-def _write(session: Session, client: Client, target: Target, around: Surroundings) -> int:
+def _edit(session: Session, client: Client, target: Target, around: Surroundings) -> int:
+    """Write the entry, or remove it. Raises `Refused`."""
     place = _place_of(session, client, around)
     transport = session.typed.get("transport") or client.default_transport(place.scope)
-    entry = wanted_entry(client, target, transport)
+    entry = wanted_entry(client, target, transport) if session.typed.get("write") else None
     try:
-        outcome = write_entry(place, entry, target)
+        outcome = change_entry(place, entry, target)
     except HasComments as reason:
         return _leave(session, place, entry, reason)
-    return _report(session, place, outcome, _advice(session, place, target, transport))
+    return _report(
+        session, place, outcome, () if entry is None else _advice(session, place, target, transport)
+    )
 
 
 def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComments) -> int:
@@ -269,7 +266,7 @@ def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[s
         "client": place.client.name,
         "action": outcome.action,
         "scope": place.scope,
-        "path": str(outcome.path),
+        "path": str(place.path),
         "name": place.name,
         "transport": None if outcome.link is None else outcome.link.transport,
         "backup": outcome.backup,
@@ -277,7 +274,7 @@ def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[s
     }
     is_there = outcome.link is not None and outcome.action != "removed"
     how = f" over {outcome.link.transport}" if is_there and outcome.link is not None else ""
-    done = [f"{place.client.title}: {outcome.action}{how} ({place.name} in {outcome.path})."]
+    done = [f"{place.client.title}: {outcome.action}{how} ({place.name} in {place.path})."]
     if outcome.backup is not None and outcome.action in ("connected", "updated"):
         done.append(f"What was there before is in {outcome.backup}; undo with --remove.")
     tell(session, document, [*done, *lines])

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from glob import escape
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,6 @@ SUFFIX: Final = ".lithos-backup"
 DEFAULT_NAME: Final = "lithos"
 #: Bytes of a configuration that is read; Claude Code keeps a history in its file, of a few megabytes.
 LARGEST: Final = 32 * 1024 * 1024
-_MOST_BACKUPS: Final = 100
 
 
 class CannotUse(Exception):
@@ -117,16 +117,14 @@ def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -
     """Keep these bytes next to the file; a backup that already has them is used again."""
     if same := next((backup for backup, kept in backups.items() if kept == data), None):
         return same
-    for number in range(1, _MOST_BACKUPS):
-        backup = path.with_name(_backup(path, name) + (f"-{number}" if number > 1 else ""))
-        try:
-            _write_new(backup, data)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise CannotUse(f"The backup {backup} cannot be written: {error.strerror}.") from error
-        return backup
-    raise CannotUse(f"There are {_MOST_BACKUPS - 1} backups next to {path}. Move some elsewhere.")
+    usual = path.with_name(_backup(path, name))
+    names = (usual.with_name(f"{usual.name}-{number}") for number in count(2))
+    backup = next(each for each in chain((usual,), names) if not os.path.lexists(each))
+    try:
+        _write_new(backup, data)
+    except OSError as error:
+        raise CannotUse(f"The backup {backup} cannot be written: {error.strerror}.") from error
+    return backup
 
 
 def _backup(path: Path, name: str) -> str:
@@ -143,10 +141,9 @@ def _remove_empty(real: Path) -> None:
             folder.rmdir()
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    """Make a file that only the person can read; raises `FileExistsError`, and other `OSError`."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with open(path, "wb", opener=lambda name, _: os.open(name, flags, 0o600)) as file:
+def _write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Make a file, for the person alone unless `mode` is given; raises `FileExistsError`, other `OSError`."""
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, mode)) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -155,13 +152,8 @@ def _write_new(path: Path, data: bytes) -> None:
 def _replace(file: ConfigFile, data: bytes) -> None:
     swap = file.real.with_name(f".{file.real.name[:100]}.lithos-{secrets.token_hex(4)}")
     try:
-        _write_new(swap, data)
-        if file.data is None:  # as any program would make it; never over another
-            mask = os.umask(0)
-            os.umask(mask)
-            swap.chmod(0o666 & ~mask)
-            os.link(swap, file.real)
-        elif not _dress(swap, file.real):
+        _write_new(swap, data, 0o666 if file.data is None else 0o600)
+        if file.data is not None and not _dress(swap, file.real):
             _write_in_place(file, data)
         else:
             _check_same(file)

@@ -17,7 +17,9 @@ from attrs import frozen
 from tomlkit.exceptions import TOMLKitError
 
 Entry = Mapping[str, Any]
+Tree = Mapping[str, Any]
 
+_NOTHING: Final[Tree] = {}
 _BOM: Final = "\ufeff"
 _COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|,(?=\s*+[}\]])', re.DOTALL)
@@ -52,12 +54,11 @@ class Format(ABC):
         """Return everything that the text holds; `exact` has numbers as they are spelled."""
 
     @abstractmethod
-    def set(self, text: str, name: str, entry: Entry) -> str:
-        """Return the text with this entry, new or in the place of another."""
+    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
+        """Return the text with this entry, new or in the place of another.
 
-    @abstractmethod
-    def remove(self, text: str, name: str, keep: Mapping[str, Any]) -> str:
-        """Return the text without an entry, and without empty objects around it that `keep` lacks."""
+        Without one, return it without the entry, and without empty objects around it that `keep` lacks.
+        """
 
     def entries(self, text: str) -> Entry:
         """Return the entries of all servers by name."""
@@ -76,20 +77,15 @@ class Format(ABC):
         del text
         return entry
 
-    @abstractmethod
-    def _spelled(self, entry: Entry) -> Entry:
-        """Return the entry with numbers as they are spelled."""
-
-    def _place(self, tree: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    def _place(self, tree: Tree, name: str) -> tuple[str, ...]:
         """Return the keys that lead to an entry in this tree."""
         del tree
         return (*self.path, name)
 
-    def _checked(self, old: str, new: str, name: str, entry: Entry | None, keep: Mapping[str, Any]) -> str:
+    def _checked(self, old: str, new: str, name: str, entry: Entry | None, keep: Tree) -> str:
         """Return `new` if it is `old` with only this entry changed."""
         wanted = self.tree(old)
-        spelled = None if entry is None else self._spelled(entry)
-        _change(wanted, self._place(wanted, name), spelled, keep)
+        _change(wanted, self._place(wanted, name), entry, keep)
         lost = set(_OWN_LINE.findall(old)) - set(_OWN_LINE.findall(new))
         try:
             new.encode()
@@ -117,13 +113,7 @@ class JsonFormat(Format):
             except InvalidText:
                 raise (HasComments() if self.is_json5 else error) from None
 
-    def set(self, text: str, name: str, entry: Entry) -> str:
-        return self._edit(text, name, entry, {})
-
-    def remove(self, text: str, name: str, keep: Mapping[str, Any]) -> str:
-        return self._edit(text, name, None, keep)
-
-    def _edit(self, text: str, name: str, entry: Entry | None, keep: Mapping[str, Any]) -> str:
+    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
         try:
             tree = self._read(text, exact=False)
         except InvalidText:
@@ -134,9 +124,6 @@ class JsonFormat(Format):
             inner = json.loads(text.removeprefix(_BOM)).get(self.embedded, "")
             tree[self.embedded] = _dump(tree[self.embedded], inner).removesuffix("\n")
         return self._checked(text, _dump(tree, text), name, entry, keep)
-
-    def _spelled(self, entry: Entry) -> Entry:
-        return _load(json.dumps(entry), exact=True)
 
     def _read(self, text: str, exact: bool) -> dict[str, Any]:
         tree = _load(text, exact)
@@ -161,12 +148,12 @@ class OpencodeFormat(JsonFormat):
             return entry
         return {key: value for key, value in entry.items() if key != "enabled"}
 
-    def _place(self, tree: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    def _place(self, tree: Tree, name: str) -> tuple[str, ...]:
         newer = self._newer(tree)
         is_newer = newer is not None and (name in newer or name not in _servers(tree, self.path))
         return (*self.path, "servers", name) if is_newer else (*self.path, name)
 
-    def _newer(self, tree: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _newer(self, tree: Tree) -> dict[str, Any] | None:
         servers = _servers(tree, self.path).get("servers")
         return servers if isinstance(servers, dict) and not isinstance(servers.get("type"), str) else None
 
@@ -180,25 +167,20 @@ class TomlFormat(Format):
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidText(str(error)) from error
 
-    def _spelled(self, entry: Entry) -> Entry:
-        return self.tree(tomlkit.dumps(entry))
-
-    def set(self, text: str, name: str, entry: Entry) -> str:
-        piece = self._piece(text, name, entry)
+    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
+        del keep  # a header of its own shows what was there
+        found = self.entries(text).get(name)
+        piece = self._piece(text, name, found or entry or {})
+        if found is None:
+            new = text + piece
+        elif entry is None and text.count(piece) == 1:
+            new = text.replace(piece, "")
+        else:
+            new = self._edited(text, name, entry)
         try:
-            new = text + piece if name not in self.entries(text) else self._edited(text, name, entry)
-            return self._checked(text, new, name, entry, {})
+            return self._checked(text, new, name, entry, self.tree(new))
         except InvalidText as error:
             raise CannotEdit(f"A table cannot be added to it: {error}.") from error
-
-    def remove(self, text: str, name: str, keep: Mapping[str, Any]) -> str:
-        del keep  # a header of its own shows what was there
-        piece = self._piece(text, name, self.entries(text)[name])
-        is_ours = text.count(piece) == 1
-        new = text.replace(piece, "") if is_ours else self._edited(text, name, None)
-        if not new.strip(f"{_BOM}\r\n"):
-            return ""
-        return self._checked(text, new, name, None, self.tree(new))
 
     def _piece(self, text: str, name: str, entry: Entry) -> str:
         """Return the text of a new table, with the line ends that lead to it."""
@@ -229,14 +211,14 @@ def _kept(found: re.Match[str]) -> str:
     return found[1] or ""
 
 
-def _servers(tree: Mapping[str, Any], path: Iterable[str]) -> dict[str, Any]:
+def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:
     found: Any = tree
     for key in path:
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def _change(tree: Any, path: tuple[str, ...], entry: Entry | None, keep: Mapping[str, Any]) -> None:
+def _change(tree: Any, path: tuple[str, ...], entry: Entry | None, keep: Tree) -> None:
     """Set the entry at a path. Without one delete what is there, and empty objects that `keep` lacks."""
     key, *rest = path
     if not rest:
@@ -279,7 +261,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return tree
 
 
-def _dump(tree: Mapping[str, Any], old: str) -> str:
+def _dump(tree: Tree, old: str) -> str:
     """Return the tree as JSON in the style of a text: indentation, line ends, spelling of other scripts."""
     body = old.removeprefix(_BOM)
     core = body.strip()

@@ -7,7 +7,7 @@ The bytes before an entry are kept next to the file. If somebody changed the fil
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -56,7 +56,6 @@ class Outcome:
     """What was done; `backup` is the copy of what was there, `notes` are lines for the person."""
 
     action: Action
-    path: Path
     link: Link | None = None
     backup: str | None = None
     notes: tuple[str, ...] = field(default=())
@@ -83,20 +82,16 @@ def wanted_entry(client: Client, target: Target, transport: Transport) -> dict[s
     return client.http(target)
 
 
-def write_entry(place: Place, entry: Entry, target: Target) -> Outcome:
-    """Put the entry into the file, once. Raises `Refused`, and `HasComments` for a file that is only read."""
-    return _retried(place, target, lambda edit: edit.write(entry))
+def change_entry(place: Place, entry: Entry | None, target: Target) -> Outcome:
+    """Put the entry into the file, once; for None take it out, with what was made for it.
 
-
-def remove_entry(place: Place, target: Target) -> Outcome:
-    """Take the entry out of the file, with what was made for it. Raises as `write_entry` does."""
-    return _retried(place, target, lambda edit: edit.remove())
-
-
-def _retried(place: Place, target: Target, act: Callable[[_Edit], Outcome]) -> Outcome:
+    Raises `Refused`, and `HasComments` for a file that is only read.
+    """
     for _ in range(_TRIES):
         try:
-            return act(_Edit(place, target, read_config(place.path), find_backups(place.path, place.name)))
+            backups = find_backups(place.path, place.name)
+            edit = _Edit(place, target, read_config(place.path), backups)
+            return edit.remove() if entry is None else edit.write(entry)
         except ChangedMeanwhile:
             continue
         except CannotUse as error:
@@ -138,10 +133,10 @@ class _Edit:
             there = self._check_owned(found)
             if there.is_as(link):
                 notes = (f"It is switched off in {place.client.title}.",) if there.is_off else ()
-                return Outcome("already connected", place.path, there, notes=notes)
+                return Outcome("already connected", there, notes=notes)
             self._check_plain(found)
             base = self._before(found, None if self._is_written_here(found) else found)
-        new = form.set(_decode(base), place.name, entry).encode()
+        new = form.edit(_decode(base), place.name, entry).encode()
         backup = None if base is None else back_up(place.path, place.name, base, self.backups)
         try:
             replace_config(self.file, new)
@@ -151,7 +146,7 @@ class _Edit:
             raise
         self._drop_backups(base, but=backup)
         action: Action = "connected" if found is None else "updated"
-        return Outcome(action, place.path, link, None if backup is None else str(backup))
+        return Outcome(action, link, None if backup is None else str(backup))
 
     def remove(self) -> Outcome:
         place, left = self.place, self.file.data
@@ -166,7 +161,7 @@ class _Edit:
             f"The backup {path} stays: it has settings that are not in the file any more." for path in kept
         ]
         action: Action = "removed" if found is not None else "not connected"
-        return Outcome(action, place.path, link, kept[0] if kept else None, tuple(notes))
+        return Outcome(action, link, kept[0] if kept else None, tuple(notes))
 
     def _before(self, found: Entry, previous: Entry | None) -> bytes | None:
         """The file as it would be if the entry had not been written; None for no file.
@@ -185,8 +180,8 @@ class _Edit:
                 continue
             break
         if previous is not None:
-            return form.set(text, name, previous).encode() if previous != found else self.file.data
-        left = form.remove(text, name, keep)
+            return form.edit(text, name, previous).encode() if previous != found else self.file.data
+        left = form.edit(text, name, None, keep)
         return None if not self.backups and is_bare(form.tree(left)) and "#" not in left else left.encode()
 
     def _unchanged(self, found: Entry) -> bytes | None:
@@ -194,7 +189,7 @@ class _Edit:
         name, form = self.place.name, self.place.client.format
         for data in self.backups.values():
             try:
-                if form.set(_decode(data), name, found).encode() == self.file.data:
+                if form.edit(_decode(data), name, found).encode() == self.file.data:
                     return data
             except (CannotEdit, UnicodeDecodeError):
                 continue
@@ -216,15 +211,10 @@ class _Edit:
             return old == new or not old.strip()
         form = self.place.client.format
         try:
-            text, left = _decode(old), form.entries(_decode(new))
-            for name, entry in form.entries(text).items():
-                link = Link.of(entry)
-                if name not in left and link is not None and link.is_lithos:
-                    text = form.remove(text, name, {})
-            kept = _has_keys(form.tree(_decode(new)), form.tree(text), _KEY_DEPTH)
+            missing = _settings(form.tree(_decode(old))) - _settings(form.tree(_decode(new)))
         except (CannotEdit, UnicodeDecodeError):
             return False
-        return kept and _comments(old) <= _comments(new)
+        return not missing and _comments(old) <= _comments(new)
 
     def _is_written_here(self, found: Entry) -> bool:
         """Whether the entry is just as it would be written for this server, over either transport."""
@@ -253,12 +243,13 @@ class _Edit:
             )
 
 
-def _has_keys(new: object, old: object, depth: int) -> bool:
-    if not depth or not isinstance(old, dict):
-        return True
-    if not isinstance(new, dict):
-        return False
-    return all(key in new and _has_keys(new[key], value, depth - 1) for key, value in old.items())
+def _settings(tree: object, depth: int = _KEY_DEPTH) -> set[tuple[str, ...]]:
+    """Return the paths of keys in a tree, but for entries that start Lithos."""
+    if not depth or not isinstance(tree, dict):
+        return {()}
+    links = {key: Link.of(value) for key, value in tree.items()}
+    others = [key for key, link in links.items() if link is None or not link.is_lithos]
+    return {()} | {(key, *rest) for key in others for rest in _settings(tree[key], depth - 1)}
 
 
 def _comments(data: bytes) -> set[bytes]:
