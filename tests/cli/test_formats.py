@@ -44,7 +44,7 @@ def test_json_keeps_every_value_and_its_layout(tree: Any, other: Any, indent: An
         "",
         "a = 1\n",
         "# only a comment\n",
-        "\ufeffa = 1 # mine\r\n[mcp_servers.other]\r\ncommand = 'x'\r\n# tail\r\n",
+        "a = 1 # mine\r\n[mcp_servers.other]\r\ncommand = 'x'\r\n# tail\r\n",
         "[mcp_servers]\n# mine\n\n[a]\nb = nan\n",
         'mcp_servers.other.command = "x"\n',
         "[[a]]\nb = 1\n[[a]]\nb = 2\n",
@@ -54,7 +54,7 @@ def test_json_keeps_every_value_and_its_layout(tree: Any, other: Any, indent: An
 def test_toml_keeps_every_byte_before_and_after_the_entry(text: str) -> None:
     with_entry = TOML.edit(text, "lithos", ENTRY)
     assert with_entry.startswith(text)
-    assert tomllib.loads(with_entry.removeprefix("\ufeff"))["mcp_servers"]["lithos"] == ENTRY
+    assert tomllib.loads(with_entry)["mcp_servers"]["lithos"] == ENTRY
     assert TOML.edit(with_entry, "lithos", None) == text
     changed = TOML.edit(with_entry + "\n[z]\n", "lithos", {"url": "u"})
     assert TOML.entries(changed)["lithos"] == {"url": "u"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -12,6 +13,7 @@ import pytest
 from lithos.cli import main
 from lithos.cli.connecting import command, files, writing
 from lithos.cli.connecting.clients import CLIENTS
+from lithos.stores.notes.system_calls import KernelCalls
 from tests.e2e.connecting import (
     FILES,
     KEYS,
@@ -369,6 +371,39 @@ def test_a_file_that_a_new_one_could_not_stand_for_is_written_in_place(
     person.connect("cursor", "--write")
     assert "lithos" in servers_of("cursor", path.read_bytes())
     assert path.stat().st_ino == inode
+
+
+def test_a_file_system_that_cannot_exchange_files_will_do(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(KernelCalls, "exchange", missing)
+    path = person.put("cursor", b"{}")
+    person.connect("cursor", "--write")
+    person.connect("cursor", "--remove")
+    assert path.read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("does", ["--write", "--remove"])
+def test_what_is_saved_in_the_moment_of_the_exchange_stays(
+    does: str, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = person.put("cursor", b'{"count": 0}')
+    if does == "--remove":
+        person.connect("cursor", "--write")
+    real, saved = KernelCalls.exchange, []
+
+    def save_first(calls: KernelCalls, one: str, other: str) -> None:
+        if not saved:
+            saved.append(path.write_bytes(path.read_bytes().replace(b'"count": 0', b'"count": 1')))
+        real(calls, one, other)
+
+    monkeypatch.setattr(KernelCalls, "exchange", save_first)
+    person.connect("cursor", does)
+    assert json.loads(path.read_bytes())["count"] == 1
+    assert ("lithos" in str(path.read_bytes())) == (does == "--write")
 
 
 def test_what_is_saved_while_a_new_file_is_removed_stays(

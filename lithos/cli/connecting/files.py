@@ -6,6 +6,7 @@ from before an entry are kept in backups next to the file.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -20,11 +21,13 @@ from typing import Final
 from attrs import frozen
 
 from lithos.stores import NotRegular, open_regular, sync_folder
+from lithos.stores.notes.system_calls import KernelCalls
 
 SUFFIX: Final = ".lithos-backup"
 DEFAULT_NAME: Final = "lithos"
 #: Bytes of a configuration that is read; Claude Code keeps a history in its file, of a few megabytes.
 LARGEST: Final = 32 * 1024 * 1024
+_CALLS: Final = KernelCalls()
 
 
 class CannotUse(Exception):
@@ -48,7 +51,7 @@ class ConfigFile:
         """Its characters; raises `CannotUse` for what is not UTF-8."""
         data = self.data or b""
         try:
-            return data.decode("utf-8")
+            return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             raise CannotUse(
@@ -88,12 +91,8 @@ def replace_config(file: ConfigFile, data: bytes | None) -> None:
             "makes this file, add the entry there."
         )
     try:
-        if data is None:
-            _check_same(file)
-            file.real.unlink()
-        else:
-            file.real.parent.mkdir(parents=True, exist_ok=True)
-            _replace(file, data)
+        file.real.parent.mkdir(parents=True, exist_ok=True)
+        _replace(file, data)
     except OSError as error:
         raise CannotUse(f"{file.path} cannot be written: {error.strerror}.") from error
     finally:
@@ -103,14 +102,14 @@ def replace_config(file: ConfigFile, data: bytes | None) -> None:
 
 def find_backups(path: Path, name: str) -> dict[Path, bytes]:
     """Return the backups of the file from before an entry of this name, the newest first."""
-    found = {}
+    found = []
     usual = _backup(path, name)
     for backup in path.parent.glob(f"{escape(usual)}*"):
         if not re.fullmatch(r"(-\d+)?", backup.name.removeprefix(usual)):
             continue
         with suppress(OSError), open_regular(backup) as file:
-            found[backup] = file.read(LARGEST + 1)
-    return dict(sorted(found.items(), key=lambda pair: os.stat(pair[0]).st_mtime_ns, reverse=True))
+            found.append((os.fstat(file.fileno()).st_mtime_ns, backup, file.read(LARGEST + 1)))
+    return {backup: data for _, backup, data in sorted(found, reverse=True)}
 
 
 def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -> Path:
@@ -149,15 +148,22 @@ def _write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
         os.fsync(file.fileno())
 
 
-def _replace(file: ConfigFile, data: bytes) -> None:
+def _replace(file: ConfigFile, data: bytes | None) -> None:
     swap = file.real.with_name(f".{file.real.name[:100]}.lithos-{secrets.token_hex(4)}")
     try:
+        if data is None:
+            os.rename(file.real, swap)
+            if swap.read_bytes() != file.data:
+                os.link(swap, file.real)
+                raise ChangedMeanwhile
+            return
         _write_new(swap, data, 0o666 if file.data is None else 0o600)
-        if file.data is not None and not _dress(swap, file.real):
-            _write_in_place(file, data)
+        if file.data is None:
+            os.link(swap, file.real)  # never over another
+        elif _dress(swap, file.real):
+            _exchange(swap, file)
         else:
-            _check_same(file)
-            swap.replace(file.real)
+            _write_in_place(file, data)
     except (FileExistsError, FileNotFoundError):
         raise ChangedMeanwhile from None
     finally:
@@ -166,8 +172,19 @@ def _replace(file: ConfigFile, data: bytes) -> None:
             sync_folder(file.real.parent)
 
 
-def _check_same(file: ConfigFile) -> None:
-    if read_config(file.path) != file:
+def _exchange(swap: Path, file: ConfigFile) -> None:
+    """Put the new file in the place of the old one, and back again if that was another by then."""
+    try:
+        _CALLS.exchange(str(swap), str(file.real))
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP):
+            raise
+        if read_config(file.path) != file:
+            raise ChangedMeanwhile from None
+        swap.replace(file.real)
+        return
+    if swap.read_bytes() != file.data:
+        _CALLS.exchange(str(swap), str(file.real))
         raise ChangedMeanwhile
 
 

@@ -20,7 +20,6 @@ Entry = Mapping[str, Any]
 Tree = Mapping[str, Any]
 
 _NOTHING: Final[Tree] = {}
-_BOM: Final = "\ufeff"
 _COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|,(?=\s*+[}\]])', re.DOTALL)
 #: A comment of TOML on a line of its own.
@@ -121,7 +120,7 @@ class JsonFormat(Format):
             raise HasComments from None
         _change(tree, self._place(tree, name), entry, keep)
         if self.embedded:
-            inner = json.loads(text.removeprefix(_BOM)).get(self.embedded, "")
+            inner = _load(text, exact=False).get(self.embedded, "")
             tree[self.embedded] = _dump(tree[self.embedded], inner).removesuffix("\n")
         return self._checked(text, _dump(tree, text), name, entry, keep)
 
@@ -163,7 +162,7 @@ class TomlFormat(Format):
 
     def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
         try:
-            return tomllib.loads(text.removeprefix(_BOM), parse_float=str if exact else float)
+            return tomllib.loads(text, parse_float=str if exact else float)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidText(str(error)) from error
 
@@ -188,18 +187,18 @@ class TomlFormat(Format):
         table, document = tomlkit.table(is_super_table=True), tomlkit.document()
         table[name] = tomlkit.item(dict(entry))
         document[key] = table
-        begin = "" if not text.strip(_BOM) else "\n" if text.endswith("\n") else "\n\n"
+        begin = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         piece = begin + document.as_string()
         return piece.replace("\n", "\r\n") if "\r\n" in text else piece
 
     def _edited(self, text: str, name: str, entry: Entry | None) -> str:
         try:
-            tree = tomlkit.parse(text.removeprefix(_BOM))
+            tree = tomlkit.parse(text)
             _change(tree, self._place(tree, name), None if entry is None else tomlkit.item(dict(entry)), tree)
             new: str = tree.as_string()
         except (TOMLKitError, ValueError, RecursionError) as error:
             raise CannotEdit(f"Its tables cannot be edited: {error}.") from error
-        return (_BOM if text.startswith(_BOM) else "") + new
+        return new
 
 
 def is_bare(tree: object) -> bool:
@@ -240,9 +239,9 @@ def _load(text: str, exact: bool) -> dict[str, Any]:
     number = str if exact else None
     if not isinstance(text, str):
         raise CannotEdit("The value that holds its servers is not a string.")
-    body = text.removeprefix(_BOM).strip() and text.removeprefix(_BOM)
+    body = text if text.strip() else "{}"
     try:
-        tree = json.loads(body or "{}", object_pairs_hook=_unique, parse_int=number, parse_float=number)
+        tree = json.loads(body, object_pairs_hook=_unique, parse_int=number, parse_float=number)
     except json.JSONDecodeError as error:
         raise InvalidText(f"{error.msg} (line {error.lineno}, column {error.colno})") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or too many levels
@@ -263,13 +262,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _dump(tree: Tree, old: str) -> str:
     """Return the tree as JSON in the style of a text: indentation, line ends, spelling of other scripts."""
-    body = old.removeprefix(_BOM)
-    core = body.strip()
-    start, end = body[: len(body) - len(body.lstrip())], body[len(body.rstrip()) :]
+    core = old.strip()
+    start, end = old[: len(old) - len(old.lstrip())], old[len(old.rstrip()) :]
     indent, is_ascii = _INDENT.search(core), old.isascii() and "\\u" in old
     if "\n" not in core and core not in ("", "{}"):
         new = json.dumps(tree, ensure_ascii=is_ascii, separators=None if ": " in core else (",", ":"))
     else:
         new = json.dumps(tree, ensure_ascii=is_ascii, indent=indent[1] if indent else 2)
     new = new.replace("\n", "\r\n") if "\r\n" in old else new
-    return (_BOM if old != body else "") + (start + new + end if core else new + "\n")
+    return start + new + end if core else new + "\n"

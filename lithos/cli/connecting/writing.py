@@ -7,6 +7,7 @@ The bytes before an entry are kept next to the file. If somebody changed the fil
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -136,7 +137,7 @@ class _Edit:
                 return Outcome("already connected", there, notes=notes)
             self._check_plain(found)
             base = self._before(found, None if self._is_written_here(found) else found)
-        new = form.edit(_decode(base), place.name, entry).encode()
+        new = self._encode(form.edit(_decode(base), place.name, entry))
         backup = None if base is None else back_up(place.path, place.name, base, self.backups)
         try:
             replace_config(self.file, new)
@@ -180,20 +181,26 @@ class _Edit:
                 continue
             break
         if previous is not None:
-            return form.edit(text, name, previous).encode() if previous != found else self.file.data
+            return self._encode(form.edit(text, name, previous)) if previous != found else self.file.data
         left = form.edit(text, name, None, keep)
-        return None if not self.backups and is_bare(form.tree(left)) and "#" not in left else left.encode()
+        return (
+            None if not self.backups and is_bare(form.tree(left)) and "#" not in left else self._encode(left)
+        )
 
     def _unchanged(self, found: Entry) -> bytes | None:
         """The backup from which the file differs by the entry alone, to the byte."""
         name, form = self.place.name, self.place.client.format
         for data in self.backups.values():
             try:
-                if form.edit(_decode(data), name, found).encode() == self.file.data:
+                if self._encode(form.edit(_decode(data), name, found)) == self.file.data:
                     return data
             except (CannotEdit, UnicodeDecodeError):
                 continue
         return None
+
+    def _encode(self, text: str) -> bytes:
+        has_mark = (self.file.data or b"").startswith(BOM_UTF8)
+        return text.encode("utf-8-sig" if has_mark else "utf-8")
 
     def _drop_backups(self, left: bytes | None, but: Path | None = None) -> Sequence[Path]:
         """Delete the backups with nothing that the file lacks; return those that stay."""
@@ -257,4 +264,4 @@ def _comments(data: bytes) -> set[bytes]:
 
 
 def _decode(data: bytes | None) -> str:
-    return (data or b"").decode("utf-8")
+    return (data or b"").decode("utf-8-sig")
