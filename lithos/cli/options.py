@@ -458,8 +458,8 @@ _COMMANDS: Final = (
         _take("--plugin DIR", "write a plugin there: server, skill and hooks (claude-code)", alone=True),
         ),
         "Print what a client needs to reach this server, ready to paste. With --write it is put into the "
-        "client's own configuration file, where every other byte stays; a backup is kept beside it, and "
-        "--remove gives the file back as it was.",
+        "client's own configuration file, where every other setting stays. A backup is kept next to it, and "
+        "--remove gives the file back as it was. A file with comments stays as it is.",
     ),
     Command("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
         "plugin.writing:run_skill",

@@ -84,7 +84,7 @@ def test_where_an_entry_leads_is_told_without_its_secrets() -> None:
 
 def test_the_second_version_of_opencode_has_no_switch_to_turn_on() -> None:
     entry = CLIENTS["opencode"].stdio(TARGET)
-    text = OpencodeFormat("jsonc", ("mcp",))
+    text = OpencodeFormat(("mcp",))
     assert text.written('{"mcp": {"servers": {}}}', entry).keys() == {"type", "command"}
     assert text.written('{"mcp": {"servers": {"type": "local", "command": []}}}', entry) == entry
 

@@ -58,7 +58,7 @@ def read_as_client(client: str, data: bytes) -> Any:
     """The file as the client reads it, by a parser that is not the editor's."""
     text = data.decode("utf-8-sig")
     if client == "codex":
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=str)  # NaN is not equal to itself
     if client == "openclaw":
         for pattern, replacement in _JSON5:
             text = re.sub(pattern, replacement, text)
@@ -80,6 +80,34 @@ def servers_of(client: str, data: bytes) -> dict[str, Any]:
     return servers
 
 
+def rest_of(client: str, data: bytes) -> Any:
+    """The file as the client reads it, without the entry `lithos` and without empty objects."""
+
+    def without(tree: Any) -> Any:
+        if not isinstance(tree, dict):
+            return tree
+        inner = {key: without(value) for key, value in tree.items() if key != "lithos"}
+        return {key: value for key, value in inner.items() if value != {}}
+
+    tree = read_as_client(client, data)
+    if client == "agent-zero":
+        tree["mcp_servers"] = json.loads(tree["mcp_servers"] or "{}")
+    return without(tree)
+
+
+def sample_of(client: str, scope: str) -> bytes:
+    (found,) = (SAMPLES / client).glob(f"{scope}.*")
+    return found.read_bytes()
+
+
+def is_plain(data: bytes) -> bool:
+    try:
+        json.loads(data.decode("utf-8-sig"))
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
 @frozen
 class Person:
     """A person's home and project, and the command as they type it."""
@@ -92,9 +120,12 @@ class Person:
         return (self.home if scope == "user" else self.project) / FILES[client, scope]
 
     def put_sample(self, client: str, scope: str = "user") -> tuple[bytes, Path]:
-        """Have the sample of the client's file; it and its path."""
-        (found,) = (SAMPLES / client).glob(f"{scope}.*")
-        return found.read_bytes(), self.put(client, found.read_bytes(), scope)
+        """Have the sample of the client's file, without its comments; it and its path."""
+        sample = sample_of(client, scope)
+        if client != "codex" and not is_plain(sample):
+            tree = read_as_client(client, sample)
+            sample = json.dumps(tree, indent=2, ensure_ascii=False).encode() + b"\n"
+        return sample, self.put(client, sample, scope)
 
     def put(self, client: str, data: bytes, scope: str = "user") -> Path:
         path = self.path_of(client, scope)
@@ -114,12 +145,9 @@ class Person:
         return document
 
     def files(self) -> list[str]:
-        """Everything that is in the home and the project, but for the state folder."""
+        """Everything that is in the home and the project."""
         every = [*self.home.rglob("*"), *self.project.rglob("*")]
-        return sorted(str(path) for path in every if ".local" not in path.parts)
-
-    def records(self) -> list[Path]:
-        return list((self.home / ".local/state/lithos/connections").glob("*"))
+        return sorted(map(str, every))
 
 
 def make_person(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Person:

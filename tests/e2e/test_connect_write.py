@@ -6,15 +6,25 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from lithos.cli.connecting import files, writing
+from lithos.cli import main
+from lithos.cli.connecting import command, files, writing
 from lithos.cli.connecting.clients import CLIENTS
 from lithos.stores.notes.system_calls import KernelCalls
-from tests.e2e.connecting import FILES, Person, make_person, read_as_client, servers_of
+from tests.e2e.connecting import (
+    FILES,
+    KEYS,
+    Person,
+    is_plain,
+    make_person,
+    read_as_client,
+    rest_of,
+    sample_of,
+    servers_of,
+)
 
 ALL = sorted(FILES)
 SERVES = ("serve", "--transport", "stdio")
@@ -53,7 +63,8 @@ def test_a_file_is_written_as_the_client_reads_it_and_restored_to_the_byte(
             words = command if isinstance(command, list) else [command, *entry["args"]]
             assert words[-5:] == ["--data-dir", str(person.home / "notes"), *SERVES]
         assert Path(done["backup"]).read_bytes() == sample
-        assert is_inserted(sample, path.read_bytes())
+        assert rest_of(client, path.read_bytes()) == rest_of(client, sample)
+        assert client != "codex" or is_inserted(sample, path.read_bytes())
 
         state, files_then = (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino), person.files()
         again = person.connect(*arguments(client, scope, "--write", "--transport", way))
@@ -63,7 +74,7 @@ def test_a_file_is_written_as_the_client_reads_it_and_restored_to_the_byte(
 
         assert person.connect(*arguments(client, scope, "--remove"))["action"] == "removed"
         assert path.read_bytes() == sample
-        assert (person.files(), person.records()) == (before, [])
+        assert person.files() == before
 
 
 def is_inserted(old: bytes, new: bytes) -> bool:
@@ -79,34 +90,106 @@ def test_where_there_was_no_file_there_is_none_afterwards(client: str, scope: st
     assert "lithos" in servers_of(client, person.path_of(client, scope).read_bytes())
     person.connect(*arguments(client, scope, "--write", "--transport", ways_of(client)[0]))
     person.connect(*arguments(client, scope, "--remove"))
-    assert (person.files(), person.records()) == ([], [])
+    assert person.files() == []
 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
-def test_what_others_wrote_since_stays_to_the_byte(client: str, scope: str, person: Person) -> None:
+def test_other_settings_stay_when_the_file_changed_since(client: str, scope: str, person: Person) -> None:
     """Behaviour 243: only the entry goes."""
     sample, path = person.put_sample(client, scope)
     person.connect(*arguments(client, scope, "--write"))
-    comment = {"codex": b"# mine\n", "openclaw": b"// mine\n", "zed": b"// mine\n"}.get(client, b"  \n")
+    comment = {"codex": b"# mine\n"}.get(client, b"  \n")
     bom = b"\xef\xbb\xbf" if sample.startswith(b"\xef\xbb\xbf") else b""
     path.write_bytes(bom + comment + path.read_bytes().removeprefix(bom))
     assert person.connect(*arguments(client, scope, "--remove"))["action"] == "removed"
-    assert path.read_bytes() == bom + comment + sample.removeprefix(bom)
-    assert person.records() == []
+    assert path.read_bytes().startswith(bom + comment)
+    assert rest_of(client, path.read_bytes()) == rest_of(client, sample)
+    assert servers_of(client, path.read_bytes()) == servers_of(client, sample)
+    if client in ("codex", "cursor"):
+        assert path.read_bytes() == bom + comment + sample.removeprefix(bom)
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
-@pytest.mark.parametrize("client", ["claude-code", "cursor", "codex", "zed", "openclaw"])
-def test_without_the_record_the_entry_alone_is_taken_out(client: str, person: Person) -> None:
-    sample, path = person.put_sample(client)
-    done = person.connect(client, "--write")
-    for record in person.records():
-        record.unlink()
-    assert person.connect(client, "--remove")["action"] == "removed"
-    left = path.read_bytes()
-    assert read_as_client(client, left).keys() >= read_as_client(client, sample).keys()
-    assert servers_of(client, left) == servers_of(client, sample)
-    assert Path(done["backup"]).read_bytes() == sample  # nobody knows any more whose it is
+COMMENTED = [pair for pair in ALL if pair[0] != "codex" and not is_plain(sample_of(*pair))]
+
+
+@pytest.mark.parametrize(("client", "scope"), COMMENTED)
+def test_a_file_with_comments_stays_and_the_entry_is_printed(client: str, scope: str, person: Person) -> None:
+    """Behaviour 243."""
+    sample = sample_of(client, scope)
+    path = person.put(client, sample, scope)
+    before = person.files()
+    refused = person.connect(*arguments(client, scope, "--write"), code=1)["error"]
+    assert f"{path} stays as it is" in refused
+    assert '"lithos": {' in refused
+    keys = KEYS.get(client, ("mcpServers",))
+    assert f"`{'.'.join(keys)}{'.servers' if (client, scope) == ('opencode', 'project') else ''}`" in refused
+    assert ("Or run: openclaw mcp set lithos" in refused) == (client == "openclaw")
+    assert (path.read_bytes(), person.files()) == (sample, before)
+
+
+def test_an_entry_in_a_file_with_comments_is_seen_and_must_be_deleted_by_hand(person: Person) -> None:
+    path = person.put("zed", b'{"context_servers": {}}')
+    person.connect("zed", "--write")
+    path.write_bytes(b"// mine\n" + path.read_bytes())
+    told = {row["client"]: row for row in person.connect("--list")["clients"] if row["scope"] == "user"}
+    assert told["zed"]["state"] == "connected"
+    assert person.connect("zed", "--write")["action"] == "already connected"
+    assert "Delete 'lithos' under `context_servers`" in person.connect("zed", "--remove", code=1)["error"]
+    assert path.read_bytes().startswith(b"// mine\n")
+
+
+@pytest.mark.parametrize("answer", ["y\n", "n\n"])
+def test_the_clients_own_command_edits_comments_when_the_person_agrees(
+    answer: str, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Path(os.environ["PATH"]) / "openclaw"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@" > "$HOME/typed"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(command, "_agrees", lambda question: answer == "y\n")
+    path = person.put("openclaw", b"{mcp: {}} // mine")
+    typed = ["connect", "openclaw", "--write", "--data-dir", str(person.home / "notes")]
+    assert main(typed) == (0 if answer == "y\n" else 1)
+    assert main([*typed[:2], "--remove", *typed[3:]]) == (0 if answer == "y\n" else 1)
+    told = (person.home / "typed").read_text() if answer == "y\n" else "mcp unset lithos\n"
+    assert told == "mcp unset lithos\n"
+    assert path.read_bytes() == b"{mcp: {}} // mine"
+
+
+@pytest.mark.parametrize("client", ["claude-code", "cursor", "codex"])
+def test_the_persons_own_entry_for_this_server_is_put_back(client: str, person: Person) -> None:
+    own = {"command": "my-lithos", "args": ["-d", str(person.home / "notes"), "serve"]}
+    data = json.dumps({"mcpServers": {"lithos": own, "b": {}}}, indent=2).encode()
+    if client == "codex":
+        data = f"[mcp_servers.lithos] # mine\ncommand = 'my-lithos'\nargs = {own['args']}\n[a]\n".encode()
+    path = person.put(client, data)
+    assert person.connect(client, "--write", "--transport", "http")["action"] == "updated"
+    path.write_bytes(path.read_bytes().rstrip() + b"\n\n")
+    person.connect(client, "--remove")
+    assert servers_of(client, path.read_bytes())["lithos"] == own
+    person.connect(client, "--write", "--transport", "http")
+    person.connect(client, "--remove")
+    assert servers_of(client, path.read_bytes())["lithos"] == own
+
+
+def test_a_comment_after_the_entry_is_never_lost(person: Person) -> None:
+    path = person.put("codex", b"a = 1\n")
+    person.connect("codex", "--write")
+    path.write_bytes(path.read_bytes().replace(b"command", b"# mine\ncommand").replace(b"args", b"args "))
+    edited = path.read_bytes()
+    assert "stays as it is" in person.connect("codex", "--remove", code=1)["error"]
+    assert path.read_bytes() == edited
+    path.write_bytes(edited.replace(b"# mine\n", b""))
+    assert person.connect("codex", "--remove")["action"] == "removed"
+    assert path.read_bytes().rstrip() == b"a = 1"
+
+
+@pytest.mark.parametrize("number", ["1.10", "1e5", "-0", "9" * 5_000])
+def test_numbers_that_would_be_spelled_otherwise_keep_the_file_as_it_is(number: str, person: Person) -> None:
+    path = person.put("cursor", f'{{"a": {number}}}'.encode())
+    assert "stays as it is" in person.connect("cursor", "--write", code=1)["error"]
+    assert path.read_bytes() == f'{{"a": {number}}}'.encode()
 
 
 def test_a_client_that_rewrites_its_whole_file_loses_only_the_entry(person: Person) -> None:
@@ -136,7 +219,7 @@ def test_a_backup_with_settings_that_the_file_lost_stays(person: Person) -> None
 
 
 def test_nothing_is_lost_when_it_is_written_edited_written_and_removed(person: Person) -> None:
-    sample = b'{\n  "mcpServers": {"a": {"command": "a"}}\n}\n'
+    sample = b'{"mcpServers": {"a": {"command": "a"}}}\n'
     path = person.put("windsurf", sample)
     person.connect("windsurf", "--write")
     edited = path.read_bytes().replace(b'"command": "a"', b'"command": "b"')
@@ -208,16 +291,16 @@ def test_settings_that_a_person_added_to_the_entry_are_not_overwritten(person: P
     ("client", "content", "words"),
     [
         ("cursor", b'{\n  "mcpServers": {\n    "a": }\n}', "line 3, column 10"),
-        ("claude-code", b"{\n  // no comments here\n}", "line 2, column 3"),
+        ("claude-code", b"{\n  // no comments here\n}", "has comments"),
         ("codex", b'model = "x"\nbroken = = 1\n', "line 2, column 10"),
         ("codex", b"mcp_servers = { a = { command = 'x' } }\n", "cannot be added"),
-        ("zed", b'{"context_servers": []}', "array"),
-        ("zed", b'{"context_servers": {}, "context_servers": {}}', "2 times"),
+        ("zed", b'{"context_servers": []}', "not an object"),
+        ("zed", b'{"context_servers": {}, "context_servers": {}}', "twice"),
         ("cursor", b'{"mcpServers": {"lithos": {"url": "a"}, "lithos": {"url": "b"}}}', "twice"),
         ("vscode", b'{"servers": {}} \xff', "not UTF-8"),
         ("agent-zero", b'{"mcp_servers": "[{\'name\': 1}]"}', "line 1, column 3"),
-        ("agent-zero", b'{"mcp_servers": "[]"}', "array"),
-        ("gemini-cli", b"[" * 5_000, "more than 100"),
+        ("agent-zero", b'{"mcp_servers": "[]"}', "not an object"),
+        ("gemini-cli", b"[" * 500_000, "recursion"),
     ],
 )
 def test_what_cannot_be_edited_safely_is_left_alone_with_a_reason(
@@ -229,7 +312,6 @@ def test_what_cannot_be_edited_safely_is_left_alone_with_a_reason(
     assert str(path) in refused
     assert path.read_bytes() == content
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
-    assert person.records() == []
 
 
 def test_a_link_stays_a_link_and_its_target_is_written(person: Person) -> None:
@@ -304,17 +386,38 @@ def test_a_file_system_that_cannot_exchange_files_will_do(
     assert path.read_bytes() == b"{}"
 
 
+@pytest.mark.parametrize("does", ["--write", "--remove"])
+def test_what_is_saved_in_the_moment_of_the_exchange_stays(
+    does: str, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = person.put("cursor", b'{"count": 0}')
+    if does == "--remove":
+        person.connect("cursor", "--write")
+    real, saved = KernelCalls.exchange, []
+
+    def save_first(calls: KernelCalls, one: str, other: str) -> None:
+        if not saved:
+            saved.append(path.write_bytes(path.read_bytes().replace(b'"count": 0', b'"count": 1')))
+        real(calls, one, other)
+
+    monkeypatch.setattr(KernelCalls, "exchange", save_first)
+    person.connect("cursor", does)
+    assert json.loads(path.read_bytes())["count"] == 1
+    assert ("lithos" in str(path.read_bytes())) == (does == "--write")
+
+
 def test_what_is_saved_while_a_new_file_is_removed_stays(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person.connect("cursor", "--write")
-    path, real = person.path_of("cursor"), writing.remove_config
+    path, real = person.path_of("cursor"), writing.replace_config
 
-    def save_first(file: files.ConfigFile, folders: Sequence[Path]) -> None:
-        path.write_bytes(path.read_bytes().replace(b"{", b'{"mine": 1, ', 1))
-        real(file, folders)
+    def save_first(file: files.ConfigFile, data: bytes | None) -> None:
+        if data is None:
+            path.write_bytes(path.read_bytes().replace(b"{", b'{"mine": 1, ', 1))
+        real(file, data)
 
-    monkeypatch.setattr(writing, "remove_config", save_first)
+    monkeypatch.setattr(writing, "replace_config", save_first)
     assert person.connect("cursor", "--remove")["action"] == "removed"
     assert json.loads(path.read_bytes()).pop("mine") == 1
     assert "lithos" not in str(path.read_bytes())
@@ -341,7 +444,7 @@ def test_a_read_only_file_stays_as_it_is(person: Person) -> None:
 
 def test_what_is_no_file_is_refused(person: Person) -> None:
     person.path_of("cursor").mkdir(parents=True)
-    assert "is no file" in person.connect("cursor", "--write", code=1)["error"]
+    assert "is not a file" in person.connect("cursor", "--write", code=1)["error"]
     assert person.connect("--list")["clients"]
 
 
@@ -359,7 +462,7 @@ def test_what_the_client_saves_in_between_is_never_overwritten(
     path = person.put("cursor", b'{"count": 0}')
     real, saved = writing.replace_config, []
 
-    def save_first(file: files.ConfigFile, data: bytes) -> None:
+    def save_first(file: files.ConfigFile, data: bytes | None) -> None:
         if len(saved) < times:
             saved.append(len(saved) + 1)
             path.write_bytes(b'{"count": %d}' % saved[-1])
@@ -375,7 +478,6 @@ def test_what_the_client_saves_in_between_is_never_overwritten(
         assert "changed 5 times" in person.connect("cursor", "--write", code=1)["error"]
         assert path.read_bytes() == b'{"count": 5}'
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
-    assert person.records() == []
 
 
 def test_a_write_that_was_cut_short_is_found_by_the_next(
@@ -407,7 +509,7 @@ def test_a_token_is_never_written_only_its_variable(
         assert "stdio" in done["error"]
     person.connect(*arguments(client, scope, "--write", "--transport", "stdio"))
     assert b"LITHOS_AUTH_TOKEN" not in path.read_bytes()
-    kept = [Path(name) for name in person.files()] + person.records()
+    kept = [Path(name) for name in person.files()]
     assert [name for name in kept if name.is_file() and b"a-secret" in name.read_bytes()] == []
 
 

@@ -28,7 +28,6 @@ from lithos.core.attachments import (
 from lithos.core.attachments import parts as attachment_parts
 from lithos.core.attachments.parts import NotExtractable
 from lithos.core.context import blocks, briefing, compact, dates, parts, passages, replies, shortening, tokens
-from lithos.core.editing import json_edit, json_text, toml_edit
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
@@ -318,41 +317,6 @@ def _edit_body(given: str, op: str) -> object:
     return section_edit.apply_edit(edit, given, None, "\r\n", None)
 
 
-_ENTRY: Final = ("a", "b")
-
-
-def _edit_json(given: str) -> object:
-    piece = json_edit.insert_entry(given, "json5", _ENTRY, {"c": [given]})
-    new = piece.apply(given)
-    return (
-        json_edit.find_entry(new, "json5", _ENTRY),
-        json_edit.is_same_but(given, new, "json5", _ENTRY, piece.parents),
-        json_edit.remove_entry(new, "json5", _ENTRY),
-    )
-
-
-def _edit_toml(given: str) -> object:
-    piece = toml_edit.insert_table(given, _ENTRY, {"c": [given]})
-    new = piece.apply(given)
-    return (
-        toml_edit.find_table(new, _ENTRY),
-        toml_edit.is_same_table_but(given, new, _ENTRY, piece.parents),
-        toml_edit.remove_table(new, _ENTRY),
-    )
-
-
-def _edit_embedded(given: str) -> object:
-    """The text as a value inside of the inner document, and as the inner document."""
-    for inner in (json.dumps({"x": given}), given):
-        outer = json.dumps({"k": inner, "z": given})
-        with suppress(ValueError):
-            new = json_edit.insert_embedded(outer, "k", _ENTRY, {"c": given}).apply(outer)
-            json_edit.find_embedded(new, "k", _ENTRY)
-            json_edit.is_same_embedded_but(outer, new, "k", _ENTRY, 1)
-            json_edit.remove_embedded(new, "k", _ENTRY)
-    return json_edit.read_embedded(json.dumps({"k": given}), "k")
-
-
 def _chatgpt_of(given: str) -> object:
     """A tree whose nodes, edges, texts and citations are those of the text."""
     parts = _many(given)
@@ -418,25 +382,6 @@ def _canvas_of(given: str) -> object:
 
 _OF_A = links.note_keys("i", "a.md", "A", ())
 PARSERS: Final[Mapping[str, Parse]] = {
-    "json_text.read_json": lambda t: json_text.read_json(t, "json5"),
-    "json_text.read_json of a string": lambda t: json_text.read_json(f'"{t}"', "json5"),
-    "json_text.read_json of an object": lambda t: json_text.read_json(f'{{"a": {t}', "jsonc"),
-    "json_text.decode_string": lambda t: json_text.decode_string(f'"{t}"'),
-    "json_edit.insert_entry": _edit_json,
-    "json_edit.insert_entry into an object": lambda t: _edit_json(f'{{"a": {{}}, /*{t}*/}}'),
-    "json_edit.find_entry": lambda t: json_edit.find_entry(f"[{t}]", "jsonc", _ENTRY),
-    "json_edit.remove_entry": lambda t: json_edit.remove_entry(
-        f'{{"a": {{"b": 1, "c": {json.dumps(t)} }} //{t[:1]}\n}}', "json5", _ENTRY
-    ),
-    "json_edit.is_same_but": lambda t: json_edit.is_same_but(f'{{"x": "{t}"}}', "{}", "json5", _ENTRY),
-    "toml_edit.read_toml": toml_edit.read_toml,
-    "toml_edit.insert_table": _edit_toml,
-    "toml_edit.insert_table of lines": lambda t: _edit_toml("".join(f"# {line}\n" for line in t.split("\n"))),
-    "toml_edit.find_table": lambda t: toml_edit.find_table(f"x = {json.dumps(t)}\n[y]\n", _ENTRY),
-    "toml_edit.is_same_table_but": lambda t: toml_edit.is_same_table_but(f"x = '{t}'", f"x = '{t}'", _ENTRY),
-    "toml_edit.remove_table": lambda t: toml_edit.remove_table(f"[a.b]\nx = \"\"\"{t}\"\"\"\n", _ENTRY),
-    "json_edit.insert_embedded": _edit_embedded,
-    "json_edit.read_embedded": lambda t: json_edit.read_embedded(t, "k"),
     "chats.read_chatgpt": _chatgpt_of,
     "chats.read_claude": _claude_of,
     "conversation.blocks_of": lambda t: list(conversation.blocks_of(_message_of(t))),

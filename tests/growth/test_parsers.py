@@ -46,14 +46,6 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     ),
     "joins a few names": ("findings.name_some",),
     "ignored.Ignored.covers": ("ignored.Ignored.covers_folder",),
-    "joins three pieces": ("json_edit.Insertion.apply",),
-    "one search from the end, one count": ("json_text.InvalidText.at",),
-    "compares keys; json_edit.find_entry": ("json_text.Node.named",),
-    "one escape of json_text.decode_string": ("json_text.decode_escape",),
-    "json_edit.insert_embedded": (
-        "json_edit.find_embedded", "json_edit.is_same_embedded_but",
-        "json_edit.remove_embedded",
-    ),
     "counts pairs of words": ("likeness.Templates.of",),
     "compares ids": ("edges.other_end", "questions.learn", "salience.pairs_together"),
     "entity_text.*": (

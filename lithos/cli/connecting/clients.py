@@ -16,13 +16,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from lithos.cli.connecting.formats import (
-    EmbeddedFormat,
-    Format,
-    JsonFormat,
-    OpencodeFormat,
-    TomlFormat,
-)
+from lithos.cli.connecting.formats import Entry, Format, JsonFormat, OpencodeFormat, TomlFormat
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Target, Transport
 
 
@@ -50,7 +44,7 @@ def _connect_by_file(client: Client, target: Target, around: Surroundings) -> di
     if http is not None and target.needs_token and not client.knows_variables:
         http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
     ways = {"http": http, "stdio": client.stdio(target)}
-    texts = {way: client.format.insert("", "lithos", entry).text for way, entry in ways.items() if entry}
+    texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
     # What goes into an editor of the client is no whole file.
     return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
 
@@ -79,8 +73,8 @@ def _connect_openclaw(target: Target) -> dict[str, Recipe]:
     headers = target.headers(f"${{{TOKEN_VARIABLE}}}")
     remote = {"url": target.url, "transport": "streamable-http", **headers}
     return {
-        "http": Recipe(shell, f"openclaw mcp set lithos {shlex.quote(json.dumps(remote))}"),
-        "stdio": Recipe(shell, f"openclaw mcp set lithos {shlex.quote(json.dumps(target.stdio))}"),
+        "http": Recipe(shell, shlex.join(_openclaw_command("lithos", remote))),
+        "stdio": Recipe(shell, shlex.join(_openclaw_command("lithos", target.stdio))),
     }
 
 
@@ -159,6 +153,8 @@ class Client:
     then: str = ""
     #: How the place of the file is told, where not by its path.
     place: str = ""
+    #: The client's own command that sets an entry of a person's, or deletes it where that is None.
+    command: Callable[[str, Entry | None], Sequence[str]] = lambda name, entry: ()
 
     def default_transport(self, scope: Scope) -> Transport:
         """Stdio for a person, since it needs neither a started server nor a token; HTTP in a project.
@@ -183,6 +179,15 @@ def _url(reference: str | None, **keys: str) -> Callable[[Target], dict[str, Any
 
 def _stdio(**keys: str) -> Callable[[Target], dict[str, Any]]:
     return lambda target: {**keys, **target.stdio}
+
+
+def _openclaw_command(name: str, entry: Entry | None) -> Sequence[str]:
+    does = ("unset", name) if entry is None else ("set", name, json.dumps(entry))
+    return ("openclaw", "mcp", *does)
+
+
+def _code_command(name: str, entry: Entry | None) -> Sequence[str]:
+    return () if entry is None else ("code", "--add-mcp", json.dumps({"name": name, **entry}))
 
 
 def _codex_http(target: Target) -> dict[str, Any]:
@@ -290,14 +295,14 @@ CLIENTS: Final[Mapping[str, Client]] = {
     client.name: client
     for client in (
         Client(
-            "claude-code", "Claude Code", JsonFormat("json", _MCP_SERVERS),
+            "claude-code", "Claude Code", JsonFormat(_MCP_SERVERS),
             _files(lambda it: (it.variable("CLAUDE_CONFIG_DIR") or it.home) / ".claude.json", ".mcp.json"),
             ("claude",), lambda around: (around.variable("CLAUDE_CONFIG_DIR") or around.home / ".claude",),
             _stdio(type="stdio"), _url(_DOLLAR, type="http"),
             then="Start a new session and look at /mcp; of a project it asks first.",
         ),
         Client(
-            "claude-desktop", "Claude Desktop", JsonFormat("json", _MCP_SERVERS), _claude_desktop_files,
+            "claude-desktop", "Claude Desktop", JsonFormat(_MCP_SERVERS), _claude_desktop_files,
             ("claude-desktop",), lambda around: (around.application / "Claude",),
             _stdio(), None, knows_variables=False,
             then="Quit it and start it again; Settings > Developer shows lithos as running.",
@@ -305,64 +310,66 @@ CLIENTS: Final[Mapping[str, Client]] = {
             place="Settings > Developer > Edit Config (claude_desktop_config.json), then restart it:",
         ),
         Client(
-            "cursor", "Cursor", JsonFormat("jsonc", _MCP_SERVERS),
+            "cursor", "Cursor", JsonFormat(_MCP_SERVERS),
             _files(lambda around: around.home / ".cursor" / "mcp.json", ".cursor/mcp.json"),
             ("cursor", "cursor-agent"), lambda around: (around.home / ".cursor",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV),
             then="Restart it; Customize > MCPs (before: Settings > Tools & MCP) lists lithos; switch it on.",
-            place="~/.cursor/mcp.json, or .cursor/mcp.json in a project:",
         ),
         Client(
-            "vscode", "VS Code", JsonFormat("jsonc", ("servers",)),
+            "vscode", "VS Code", JsonFormat(("servers",)),
             _files(lambda around: around.application / "Code" / "User" / "mcp.json", ".vscode/mcp.json"),
             ("code",), lambda around: (around.application / "Code",),
             _stdio(type="stdio"), _url(_DOLLAR_ENV, type="http"),
             then="Run MCP: List Servers from the command palette and start lithos there.",
+            command=_code_command,
         ),
         Client(
-            "codex", "Codex", TomlFormat("", ("mcp_servers",)),
+            "codex", "Codex", TomlFormat(("mcp_servers",)),
             _files(lambda around: _codex_folder(around) / "config.toml", ".codex/config.toml"),
             ("codex",), lambda around: (_codex_folder(around),),
             _stdio(), _codex_http,
             then="codex mcp list shows it; of a project only once the project is trusted.",
         ),
         Client(
-            "gemini-cli", "Gemini CLI", JsonFormat("jsonc", _MCP_SERVERS),
+            "gemini-cli", "Gemini CLI", JsonFormat(_MCP_SERVERS),
             _files(lambda around: around.home / ".gemini" / "settings.json", ".gemini/settings.json"),
             ("gemini",), lambda around: (around.home / ".gemini",),
             _stdio(), _url(_DOLLAR, url="httpUrl"),
             then="Restart it; /mcp lists lithos with its tools.",
         ),
         Client(
-            "windsurf", "Windsurf", JsonFormat("jsonc", _MCP_SERVERS),
+            "windsurf", "Windsurf", JsonFormat(_MCP_SERVERS),
             _files(lambda around: around.home / ".codeium" / "windsurf" / "mcp_config.json"),
             ("windsurf",), lambda around: (around.home / ".codeium" / "windsurf",),
             _stdio(), _url(_DOLLAR_ENV, url="serverUrl"),
             then="Press refresh under MCP servers in the settings of Cascade.",
         ),
         Client(
-            "zed", "Zed", JsonFormat("jsonc", ("context_servers",)),
+            "zed", "Zed", JsonFormat(("context_servers",)),
             _files(lambda around: _zed_folder(around) / "settings.json", ".zed/settings.json"),
             ("zed", "zeditor"), lambda around: (_zed_folder(around),),
             _stdio(), _url(None), knows_variables=False,
             then="The settings of its agent panel show a green dot beside lithos at once.",
         ),
         Client(
-            "opencode", "opencode", OpencodeFormat("jsonc", ("mcp",)), _opencode_files,
+            "opencode", "opencode", OpencodeFormat(("mcp",)), _opencode_files,
             ("opencode",), lambda around: (around.config / "opencode",),
             _opencode_stdio, _opencode_http,
             then="Restart it; opencode mcp list shows it.",
         ),
         Client(
-            "openclaw", "OpenClaw", JsonFormat("json5", ("mcp", "servers")),
+            "openclaw", "OpenClaw", JsonFormat(("mcp", "servers"), is_json5=True),
             _files(_openclaw_file),
             ("openclaw",), lambda around: (_openclaw_file(around).parent,),
             _stdio(), _url(_DOLLAR, transport="streamable-http"),
             then="Restart its gateway; openclaw mcp list shows it.",
+            command=_openclaw_command,
         ),
         Client(
-            "agent-zero", "Agent Zero", EmbeddedFormat("mcp_servers", _MCP_SERVERS), _agent_zero_files,
-            (), lambda around: [path.parent for path in _agent_zero_files(around).values() if path],
+            "agent-zero", "Agent Zero",
+            JsonFormat(("mcp_servers", "mcpServers"), embedded="mcp_servers"), _agent_zero_files, (),
+            lambda around: [path.parent for path in _agent_zero_files(around).values() if path],
             _stdio(type="stdio"), _url(None, type="streamable-http"), knows_variables=False,
             then="Stop it before you write, since it writes this file itself. In a container it reaches this "
             "machine as host.docker.internal: put that in place of 127.0.0.1, and into server.allowed_hosts.",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,15 +21,14 @@ from lithos.cli.connecting.clients import (
     Surroundings,
     make_recipes,
 )
-from lithos.cli.connecting.files import CannotUse, read_config
+from lithos.cli.connecting.files import DEFAULT_NAME, CannotUse, read_config
+from lithos.cli.connecting.formats import CannotEdit, Entry, HasComments
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
-from lithos.cli.connecting.writing import Outcome, Place, Refused, remove_entry, wanted_entry, write_entry
+from lithos.cli.connecting.writing import Outcome, Place, Refused, change_entry, wanted_entry
 from lithos.cli.hooks.payload import host_name
 from lithos.cli.output import print_json, tell
 from lithos.cli.plugin.writing import ForeignFolder, write_plugin
 from lithos.cli.session import CommandFailed, Session, refusing
-from lithos.core.editing.json_edit import CannotEdit
-from lithos.core.editing.json_text import InvalidText
 
 State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
 
@@ -60,7 +62,7 @@ def _look(
     try:
         file = read_config(path)
         entries = client.format.entries(file.text)
-    except (CannotUse, CannotEdit, InvalidText) as error:
+    except (CannotUse, CannotEdit) as error:
         yield "unreadable", None, None, str(error)
         return
     is_alone = True
@@ -102,7 +104,6 @@ def run_plugin(session: Session) -> int:
 
 #: What every client takes for the name of a server, and every format for a key.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_DEFAULT_NAME: Final = "lithos"
 
 
 def run_connect(session: Session) -> int:
@@ -111,7 +112,7 @@ def run_connect(session: Session) -> int:
     if "plugin" in typed:
         return run_plugin(session)
     target, around = find_target(session), Surroundings.here()
-    name = typed.get("name", _DEFAULT_NAME)
+    name = typed.get("name", DEFAULT_NAME)
     if not _NAME.fullmatch(name):
         raise CommandFailed(
             "A --name has 1 to 64 letters, digits, - and _, and begins with a letter or digit.", 2
@@ -126,11 +127,8 @@ def run_connect(session: Session) -> int:
         return _print_hosted(session, typed["client"])
     client = CLIENTS[typed["client"]]
     with refusing(Refused):
-        if typed.get("write"):
-            return _write(session, client, target, around)
-        if typed.get("remove"):
-            place = _place_of(session, client, around)
-            return _report(session, place, remove_entry(place, target, around.environment), ())
+        if typed.get("write") or typed.get("remove"):
+            return _edit(session, client, target, around)
     unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
     if unused:
         raise CommandFailed(f"{', '.join(unused)} is for --write and --remove.", 2)
@@ -184,12 +182,51 @@ def _present(way: str, recipe: Recipe) -> str:
     return f"{heading}\n  {recipe.place}\n\n{indented}"
 
 
-def _write(session: Session, client: Client, target: Target, around: Surroundings) -> int:
+def _edit(session: Session, client: Client, target: Target, around: Surroundings) -> int:
+    """Write the entry, or remove it. Raises `Refused`."""
     place = _place_of(session, client, around)
     transport = session.typed.get("transport") or client.default_transport(place.scope)
-    entry = wanted_entry(client, target, transport)
-    outcome = write_entry(place, entry, target, around.environment)
-    return _report(session, place, outcome, _advice(session, place, target, transport))
+    entry = wanted_entry(client, target, transport) if session.typed.get("write") else None
+    try:
+        outcome = change_entry(place, entry, target)
+    except HasComments as reason:
+        return _leave(session, place, entry, reason)
+    return _report(
+        session, place, outcome, () if entry is None else _advice(session, place, target, transport)
+    )
+
+
+def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComments) -> int:
+    """Have the client's own command edit a file with comments, if a person agrees.
+
+    Raises `Refused` with the entry and its place where there is none, or nobody agrees.
+    """
+    client, form = place.client, place.client.format
+    is_usual = place.scope == "user" and "file" not in session.typed
+    command = client.command(place.name, entry) if is_usual else ()
+    shown = shlex.join(command)
+    if command and shutil.which(command[0]) and not session.as_json and _agrees(f"Run {shown} instead?"):
+        if subprocess.run(command, check=False).returncode:  # noqa: S603 - as shown to the person
+            raise Refused(f"{shown} failed. Nothing else was changed.")
+        tell(session, {}, [f"{client.title}: {place.name} {'removed' if entry is None else 'connected'}."])
+        return 0
+    text = read_config(place.path).text
+    where = f"`{form.place(text, place.name)}`"
+    if entry is None:
+        what = f"Delete {place.name!r} under {where} in an editor."
+    else:
+        lines = json.dumps({place.name: form.written(text, entry)}, indent=2, ensure_ascii=False).splitlines()
+        what = "\n".join([f"Put this under {where} in an editor:", *lines[1:-1]])
+    what += f"\nOr run: {shown}" if command else ""
+    raise Refused(f"{place.path} stays as it is. {reason} {what}")
+
+
+def _agrees(question: str) -> bool:
+    """Whether a person at the terminal agrees; without one nobody does."""
+    if not sys.stdin.isatty():
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
@@ -205,7 +242,7 @@ def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
             "(usr/settings.json in its folder), or paste what `lithos connect agent-zero` prints into "
             "Settings > MCP/A2A > External MCP Servers."
         )
-    return Place(client, scope, path, typed.get("name", _DEFAULT_NAME))
+    return Place(client, scope, path, typed.get("name", DEFAULT_NAME))
 
 
 def _advice(session: Session, place: Place, target: Target, transport: str) -> Iterable[str]:
@@ -229,7 +266,7 @@ def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[s
         "client": place.client.name,
         "action": outcome.action,
         "scope": place.scope,
-        "path": str(outcome.path),
+        "path": str(place.path),
         "name": place.name,
         "transport": None if outcome.link is None else outcome.link.transport,
         "backup": outcome.backup,
@@ -237,7 +274,7 @@ def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[s
     }
     is_there = outcome.link is not None and outcome.action != "removed"
     how = f" over {outcome.link.transport}" if is_there and outcome.link is not None else ""
-    done = [f"{place.client.title}: {outcome.action}{how} ({place.name} in {outcome.path})."]
+    done = [f"{place.client.title}: {outcome.action}{how} ({place.name} in {place.path})."]
     if outcome.backup is not None and outcome.action in ("connected", "updated"):
         done.append(f"What was there before is in {outcome.backup}; undo with --remove.")
     tell(session, document, [*done, *lines])
@@ -247,7 +284,7 @@ def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[s
 def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     shown = [row for row in rows if row["installed"] or row["state"] != "no file"]
     for row in shown:
-        named = "" if row["name"] in (None, _DEFAULT_NAME) else f" as {row['name']}"
+        named = "" if row["name"] in (None, DEFAULT_NAME) else f" as {row['name']}"
         leads = "" if row["transport"] is None else f" over {row['transport']}{named}"
         where = f" ({row['leads_to']})" if row["transport"] and row["state"] == "another server" else ""
         yield f"{row['client']:<15} {row['scope']:<8} {row['state']}{leads}{where}"

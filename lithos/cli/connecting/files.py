@@ -1,128 +1,32 @@
 """The configuration file of a client on disk: read whole, replaced whole, and only while nobody changed it.
 
-A link stays a link, since its target is what is replaced; permissions, owner and extended attributes stay.
-
-Kept of an edited file are a backup beside it, and a record of what was written: in
-`$XDG_STATE_HOME/lithos/connections/`, one per file and entry, so that `--remove` knows whether somebody else
-changed the file since. Without it the entry alone is taken out.
+A link stays a link, since its target is replaced. Permissions, owner and extended attributes stay. The bytes
+from before an entry are kept in backups next to the file.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from glob import escape
+from itertools import chain, count
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from attrs import asdict, field, frozen
+from attrs import frozen
 
 from lithos.stores import NotRegular, open_regular, sync_folder
 from lithos.stores.notes.system_calls import KernelCalls
-from lithos.stores.told import sessions_folder
 
 SUFFIX: Final = ".lithos-backup"
-_MOST_BACKUPS: Final = 100
-
-
-@frozen
-class Record:
-    """An entry that was written to `path` under `name`: the digests of the file before and after it.
-
-    `inserted` is the text that came in; `folders` are those that were made for the file, which was not there
-    where `before` is None; `backup` has the bytes of `before`.
-    """
-
-    path: str
-    name: str
-    before: str | None
-    after: str
-    inserted: str
-    parents: int
-    entry: Mapping[str, Any]
-    backup: str | None = None
-    folders: tuple[str, ...] = field(factory=tuple)
-
-
-def digest_of(data: bytes) -> str:
-    """SHA-256, in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
-
-
-class Keeper:
-    """The record and the backup of one entry in one file."""
-
-    def __init__(self, path: Path, name: str, environment: Mapping[str, str]) -> None:
-        self._path = path
-        self._name = name
-        key = os.fsencode(os.path.abspath(path)) + b"\0" + name.encode()
-        folder = sessions_folder(environment).with_name("connections")
-        self._place = folder / f"{hashlib.sha256(key).hexdigest()[:32]}.json"
-
-    def load(self) -> Record | None:
-        """What was written; None where nothing was, or the record is damaged."""
-        try:
-            found = json.loads(self._place.read_bytes())
-            record = Record(**found | {"folders": tuple(found["folders"])})
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            return None
-        is_ours = (record.path, record.name) == (os.path.abspath(self._path), self._name)
-        return record if is_ours and isinstance(record.entry, dict) else None
-
-    def store(self, record: Record) -> None:
-        """Remember it. Raises `CannotUse`."""
-        try:
-            self._place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new = self._place.with_name(f"{self._place.name}.{os.getpid()}")
-            new.unlink(missing_ok=True)
-            write_new(new, json.dumps(asdict(record)).encode())
-            new.replace(self._place)
-        except OSError as error:
-            raise CannotUse(f"{self._place} cannot be written: {error.strerror}.") from error
-
-    def forget(self) -> None:
-        """Drop the record."""
-        self._place.unlink(missing_ok=True)
-
-    def back_up(self, data: bytes, old: Record | None) -> Path:
-        """Keep these bytes beside the file; a backup that already has them is used again."""
-        if old is not None and old.backup is not None and self.backup_of(old) == data:
-            return Path(old.backup)
-        for number in range(1, _MOST_BACKUPS):
-            path = self._path.with_name(self._path.name + SUFFIX + (f"-{number}" if number > 1 else ""))
-            try:
-                write_new(path, data)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise CannotUse(f"The backup {path} cannot be written: {error.strerror}.") from error
-            return path
-        raise CannotUse(f"There are {_MOST_BACKUPS - 1} backups beside {self._path}. Move some elsewhere.")
-
-    def backup_of(self, record: Record) -> bytes | None:
-        """The bytes before the entry, where the backup still has them."""
-        if record.backup is None:
-            return None
-        with suppress(OSError), open(record.backup, "rb") as file:
-            data = file.read(LARGEST + 1)
-            return data if digest_of(data) == record.before else None
-        return None
-
-    def drop_backup(self, record: Record) -> None:
-        """Remove the backup; one that somebody changed stays."""
-        if record.backup is not None and self.backup_of(record) is not None:
-            with suppress(FileNotFoundError):
-                os.unlink(record.backup)
-
-
+DEFAULT_NAME: Final = "lithos"
 #: Bytes of a configuration that is read; Claude Code keeps a history in its file, of a few megabytes.
 LARGEST: Final = 32 * 1024 * 1024
-_ONLY_OURS: Final = 0o600
 _CALLS: Final = KernelCalls()
 
 
@@ -145,10 +49,11 @@ class ConfigFile:
     @property
     def text(self) -> str:
         """Its characters; raises `CannotUse` for what is not UTF-8."""
+        data = self.data or b""
         try:
-            return (self.data or b"").decode("utf-8")
+            return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            line = (self.data or b"")[: error.start].count(b"\n") + 1
+            line = data[: error.start].count(b"\n") + 1
             raise CannotUse(
                 f"{self.path} is not UTF-8 (line {line}, byte {error.start + 1}), so it stays as it is. "
                 "Save it as UTF-8 in an editor, then try again."
@@ -156,7 +61,7 @@ class ConfigFile:
 
 
 def read_config(path: Path) -> ConfigFile:
-    """Read it. Raises `CannotUse` for what is no file, cannot be read, or is larger than `LARGEST`."""
+    """Read it. Raises `CannotUse` for what is not a file, cannot be read, or is larger than `LARGEST`."""
     try:
         real = Path(os.path.realpath(path, strict=False))
         with open_regular(real) as file:
@@ -164,7 +69,7 @@ def read_config(path: Path) -> ConfigFile:
     except FileNotFoundError:
         return ConfigFile(path, real, None)
     except NotRegular:
-        raise CannotUse(f"{path} is no file.") from None
+        raise CannotUse(f"{path} is not a file. Move it away, or name another with --file.") from None
     except OSError as error:
         raise CannotUse(f"{path} cannot be read: {error.strerror}.") from error
     if len(data) > LARGEST:
@@ -175,112 +80,110 @@ def read_config(path: Path) -> ConfigFile:
     return ConfigFile(path, real, data)
 
 
-def make_folders(path: Path) -> list[Path]:
-    """Make the folders above a file; returns those that were missing, the innermost first."""
-    missing = [folder for folder in path.parents if not folder.exists()]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotUse(f"The folder {path.parent} cannot be made: {error.strerror}.") from error
-    return missing
+def replace_config(file: ConfigFile, data: bytes | None) -> None:
+    """Give the file other bytes, or delete it for None. Raises `ChangedMeanwhile` and `CannotUse`.
 
-
-def replace_config(file: ConfigFile, data: bytes) -> None:
-    """Give the file other bytes. Raises `ChangedMeanwhile` and `CannotUse`; then it is as it was."""
+    Folders that are missing are made. Those that are empty without the file are deleted with it.
+    """
+    if file.data is not None and os.path.exists(file.real) and not os.stat(file.real).st_mode & 0o222:
+        raise CannotUse(
+            f"{file.path} is read-only, so it stays as it is. Allow writing (chmod u+w), or if a program "
+            "makes this file, add the entry there."
+        )
     try:
-        before = os.stat(file.real) if file.data is not None else None
-        if before is not None and not before.st_mode & 0o222:
-            raise CannotUse(
-                f"{file.path} is read-only, so it stays as it is. Allow writing (chmod u+w), or if a program "
-                "makes this file, add the entry there."
-            )
-        _replace(file, data, before)
+        file.real.parent.mkdir(parents=True, exist_ok=True)
+        _replace(file, data)
     except OSError as error:
         raise CannotUse(f"{file.path} cannot be written: {error.strerror}.") from error
+    finally:
+        if not file.real.exists():
+            _remove_empty(file.real)
 
 
-def remove_config(file: ConfigFile, folders: Sequence[Path]) -> None:
-    """Remove the file, and those of `folders` that are empty then. Raises as `replace_config` does."""
-    aside = _beside(file.real)
+def find_backups(path: Path, name: str) -> dict[Path, bytes]:
+    """Return the backups of the file from before an entry of this name, the newest first."""
+    found = []
+    usual = _backup(path, name)
+    for backup in path.parent.glob(f"{escape(usual)}*"):
+        if not re.fullmatch(r"(-\d+)?", backup.name.removeprefix(usual)):
+            continue
+        with suppress(OSError), open_regular(backup) as file:
+            found.append((os.fstat(file.fileno()).st_mtime_ns, backup, file.read(LARGEST + 1)))
+    return {backup: data for _, backup, data in sorted(found, reverse=True)}
+
+
+def back_up(path: Path, name: str, data: bytes, backups: Mapping[Path, bytes]) -> Path:
+    """Keep these bytes next to the file; a backup that already has them is used again."""
+    if same := next((backup for backup, kept in backups.items() if kept == data), None):
+        return same
+    usual = path.with_name(_backup(path, name))
+    names = (usual.with_name(f"{usual.name}-{number}") for number in count(2))
+    backup = next(each for each in chain((usual,), names) if not os.path.lexists(each))
     try:
-        os.rename(file.real, aside)
-        if aside.read_bytes() != file.data:
-            _put_back(aside, file.real)
-            raise ChangedMeanwhile
-        os.unlink(aside)
-    except FileNotFoundError:
-        raise ChangedMeanwhile from None
+        _write_new(backup, data)
     except OSError as error:
-        raise CannotUse(f"{file.path} cannot be removed: {error.strerror}.") from error
-    remove_empty(folders)
+        raise CannotUse(f"The backup {backup} cannot be written: {error.strerror}.") from error
+    return backup
 
 
-def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove folders, the innermost first, as far as nothing is in them."""
-    for folder in folders:
-        with suppress(OSError):  # something else is in it by now
+def _backup(path: Path, name: str) -> str:
+    return path.name + (SUFFIX if name == DEFAULT_NAME else f".{name}{SUFFIX}")
+
+
+def _remove_empty(real: Path) -> None:
+    """Remove the folders above a file that are empty, below the person's home or the current folder."""
+    tops: Sequence[Path] = [Path(os.path.realpath(top)) for top in (Path.home(), Path.cwd())]
+    for folder in real.parents:
+        if folder in tops or not any(folder.is_relative_to(top) for top in tops):
+            return
+        with suppress(OSError):  # something else is in it
             folder.rmdir()
 
 
-def write_new(path: Path, data: bytes) -> None:
-    """Make a file that only the person can read; raises `FileExistsError`, and other `OSError`."""
-    descriptor = os.open(
-        path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, _ONLY_OURS
-    )
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-    except OSError:
-        with suppress(OSError):
-            path.unlink()
-        raise
+def _write_new(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Make a file, for the person alone unless `mode` is given; raises `FileExistsError`, other `OSError`."""
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, mode)) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
-def _replace(file: ConfigFile, data: bytes, before: os.stat_result | None) -> None:
-    swap = _beside(file.real)
-    write_new(swap, data)
+def _replace(file: ConfigFile, data: bytes | None) -> None:
+    swap = file.real.with_name(f".{file.real.name[:100]}.lithos-{secrets.token_hex(4)}")
     try:
-        if before is None:
-            _place_new(swap, file.real)
+        if data is None:
+            os.rename(file.real, swap)
+            if swap.read_bytes() != file.data:
+                os.link(swap, file.real)
+                raise ChangedMeanwhile
             return
-        if before.st_nlink > 1 or not _dress(swap, file.real, before):
+        _write_new(swap, data, 0o666 if file.data is None else 0o600)
+        if file.data is None:
+            os.link(swap, file.real)  # never over another
+        elif _dress(swap, file.real):
+            _exchange(swap, file)
+        else:
             _write_in_place(file, data)
-            return
-        _exchange(swap, file)
+    except (FileExistsError, FileNotFoundError):
+        raise ChangedMeanwhile from None
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(swap)
+        swap.unlink(missing_ok=True)
         with suppress(OSError):  # not every file system can
             sync_folder(file.real.parent)
-
-
-def _place_new(swap: Path, real: Path) -> None:
-    """Give a new file its name, as any program would make it; never over another."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(swap, 0o666 & ~mask)
-    try:
-        os.link(swap, real)
-    except FileExistsError:
-        raise ChangedMeanwhile from None
 
 
 def _exchange(swap: Path, file: ConfigFile) -> None:
     """Put the new file in the place of the old one, and back again if that was another by then."""
     try:
         _CALLS.exchange(str(swap), str(file.real))
-    except FileNotFoundError:
-        raise ChangedMeanwhile from None
     except OSError as error:
         if error.errno not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP):
             raise
-        if _read(file.real) != file.data:
+        if read_config(file.path) != file:
             raise ChangedMeanwhile from None
-        os.replace(swap, file.real)
+        swap.replace(file.real)
         return
-    if _read(swap) != file.data:
+    if swap.read_bytes() != file.data:
         _CALLS.exchange(str(swap), str(file.real))
         raise ChangedMeanwhile
 
@@ -297,8 +200,9 @@ def _write_in_place(file: ConfigFile, data: bytes) -> None:
         os.fsync(target.fileno())
 
 
-def _dress(swap: Path, real: Path, before: os.stat_result) -> bool:
-    """Give the new file what the old one has beside its bytes; False where that is not allowed."""
+def _dress(swap: Path, real: Path) -> bool:
+    """Give the new file what the old one has in addition to its bytes; False where that is not possible."""
+    before = os.stat(real)
     try:
         if (before.st_uid, before.st_gid) != (os.geteuid(), os.stat(swap).st_gid):
             os.chown(swap, before.st_uid, before.st_gid)
@@ -306,23 +210,4 @@ def _dress(swap: Path, real: Path, before: os.stat_result) -> bool:
     except PermissionError:
         return False
     os.utime(swap)
-    return True
-
-
-def _put_back(aside: Path, real: Path) -> None:
-    try:
-        os.link(aside, real)
-    except FileExistsError:
-        return  # a newer one has the name; this one stays under the other, for nothing may be lost
-    os.unlink(aside)
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def _beside(real: Path) -> Path:
-    return real.with_name(f".{real.name[:100]}.lithos-{secrets.token_hex(4)}")
+    return before.st_nlink == 1

@@ -1,91 +1,134 @@
-"""The formats of configuration files: where entries are in a text, and how one is put in and taken out."""
+"""The formats of configuration files: read the entries of a text, set one, take one out.
+
+JSON is read and written by `json`, TOML by `tomlkit`. JSON with comments is only read.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
+import tomlkit
 from attrs import frozen
+from tomlkit.exceptions import TOMLKitError
 
-from lithos.core.editing import json_edit, toml_edit
-from lithos.core.editing.json_edit import CannotEdit, Insertion
-from lithos.core.editing.json_text import read_json
+Entry = Mapping[str, Any]
+Tree = Mapping[str, Any]
+
+_NOTHING: Final[Tree] = {}
+_COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_TRAILING: Final = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|,(?=\s*+[}\]])', re.DOTALL)
+#: A comment of TOML on a line of its own.
+_OWN_LINE: Final = re.compile(r"^[ \t]*+#.*", re.MULTILINE)
+_INDENT: Final = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
-class Edits(NamedTuple):
-    """What edits a kind of text: functions of the text, of where the entry is, and of the entry."""
+class CannotEdit(Exception):
+    """The text cannot be edited without a risk to something else in it; says why."""
 
-    insert: Callable[..., Insertion]
-    remove: Callable[..., str]
-    is_same_but: Callable[..., bool]
+
+class InvalidText(CannotEdit):
+    """The text is not valid in its format; says where."""
+
+
+class HasComments(CannotEdit):
+    """The text has comments, trailing commas or other JSON5, which `json` would lose."""
+
+    def __init__(self) -> None:
+        super().__init__("It has comments, trailing commas or JSON5, which Lithos does not rewrite.")
 
 
 @frozen
 class Format(ABC):
-    """Reads and edits the text of one client: entries under a path of keys.
+    """Reads and edits the text of one client. All methods raise `CannotEdit`."""
 
-    `kind` is the dialect of JSON, or the key whose string holds it; "" where there is nothing to say.
-    All raise `InvalidText` and `CannotEdit`.
-    """
-
-    edits: ClassVar[Edits]
-    kind: Any
     path: tuple[str, ...]
 
     @abstractmethod
-    def entries(self, text: str) -> Mapping[str, Any]:
-        """The entries of all servers by name."""
+    def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
+        """Return everything that the text holds; `exact` has numbers as they are spelled."""
 
     @abstractmethod
-    def tree(self, text: str) -> Any:
-        """All that the text holds."""
+    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
+        """Return the text with this entry, new or in the place of another.
 
-    def insert(self, text: str, name: str, entry: Mapping[str, Any]) -> Insertion:
-        """How to put in an entry that is not there."""
-        return self.edits.insert(text, *self._place(text, name), entry)
+        Without one, return it without the entry, and without empty objects around it that `keep` lacks.
+        """
 
-    def remove(self, text: str, name: str) -> str:
-        """The text without an entry that is there."""
-        return self.edits.remove(text, *self._place(text, name))
+    def entries(self, text: str) -> Entry:
+        """Return the entries of all servers by name."""
+        return _servers(self.tree(text, exact=False), self.path)
 
-    def is_same_but(self, old: str, new: str, name: str, parents: int = 0) -> bool:
-        """Whether `new` is `old` with this entry more, and as many objects around it at most."""
-        return self.edits.is_same_but(old, new, *self._place(old, name), parents)
+    def place(self, text: str, name: str) -> str:
+        """Return the keys under which an entry belongs, for a person."""
+        try:
+            tree = self.tree(text)
+        except CannotEdit:
+            tree = {}
+        return ".".join(self._place(tree, name)[:-1])
 
-    def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The entry as this text's version of the format has it."""
+    def written(self, text: str, entry: Entry) -> Entry:
+        """Return the entry as this text's version of the format has it."""
         del text
         return entry
 
-    def _place(self, text: str, name: str) -> tuple[Any, ...]:
-        """Where the entry is, or would be, in this text."""
-        del text
-        path = (*self.path, name)
-        return (self.kind, path) if self.kind else (path,)
+    def _place(self, tree: Tree, name: str) -> tuple[str, ...]:
+        """Return the keys that lead to an entry in this tree."""
+        del tree
+        return (*self.path, name)
+
+    def _checked(self, old: str, new: str, name: str, entry: Entry | None, keep: Tree) -> str:
+        """Return `new` if it is `old` with only this entry changed."""
+        wanted = self.tree(old)
+        _change(wanted, self._place(wanted, name), entry, keep)
+        lost = set(_OWN_LINE.findall(old)) - set(_OWN_LINE.findall(new))
+        try:
+            new.encode()
+        except UnicodeEncodeError:
+            lost = {"half a character"}
+        if self.tree(new) != wanted or lost:
+            raise CannotEdit("The entry cannot be changed without changing something else.")
+        return new
 
 
+@frozen
 class JsonFormat(Format):
-    """Entries in a dialect of JSON."""
+    """Entries in JSON; `embedded` is the key whose string holds the document with the entries."""
 
-    edits = Edits(json_edit.insert_entry, json_edit.remove_entry, json_edit.is_same_but)
+    embedded: str = ""
+    is_json5: bool = False
 
-    def entries(self, text: str) -> Mapping[str, Any]:
-        found = json_edit.find_entry(text, self.kind, self.path)
-        if found is None or found.kind != "object":
-            return {}
-        names = [member.key for member in found.members]
-        if len(names) > len(set(names)):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise CannotEdit(f"The entry {twice!r} is there twice, and clients may read either one.")
-        return dict(found.plain())
+    def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
+        try:
+            return self._read(text, exact)
+        except InvalidText as error:
+            bare = _TRAILING.sub(_kept, _COMMENT.sub(_kept, text))
+            try:
+                return self._read(bare, exact)
+            except InvalidText:
+                raise (HasComments() if self.is_json5 else error) from None
 
-    def tree(self, text: str) -> Any:
-        found = read_json(text, self.kind)
-        return None if found is None else found.plain()
+    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
+        try:
+            tree = self._read(text, exact=False)
+        except InvalidText:
+            self.tree(text)
+            raise HasComments from None
+        _change(tree, self._place(tree, name), entry, keep)
+        if self.embedded:
+            inner = _load(text, exact=False).get(self.embedded, "")
+            tree[self.embedded] = _dump(tree[self.embedded], inner).removesuffix("\n")
+        return self._checked(text, _dump(tree, text), name, entry, keep)
 
-
-_SECOND: Final = JsonFormat("jsonc", ("mcp", "servers"))
+    def _read(self, text: str, exact: bool) -> dict[str, Any]:
+        tree = _load(text, exact)
+        if self.embedded:
+            tree[self.embedded] = _load(tree.get(self.embedded, ""), exact)
+        return tree
 
 
 class OpencodeFormat(JsonFormat):
@@ -94,52 +137,137 @@ class OpencodeFormat(JsonFormat):
     The second reads the first's as well (https://opencode.ai/docs/migrate-v1/), so that is what new ones are.
     """
 
-    def entries(self, text: str) -> Mapping[str, Any]:
-        found = super().entries(text)
-        if not self._is_second(text):
-            return found
-        older = {name: entry for name, entry in found.items() if name != "servers"}
-        return {**older, **_SECOND.entries(text)}
+    def entries(self, text: str) -> Entry:
+        tree = self.tree(text, exact=False)
+        found, newer = _servers(tree, self.path), self._newer(tree)
+        return found if newer is None else {key: found[key] for key in found if key != "servers"} | newer
 
-    def remove(self, text: str, name: str) -> str:
-        second = self._is_second(text) and name in _SECOND.entries(text)
-        return json_edit.remove_entry(text, self.kind, (*(_SECOND.path if second else self.path), name))
-
-    def written(self, text: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not self._is_second(text):
+    def written(self, text: str, entry: Entry) -> Entry:
+        if self._newer(self.tree(text)) is None:
             return entry
         return {key: value for key, value in entry.items() if key != "enabled"}
 
-    def _place(self, text: str, name: str) -> tuple[Any, ...]:
-        return (self.kind, (*(_SECOND.path if self._is_second(text) else self.path), name))
+    def _place(self, tree: Tree, name: str) -> tuple[str, ...]:
+        newer = self._newer(tree)
+        is_newer = newer is not None and (name in newer or name not in _servers(tree, self.path))
+        return (*self.path, "servers", name) if is_newer else (*self.path, name)
 
-    def _is_second(self, text: str) -> bool:
-        servers = super().entries(text).get("servers")
-        return isinstance(servers, dict) and not isinstance(servers.get("type"), str)
+    def _newer(self, tree: Tree) -> dict[str, Any] | None:
+        servers = _servers(tree, self.path).get("servers")
+        return servers if isinstance(servers, dict) and not isinstance(servers.get("type"), str) else None
 
 
 class TomlFormat(Format):
-    """Entries as tables."""
+    """Entries as tables: a new one goes to the end, and everything else stays to the byte."""
 
-    edits = Edits(toml_edit.insert_table, toml_edit.remove_table, toml_edit.is_same_table_but)
+    def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
+        try:
+            return tomllib.loads(text, parse_float=str if exact else float)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise InvalidText(str(error)) from error
 
-    def entries(self, text: str) -> Mapping[str, Any]:
-        found = toml_edit.find_table(text, self.path)
-        return found if isinstance(found, dict) else {}
+    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
+        del keep  # a header of its own shows what was there
+        found = self.entries(text).get(name)
+        piece = self._piece(text, name, found or entry or {})
+        if found is None:
+            new = text + piece
+        elif entry is None and text.count(piece) == 1:
+            new = text.replace(piece, "")
+        else:
+            new = self._edited(text, name, entry)
+        try:
+            return self._checked(text, new, name, entry, self.tree(new))
+        except InvalidText as error:
+            raise CannotEdit(f"A table cannot be added to it: {error}.") from error
 
-    def tree(self, text: str) -> Any:
-        return toml_edit.read_toml(text)
+    def _piece(self, text: str, name: str, entry: Entry) -> str:
+        """Return the text of a new table, with the line ends that lead to it."""
+        (key,) = self.path
+        table, document = tomlkit.table(is_super_table=True), tomlkit.document()
+        table[name] = tomlkit.item(dict(entry))
+        document[key] = table
+        begin = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        piece = begin + document.as_string()
+        return piece.replace("\n", "\r\n") if "\r\n" in text else piece
+
+    def _edited(self, text: str, name: str, entry: Entry | None) -> str:
+        try:
+            tree = tomlkit.parse(text)
+            _change(tree, self._place(tree, name), None if entry is None else tomlkit.item(dict(entry)), tree)
+            new: str = tree.as_string()
+        except (TOMLKitError, ValueError, RecursionError) as error:
+            raise CannotEdit(f"Its tables cannot be edited: {error}.") from error
+        return new
 
 
-class EmbeddedFormat(Format):
-    """Entries of a JSON document that is the string of a key."""
+def is_bare(tree: object) -> bool:
+    """Whether nothing is in it but objects that are empty themselves."""
+    return isinstance(tree, dict) and all(map(is_bare, tree.values()))
 
-    edits = Edits(json_edit.insert_embedded, json_edit.remove_embedded, json_edit.is_same_embedded_but)
 
-    def entries(self, text: str) -> Mapping[str, Any]:
-        found = json_edit.find_embedded(text, self.kind, self.path)
-        return found.plain() if found is not None and found.kind == "object" else {}
+def _kept(found: re.Match[str]) -> str:
+    return found[1] or ""
 
-    def tree(self, text: str) -> Any:
-        inner = JsonFormat("json", ()).tree(json_edit.read_embedded(text, self.kind))
-        return {**(JsonFormat("json", ()).tree(text) or {}), self.kind: inner}
+
+def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:
+    found: Any = tree
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _change(tree: Any, path: tuple[str, ...], entry: Entry | None, keep: Tree) -> None:
+    """Set the entry at a path. Without one delete what is there, and empty objects that `keep` lacks."""
+    key, *rest = path
+    if not rest:
+        if entry is None:
+            del tree[key]
+        else:
+            tree[key] = entry
+        return
+    if not isinstance(tree.setdefault(key, {}), dict):
+        raise CannotEdit(f"`{key}` is not an object in it.")
+    inner = keep.get(key)
+    _change(tree[key], tuple(rest), entry, inner if isinstance(inner, dict) else {})
+    if not tree[key] and key not in keep:
+        del tree[key]
+
+
+def _load(text: str, exact: bool) -> dict[str, Any]:
+    """Return the object of a JSON text; `exact` has numbers as they are spelled."""
+    number = str if exact else None
+    if not isinstance(text, str):
+        raise CannotEdit("The value that holds its servers is not a string.")
+    body = text if text.strip() else "{}"
+    try:
+        tree = json.loads(body, object_pairs_hook=_unique, parse_int=number, parse_float=number)
+    except json.JSONDecodeError as error:
+        raise InvalidText(f"{error.msg} (line {error.lineno}, column {error.colno})") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or too many levels
+        raise InvalidText(str(error)) from error
+    if not isinstance(tree, dict):
+        raise CannotEdit("Its settings are not an object.")
+    return tree
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    tree = dict(pairs)
+    if len(tree) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise CannotEdit(f"The key {twice!r} is there twice, and clients may read either one.")
+    return tree
+
+
+def _dump(tree: Tree, old: str) -> str:
+    """Return the tree as JSON in the style of a text: indentation, line ends, spelling of other scripts."""
+    core = old.strip()
+    start, end = old[: len(old) - len(old.lstrip())], old[len(old.rstrip()) :]
+    indent, is_ascii = _INDENT.search(core), old.isascii() and "\\u" in old
+    if "\n" not in core and core not in ("", "{}"):
+        new = json.dumps(tree, ensure_ascii=is_ascii, separators=None if ": " in core else (",", ":"))
+    else:
+        new = json.dumps(tree, ensure_ascii=is_ascii, indent=indent[1] if indent else 2)
+    new = new.replace("\n", "\r\n") if "\r\n" in old else new
+    return start + new + end if core else new + "\n"
