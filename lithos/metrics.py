@@ -38,7 +38,7 @@ _BUCKETS: Final = (
 _SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
 
 #: For durations that have their own measure: what waits for an interval, and language models.
-_SLOW: Final = frozenset({"lcma_enrich_lag_seconds", "lcma_llm_call_duration_seconds"})
+_SLOW: Final = frozenset({"lcma_enrich_lag_seconds"})
 _SLOW_BUCKETS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
 
 _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -59,10 +59,6 @@ _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "lcma_salience_updates": ("Changes of the salience of a note.", ()),
     "lcma_scout_failures": ("Scouts that failed during a retrieval.", ("scout",)),
     "lcma_enrich_exhausted": ("Enrich jobs given up after their last attempt.", ()),
-    "lcma_llm_calls": ("Questions to the language model.", ()),
-    "lcma_llm_tokens": ("Tokens spent on them.", ()),
-    "lcma_edge_inference_skips": ("Notes whose edges were not inferred.", ("reason",)),
-    "lcma_edge_inference_edges": ("Edges inferred.", ("relation",)),
     "fulltext_dropped": ("Changes the full-text index refused.", ("operation", "reason")),
 }
 _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -79,7 +75,6 @@ _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "lcma_scout_candidates": ("Notes that a scout found.", ("scout",)),
     "lcma_enrich_lag_seconds": ("Time from a trigger to the end of its job.", ()),
     "lcma_enrich_attempts": ("Attempts that enrich jobs took.", ()),
-    "lcma_llm_call_duration_seconds": ("Time of a question to the language model.", ()),
 }
 GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "build_info": ("Version.", ("version",)),

@@ -103,12 +103,10 @@ stats: applied_lessons | one per lesson that waits | ids
 stats: coactivation | pairs retrieved together within `lcma.coactivation_days` | ids
 stats: consolidation_edge_ops consolidation_salience_ops task_consolidation_log | tasks of
     `services.enrich.worker.LEDGERS`, their pairs of retrieved notes | ids
-stats: edge_inference_log | `stores.learning.queue.JUDGED` per note, gone ones as statistics | ids
 stats: enrich_queue | changes of `lcma.wm_eviction_days`; given up ones a year | ids
 stats: extracted_entities | one per note, and `services.enrich.worker.GONE_NOTES` | `lcma.entity_max_per_doc`
     names of `core.text.entity_text.LONGEST`
 stats: imported_rows | one per row that an import carried over | ids
-stats: llm_budget | one per day of a year | ids
 stats: node_stats | one per note, and `services.enrich.worker.GONE_NOTES` | ids
 stats: question_memory | `lcma.questions_kept`, dropped with their note |
     `core.learning.questions.QUESTION_KEPT` and a vector each

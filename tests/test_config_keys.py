@@ -126,18 +126,6 @@ DEFAULTS: dict[str, Any] = {
     "lcma.usage_freq_weight": 0.6,
     "lcma.usage_recency_weight": 0.4,
     "lcma.usage_recency_halflife_days": 14,
-    "lcma.llm.base_url": None,
-    "lcma.llm.model": None,
-    "lcma.llm.api_key": None,
-    "lcma.llm.timeout_seconds": 120,
-    "lcma.llm.max_output_tokens": 1024,
-    "lcma.llm.daily_token_budget": 250000,
-    "lcma.llm.max_calls_per_drain": 10,
-    "lcma.llm.confidence_floor": 0.6,
-    "lcma.llm.neighbour_k": 5,
-    "lcma.llm.min_similarity": 0.35,
-    "lcma.llm.max_similarity": 0.92,
-    "lcma.llm.snippet_chars": 700,
 }  # fmt: skip
 
 
@@ -163,11 +151,11 @@ def test_every_setting_is_described_in_one_line() -> None:
 
 def test_the_secrets_are_marked() -> None:
     secret = {key for key, setting in SETTINGS.items() if setting.secret}
-    assert secret == {"server.auth_token", "lcma.llm.api_key"}
+    assert secret == {"server.auth_token"}
 
 
 def test_variables_are_named_by_section_and_key() -> None:
-    assert SETTINGS["lcma.llm.model"].variable == "LITHOS_LCMA__LLM__MODEL"
+    assert SETTINGS["server.oauth.issuer"].variable == "LITHOS_SERVER__OAUTH__ISSUER"
 
 
 def test_every_note_type_has_a_prior() -> None:

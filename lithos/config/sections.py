@@ -98,39 +98,6 @@ PRIORS = Rule(
 
 
 @frozen(kw_only=True)
-class LlmConfig:
-    """The optional language model that proposes typed edges; off without `base_url`."""
-
-    base_url: str | None = setting(None, "Base address of an OpenAI-style chat service.", WEB_ADDRESS)
-    model: str | None = setting(None, "Name of the model; required with `base_url`.", NOT_BLANK)
-    api_key: str | None = setting(None, "Key sent to the service as bearer token.", TOKEN, secret=True)
-    timeout_seconds: float = setting(120.0, "Longest wait for one answer.", POSITIVE)
-    max_output_tokens: int = setting(1024, "Most tokens of one answer.", whole(1, 1_000_000))
-    daily_token_budget: int = setting(250_000, "Most tokens spent per UTC day.", whole(0))
-    max_calls_per_drain: int = setting(10, "Most calls per run of the enrich worker.", whole(0))
-    confidence_floor: float = setting(0.6, "Judgements below this confidence are dropped.", FRACTION)
-    neighbour_k: int = setting(5, "Most neighbours compared with one note.", whole(1, 1000))
-    min_similarity: float = setting(0.35, "Neighbours less similar are not compared.", FRACTION)
-    max_similarity: float = setting(0.92, "Neighbours more similar are not compared.", FRACTION)
-    snippet_chars: int = setting(700, "Characters of each note that the model is shown.", whole(1, 100_000))
-
-    def __attrs_post_init__(self) -> None:
-        if self.base_url is not None and self.model is None:
-            raise Disagreement(
-                "lcma.llm.base_url is set but lcma.llm.model is not; name the model or remove the address",
-                "lcma.llm.base_url",
-                "lcma.llm.model",
-            )
-        if self.min_similarity >= self.max_similarity:
-            raise Disagreement(
-                f"lcma.llm.min_similarity ({self.min_similarity:g}) must be below "
-                f"lcma.llm.max_similarity ({self.max_similarity:g}); lower the first or raise the second",
-                "lcma.llm.min_similarity",
-                "lcma.llm.max_similarity",
-            )
-
-
-@frozen(kw_only=True)
 class LcmaConfig:
     """Ranking, salience and the enrich worker."""
 
@@ -200,7 +167,6 @@ class LcmaConfig:
     usage_freq_weight: float = setting(0.6, "Share of frequency in the usage score.", FRACTION)
     usage_recency_weight: float = setting(0.4, "Share of recency in the usage score.", FRACTION)
     usage_recency_halflife_days: float = setting(14.0, "Days after which recency counts half.", POSITIVE)
-    llm: LlmConfig = field(factory=LlmConfig)
 
 
 #: What values of the claim allow, unless it is said otherwise.

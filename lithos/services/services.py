@@ -16,11 +16,9 @@ from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.context.context import Context
-from lithos.services.enrich.chat_client import ChatClient
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.feed import DirectFeed, Feed, JournalFeed
-from lithos.services.enrich.inference import EdgeInference
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
@@ -170,7 +168,7 @@ class Services:
         )
         self.questions = QuestionUpkeep(actors, self.learning, remembered, texts)
         #: None where `lcma.enabled` is false.
-        self.enrichment = self._make_enrichment(texts, feedback) if config.lcma.enabled else None
+        self.enrichment = self._make_enrichment(feedback) if config.lcma.enabled else None
 
     def _add_upkeep(self, texts: NoteTexts) -> None:
         actors = self.actors
@@ -237,7 +235,7 @@ class Services:
         snippets = Snippets(texts, actors.sizes)
         return Retrieve(actors, team, pipeline, ranking, snippets, learning, dispatcher)
 
-    def _make_enrichment(self, texts: NoteTexts, feedback: Feedback) -> Enrichment:
+    def _make_enrichment(self, feedback: Feedback) -> Enrichment:
         """The worker, ready to run."""
         actors, learning, config = self.actors, self.learning, self.config.lcma
         tasks = TaskStates(actors)
@@ -248,7 +246,6 @@ class Services:
             projection=self.projection,
             entities=self.entities,
             questions=self.questions,
-            inference=self._make_inference(texts),
         )
         retention = Retention(
             learning,
@@ -266,12 +263,6 @@ class Services:
         feed = DirectFeed(self.catalogue, self.learning)
         self.coordinator.on_unjournalled = feed.offer
         return feed
-
-    def _make_inference(self, texts: NoteTexts) -> EdgeInference | None:
-        llm = self.config.lcma.llm
-        if llm.base_url is None or llm.model is None:
-            return None
-        return EdgeInference(self.actors, ChatClient(llm), texts, self.learning)
 
     def _make_history_upkeep(self) -> HistoryUpkeep | None:
         """The configured retention of `history.db`, ready to run."""

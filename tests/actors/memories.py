@@ -17,10 +17,8 @@ from lithos.actors.remembering.actor import Memory
 from lithos.core.learning.edges import EdgeFilter, UpsertEdge
 from lithos.core.learning.memory import (
     FinalNode,
-    InferredEdge,
     NodeStats,
     Receipt,
-    RecordInference,
     RecordRetrieval,
 )
 from lithos.stores.coordination.store import CoordinationStore
@@ -163,15 +161,6 @@ def nodes(desk: Desk) -> dict[str, NodeStats]:
 def weights(desk: Desk) -> dict[str, float]:
     """Weight of every edge, by both its ends together."""
     return {edge.from_id + edge.to_id: round(edge.weight, 9) for edge in desk.edges.edges(EdgeFilter())}
-
-
-def inference(*to: str, version: int = 1, weight: float = 0.7) -> RecordInference:
-    """What a model said of note a: it supports these."""
-    edges = tuple(
-        InferredEdge(from_id="a", to_id=end, type="supports", weight=weight, namespace="n", evidence="{}")
-        for end in to
-    )
-    return RecordInference(node_id="a", doc_version=version, inference_version="v", model="m", edges=edges)
 
 
 async def fill_working_memory(desk: Desk) -> None:

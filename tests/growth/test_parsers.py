@@ -69,7 +69,6 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "owned_keys.means_something", "layout.FrontmatterHandler.load", "limits.cut_name",
         "limits.cut_items", "limits.cut_extra", "limits.json_bytes",
     ),
-    "inference.build_messages": ("inference.count_most_tokens",),
     "layout.read_layout": ("layout.FrontmatterHandler.find", "layout.FrontmatterHandler.split"),
     "links.LinkTable.add": ("links.LinkTable.add_keys", "links.LinkTable.remove"),
     "links.LinkTable.resolve": (

@@ -11,7 +11,6 @@ refused; the others are carried out all the same. When the process ends between 
 that changes both has changed the edges only, and its caller has no reply; each is idempotent:
 
 * `Consolidate` is repeated, and finds in the edges' own ledger which weights it has changed;
-* `RecordInference` writes the same edges again and so changes nothing;
 * `ApplyFeedback` is repeated too, since its lesson stays in `coordination.db` until then; the ledgers of both
   databases know it.
 """

@@ -11,7 +11,6 @@ import attrs
 
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
-from lithos.core.events import ENRICHMENT, EventDraft
 from lithos.core.importing import TABLES, Carried, CarryLearned
 from lithos.core.learning.edges import (
     Edge,
@@ -36,16 +35,13 @@ from lithos.core.learning.memory import (
     ForgetPairs,
     ForgetReceipts,
     ForgetWorkingMemory,
-    InferredEdge,
     LearningCommand,
     NodeStats,
     PairsForgotten,
     ProjectionOutcome,
     ProjectProvenance,
     RecordEntities,
-    RecordInference,
     RecordRetrieval,
-    SpendTokens,
 )
 from lithos.core.learning.questions import (
     EmbedQuestions,
@@ -65,7 +61,6 @@ from lithos.core.learning.salience import (
     pairs_together,
     pairs_within,
 )
-from lithos.core.principals import ENRICH_AGENT
 from lithos.stores.learning.edges import CITED_WEIGHT, REINFORCEMENT, EdgeStore, wanted_edges
 from lithos.stores.learning.stats import StatsStore
 
@@ -113,7 +108,6 @@ class Steps:
             Decay: self._decay,
             Consolidate: self._consolidate,
             ProjectProvenance: self._project,
-            RecordInference: self._record_inference,
             CarryLearned: self._carry,
             ForgetWorkingMemory: self._forget_working,
             ForgetReceipts: self._forget_receipts,
@@ -122,7 +116,6 @@ class Steps:
             Enqueue: self._enqueue,
             ClaimJobs: self._claim_jobs,
             FinishJobs: self._finish_jobs,
-            SpendTokens: self._spend,
             RecordEntities: self._record_entities,
             ForgetQuestions: self._forget_questions,
             TrimQuestions: self._trim_questions,
@@ -151,13 +144,11 @@ class Steps:
             return _BOTH if has_edges else _STATS
         if isinstance(command, ForgetLedgers) and has_stats:
             return _BOTH if has_edges else _STATS
-        if isinstance(command, RecordInference):
-            return _BOTH if command.edges else _STATS
         if isinstance(command, CarryLearned):
             is_edges = TABLES[command.table].database == "edges.db"
             is_there = has_edges if is_edges else has_stats
             return _NONE if command.dry_run and not is_there else _EDGES if is_edges else _STATS
-        if isinstance(command, RecordRetrieval | Enqueue | SpendTokens | RecordEntities):
+        if isinstance(command, RecordRetrieval | Enqueue | RecordEntities):
             return _STATS
         return _STATS if has_stats else _NONE
 
@@ -247,7 +238,6 @@ class Steps:
         if tasks and self._edges.is_there:
             self._edges.learned.forget_consolidated(tasks)
         dropped = len(tasks) + queue.drop_given_up(command.before, command.most)
-        ledgers.drop_days(command.before)
         return Done(dropped)
 
     def _forget_lessons(self, command: ForgetLessons, now: datetime) -> Done[None]:
@@ -308,30 +298,7 @@ class Steps:
         pairs = pairs_within(self._used_again(command), command.namespaces)
         return [pair for pair in pairs if pair[:2] not in paired]
 
-    def _record_inference(self, command: RecordInference, now: datetime) -> Done[int]:
-        key = (command.node_id, command.doc_version, command.inference_version)
-        ledgers = self._stats.writing.ledgers
-        if ledgers.is_inferred(*key):
-            return Done(0)
-        events = [event for edge in command.edges if (event := self._infer(edge, now)) is not None]
-        ledgers.add_inference(key, command.model, len(events), now)
-        return Done(len(events), tuple(events))
-
-    def _infer(self, wanted: InferredEdge, now: datetime) -> EventDraft | None:
-        """Write an inferred edge unless its key is taken; its event."""
-        key = (wanted.from_id, wanted.to_id, wanted.type, wanted.namespace)
-        if not self._edges.learned.is_inferable(*key):
-            return None
-        command = UpsertEdge(
-            agent=ENRICH_AGENT,
-            provenance_actor=ENRICH_AGENT,
-            provenance_type="inferred",
-            **attrs.asdict(wanted),
-        )
-        edge = self._edges.upsert(command, self._new_edge_id(), now)
-        return announce_edge(edge, ENRICH_AGENT, uuid.uuid4().hex, ENRICHMENT)
-
-    # -- the queue, retention, the token budget ------------------------------------------------
+    # -- the queue, retention -------------------------------------------------------------------
 
     def _forget_working(self, command: ForgetWorkingMemory, now: datetime) -> Done[int]:
         self._stats.writing.queue.drop_processed(command.idle_before)
@@ -357,12 +324,6 @@ class Steps:
     def _finish_jobs(self, command: FinishJobs, now: datetime) -> Done[None]:
         if command.done:
             self._stats.writing.queue.finish(command.rows, now)
-        elif not command.tried:
-            self._stats.writing.queue.release(command.rows)
-        return Done(None)
-
-    def _spend(self, command: SpendTokens, now: datetime) -> Done[None]:
-        self._stats.writing.ledgers.spend(command.day, command.tokens, command.calls, now)
         return Done(None)
 
     def _record_entities(self, command: RecordEntities, now: datetime) -> Done[None]:

@@ -305,14 +305,10 @@ class ClaimJobs(LearningCommand[list[EnrichJob]]):
 
 @frozen
 class FinishJobs(LearningCommand[None]):
-    """These rows of the queue are done (`done`), or to be tried again; no reply.
-
-    Without `tried` their claim does not count as an attempt.
-    """
+    """These rows of the queue are done (`done`), or to be tried again; no reply."""
 
     rows: tuple[int, ...]
     done: bool = True
-    tried: bool = True
 
 
 @frozen
@@ -345,42 +341,6 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
     complete: bool = False
     kept: frozenset[str] = frozenset()
     dry_run: bool = False
-
-
-@frozen
-class InferredEdge:
-    """An edge a language model proposes; `evidence` is JSON text."""
-
-    from_id: str
-    to_id: str
-    type: str
-    weight: float
-    namespace: str
-    evidence: str
-
-
-@frozen(kw_only=True)
-class RecordInference(LearningCommand[int]):
-    """Keep what a model said of a note version, once; the reply is how many edges were written.
-
-    Edges of other provenance and those with a conflict state stay as they are; nothing is written when
-    the (note, version, policy) was recorded before. Each written edge is announced with enrichment origin.
-    """
-
-    node_id: str
-    doc_version: int
-    inference_version: str
-    model: str
-    edges: tuple[InferredEdge, ...] = ()
-
-
-@frozen(kw_only=True)
-class SpendTokens(LearningCommand[None]):
-    """Count calls and tokens of a language model for a UTC day (`YYYY-MM-DD`); no reply."""
-
-    day: str
-    tokens: int
-    calls: int = 1
 
 
 @frozen

@@ -55,8 +55,6 @@ async def survive(event: str, work: Callable[[], Awaitable[object]], **fields: A
 
 TASK_COMPLETED: Final = "task.completed"
 FINDING_POSTED: Final = "finding.posted"
-#: No event: a note that a language model is to judge.
-INFERENCE_DUE: Final = "inference.due"
 #: What the text of a note says may have changed.
 OF_CONTENT: Final = frozenset({NOTE_CREATED, NOTE_UPDATED})
 #: Notes derived from it resolve anew.

@@ -3,8 +3,8 @@
 An event waits in the outbox, which is written in the same transaction as its edge, until the journal
 in `coordination.db` has it. Only a server, or the first write, creates the file.
 
-`LearnedEdges` are the changes that learning makes: weights, pairs, projected and inferred edges
-(docs/spec/memory.md §3). They are not announced, but for inferred edges.
+`LearnedEdges` are the changes that learning makes: weights, pairs, projected edges
+(docs/spec/memory.md §3). They are not announced.
 """
 
 from __future__ import annotations
@@ -103,15 +103,6 @@ class LearnedEdges(LessonLedger):
     def weaken_touching(self, node_ids: Iterable[str], now: datetime) -> int:
         """Weaken every edge that touches any of these notes, each once; returns how many."""
         return self._run(_WEAKEN, format_time(now), listed(node_ids))
-
-    def is_inferable(self, from_id: str, to_id: str, type: str, namespace: str) -> bool:
-        """Whether inference may write this key: it has no edge, or an inferred one without a conflict."""
-        sql = (
-            "SELECT provenance_type='inferred' AND conflict_state IS NULL FROM edges"
-            " WHERE from_id=? AND to_id=? AND type=? AND namespace=?"
-        )
-        row = self._first(sql, from_id, to_id, type, namespace)
-        return row is None or bool(row[0])
 
     # -- projection ----------------------------------------------------------------------------
 

@@ -14,25 +14,14 @@ from lithos.stores.database import read_time
 from lithos.stores.sqlite import load_texts
 from lithos.stores.table import Rows, listed
 
-_SPEND: Final = (
-    "INSERT INTO llm_budget(day,tokens_spent,calls_made,updated_at) VALUES(?,?,?,?)"
-    " ON CONFLICT(day) DO UPDATE SET tokens_spent=IFNULL(tokens_spent,0)+excluded.tokens_spent,"
-    " calls_made=IFNULL(calls_made,0)+excluded.calls_made, updated_at=excluded.updated_at"
-)
 _KEEP: Final = (
     "INSERT OR REPLACE INTO extracted_entities(node_id,digest,extractor,source,entities) VALUES(?,?,?,?,?)"
-)
-_INFERRED: Final = (
-    "INSERT INTO edge_inference_log(node_id,doc_version,inference_version,model,edges_written,inferred_at)"
-    " VALUES(?,?,?,?,?,?)"
 )
 #: id, trigger, note, task, attempts with the one that is counted now, time.
 _CLAIMED: Final = "id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
 #: Ledgers of consolidated tasks, and tables of which each row is about one note.
 _CONSOLIDATION: Final = ("task_consolidation_log", "consolidation_edge_ops", "consolidation_salience_ops")
-_OF_NOTES: Final = ("node_stats", "extracted_entities", "edge_inference_log")
-#: Versions of a note of which it is known that they were judged.
-JUDGED: Final = 10
+_OF_NOTES: Final = ("node_stats", "extracted_entities")
 _WAITING: Final = "processed_at IS NULL AND IFNULL(attempts,0)<?"
 
 
@@ -83,14 +72,6 @@ class QueueRows(Rows):
             groups.setdefault((row[2], None if row[2] else row[3]), []).append(row)
         return list(groups.values())
 
-    def release(self, rows: Iterable[int]) -> None:
-        """Release claimed rows: undo the attempt that claiming them has counted."""
-        self._run(
-            "UPDATE enrich_queue SET attempts=MAX(0, IFNULL(attempts,0)-1)"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            listed(rows),
-        )
-
     def finish(self, rows: Iterable[int], now: datetime) -> None:
         """Acknowledge rows: mark them as processed."""
         sql = "UPDATE enrich_queue SET processed_at=? WHERE id IN (SELECT value FROM json_each(?))"
@@ -139,7 +120,7 @@ class LessonLedger(Rows):
 
 
 class LedgerRows(LessonLedger):
-    """Ledgers of what was consolidated, inferred, extracted and spent; writing needs an open transaction."""
+    """Ledgers of what was consolidated and extracted; writing needs an open transaction."""
 
     def is_consolidated(self, task_id: str) -> bool:
         """Whether the task was consolidated to the end."""
@@ -169,17 +150,6 @@ class LedgerRows(LessonLedger):
         sql = "INSERT OR IGNORE INTO task_consolidation_log(task_id,consolidated_at) VALUES(?,?)"
         self._run(sql, task_id, moment)
 
-    def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool:
-        """Whether this version of the note was judged under this policy."""
-        sql = "SELECT 1 FROM edge_inference_log WHERE node_id=? AND doc_version=? AND inference_version=?"
-        return bool(self._all(sql, node_id, doc_version, inference_version))
-
-    def add_inference(self, key: tuple[str, int, str], model: str, edges_written: int, now: datetime) -> None:
-        """Note that a version was judged, forget much earlier ones; the key is as for `is_inferred`."""
-        earlier = "DELETE FROM edge_inference_log WHERE node_id=? AND doc_version<=?"
-        self._run(earlier, key[0], key[1] - JUDGED)
-        self._run(_INFERRED, *key, model, edges_written, format_time(now))
-
     def drop_consolidations(self, before: datetime, most: int) -> list[str]:
         """Forget that tasks were consolidated before, and what gained from them; which tasks."""
         sql = "SELECT task_id FROM task_consolidation_log WHERE consolidated_at<? LIMIT ?"
@@ -187,10 +157,6 @@ class LedgerRows(LessonLedger):
         for table in _CONSOLIDATION:
             self._drop_from(table, "task_id", tasks)
         return tasks
-
-    def drop_days(self, before: datetime) -> int:
-        """Forget what a language model cost on earlier days; how many."""
-        return self._run("DELETE FROM llm_budget WHERE day<?", before.date().isoformat())
 
     def noted(self, after: str, most: int) -> list[str]:
         """At most so many notes of which anything is known, by id, behind `after`."""
@@ -232,12 +198,3 @@ class LedgerRows(LessonLedger):
         """The digest of what a machine wrote into the note's file, as `keep_entities` has it."""
         row = self._first("SELECT digest FROM extracted_entities WHERE node_id=?", node_id)
         return None if row is None else row[0]
-
-    def spend(self, day: str, tokens: int, calls: int, now: datetime) -> None:
-        """Count calls and tokens of a language model."""
-        self._run(_SPEND, day, tokens, calls, format_time(now))
-
-    def spent(self, day: str) -> tuple[int, int]:
-        """Tokens and calls spent on a day."""
-        sql = "SELECT IFNULL(tokens_spent,0),IFNULL(calls_made,0) FROM llm_budget WHERE day=?"
-        return self._first(sql, day) or (0, 0)

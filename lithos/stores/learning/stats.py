@@ -88,9 +88,6 @@ _TABLES: Final[Mapping[str, _Table]] = {
     "consolidation_salience_ops": _Table(
         {"task_id": _TEXT, "node_id": _TEXT, "applied_at": "TEXT"}, "task_id, node_id"
     ),
-    "llm_budget": _Table(
-        {"day": "TEXT PRIMARY KEY", "tokens_spent": _COUNT, "calls_made": _COUNT, "updated_at": "TEXT"}
-    ),
     "extracted_entities": _Table({
         "node_id": "TEXT PRIMARY KEY", "digest": _TEXT, "extractor": _COUNT, "source": "TEXT",
         "entities": "TEXT",
@@ -102,13 +99,6 @@ _TABLES: Final[Mapping[str, _Table]] = {
         "b": _SCORE, "last_at": "TEXT",
     }),
     "question_texts": _Table({"note_id": "TEXT PRIMARY KEY", "sketch": "BLOB NOT NULL"}),
-    "edge_inference_log": _Table(
-        {
-            "node_id": _TEXT, "doc_version": "INTEGER NOT NULL", "inference_version": _TEXT,
-            "model": "TEXT", "edges_written": _COUNT, "inferred_at": "TEXT",
-        },
-        "node_id, doc_version, inference_version",
-    ),
 }  # fmt: skip
 
 TABLES: Final = "\n".join(table.make(name) for name, table in _TABLES.items()) + LEDGER_TABLE

@@ -21,9 +21,8 @@ from lithos.core.learning.memory import (
     NodeStats,
     ProjectionOutcome,
     ProjectProvenance,
-    SpendTokens,
 )
-from tests.actors.memories import EDGE, inference, nodes, retrieval, weights
+from tests.actors.memories import EDGE, nodes, retrieval, weights
 from tests.fakes import START
 
 pytestmark = pytest.mark.autojump
@@ -124,60 +123,18 @@ async def test_salience_decays_once_a_day(desk):
         assert {id: round(stats.salience, 9) for id, stats in nodes(desk).items()} == {"a": 0.45, "b": 0.45}
 
 
-async def test_inferred_edges_are_written_once_told_as_enrichment_and_respect_others(desk):
-    async with desk.running():
-        others = {"asserted": ("asserted", None), "refuted": ("inferred", "refuted")}
-        for end, (kind, state) in others.items():
-            await desk.ask(
-                attrs.evolve(EDGE, from_id="a", to_id=end, provenance_type=kind, conflict_state=state)
-            )
-        told = len(desk.told())
-        assert await desk.ask(inference("asserted", "refuted", "b")) == 1
-        assert await desk.ask(inference("c")) == 0  # this version was judged
-        assert await desk.ask(inference("b", "d", version=2, weight=0.9)) == 2
-        assert await desk.ask(inference(version=3)) == 0
-        assert weights(desk) == {"aasserted": 0.5, "arefuted": 0.5, "ab": 0.9, "ad": 0.9}
-        (edge,) = desk.edges.edges(EdgeFilter(to_id="d"))
-        assert (edge.provenance_type, edge.provenance_actor, edge.evidence) == (
-            "inferred",
-            "lithos-enrich",
-            "{}",
-        )
-        events = [event.draft for event in desk.journal.events_after(0)][told:]
-        assert [(event.agent, event.payload["to_id"]) for event in events] == [
-            ("lithos-enrich", "b"), ("lithos-enrich", "b"), ("lithos-enrich", "d"),
-        ]  # fmt: skip
-        assert all(event.origin.startswith("enrichment:") for event in events)
-        assert desk.edges.outbox() == []
-        ledgers = desk.stats.reading.ledgers
-        assert all(ledgers.is_inferred("a", version, "v") for version in (1, 2, 3))
-
-
 async def test_jobs_budget_and_upkeep_are_kept(desk):
     """behaviour 156"""
     async with desk.running():
         await desk.ask(Enqueue((EnrichTrigger(trigger_type="note.updated", node_id="a"),)))
         (job,) = await desk.ask(ClaimJobs(2))
-        await desk.ask(FinishJobs(job.rows, done=False, tried=False))
-        assert [job.attempts for job in await desk.ask(ClaimJobs(2))] == [1]
         await desk.ask(FinishJobs(job.rows, done=False))
         assert [job.attempts for job in await desk.ask(ClaimJobs(2))] == [2]
         await desk.ask(FinishJobs(job.rows, done=False))
         assert await desk.ask(ClaimJobs(2)) == []
         await desk.ask(FinishJobs(job.rows))
         assert await desk.ask(ClaimJobs(9)) == []
-        await desk.ask(SpendTokens(day="2026-01-02", tokens=10))
-        assert desk.stats.reading.ledgers.spent("2026-01-02") == (10, 1)
         await desk.ask(retrieval(1, "a"))
         await desk.ask(retrieval(2, "a", task="u"))
         assert await desk.ask(ForgetWorkingMemory(frozenset(["u"]), START)) == 1
         assert desk.stats.reading.receipts.working_tasks() == ["t"]
-
-
-async def test_much_earlier_versions_are_forgotten_when_a_note_is_judged_again(desk):
-    async with desk.running():
-        for version in range(1, 16):
-            await desk.ask(inference(version=version))
-        ledgers = desk.stats.reading.ledgers
-        judged = [version for version in range(1, 20) if ledgers.is_inferred("a", version, "v")]
-        assert judged == list(range(6, 16))

@@ -9,13 +9,12 @@ import trio
 from lithos.actors.remembering import actor
 from lithos.actors.remembering.actor import PAIRS_DELAY, Deliver, WritePairs
 from lithos.core.errors import StorageFailed
-from lithos.core.learning.memory import Consolidate, Enqueue, EnrichTrigger, SpendTokens
+from lithos.core.learning.memory import ApplyFeedback, Consolidate, Enqueue, EnrichTrigger, ForgetReceipts
 from tests.actors.memories import (
     EDGE,
     FULL,
     SPACES,
     fill_working_memory,
-    inference,
     nodes,
     retrieval,
     weights,
@@ -25,7 +24,8 @@ from tests.fakes import ask_together
 pytestmark = pytest.mark.autojump
 
 
-INFERENCE = inference("b")
+CITED = ApplyFeedback(task_id="t", id="lesson", cited=("a", "b"), namespaces={"a": "n", "b": "n"})
+FORGETTING = ForgetReceipts(("r1",))
 
 
 async def answers_together(desk, *commands):
@@ -38,9 +38,7 @@ async def test_a_batch_is_one_commit_of_each_database_edges_first(desk):
         await desk.ask(EDGE)
         await desk.ask(retrieval(1, "a"))
         before = desk.stats_switch.commits
-        await answers_together(
-            desk, EDGE, retrieval(2, "a", "b"), retrieval(3, "a"), SpendTokens(day="d", tokens=1)
-        )
+        await answers_together(desk, EDGE, retrieval(2, "a", "b"), retrieval(3, "a"), FORGETTING)
         assert desk.stats_switch.commits == before + 1
         assert nodes(desk)["a"].retrieval_count == 3
 
@@ -94,15 +92,16 @@ async def test_full_edges_refuse_edges_and_let_receipts_pass(desk):
         await fill_working_memory(desk)
         desk.edges_switch.instead_of_commit = FULL
         receipt, edge, both = await answers_together(
-            desk, retrieval(9, "e"), attrs.evolve(EDGE, to_id="z"), INFERENCE
+            desk, retrieval(9, "e"), attrs.evolve(EDGE, to_id="z"), CITED
         )
         assert receipt == {}
         assert desk.stats.reading.receipts.get("r9") is not None
         assert isinstance(edge, StorageFailed)
         assert isinstance(both, StorageFailed)
-        assert not desk.stats.reading.ledgers.is_inferred("a", 1, "v")
+        assert desk.stats.reading.ledgers.lessons() == []
         desk.edges_switch.instead_of_commit = None
-        assert await desk.ask(INFERENCE) == 1
+        await desk.ask(CITED)
+        assert desk.stats.reading.ledgers.lessons() == ["lesson"]
     assert desk.memory.mailbox.stats.restarts == 0
 
 
@@ -131,9 +130,7 @@ async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk)
         writer.pragma("max_page_count", pages)
         big = retrieval(2, "b")
         big = attrs.evolve(big, receipt=attrs.evolve(big.receipt, query="x" * 1_000_000))
-        refused, edge, _ = await answers_together(
-            desk, big, attrs.evolve(EDGE, to_id="z"), SpendTokens(day="d", tokens=1)
-        )
+        refused, edge, _ = await answers_together(desk, big, attrs.evolve(EDGE, to_id="z"), FORGETTING)
         assert isinstance(refused, StorageFailed)
         assert edge.id in desk.stored()
         assert not desk.stats.is_in_transaction

@@ -342,7 +342,6 @@ async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
         projection=NoProjection(),
         entities=_Entities([]),
         questions=_NoQuestions(),
-        inference=None,
     )
     enrichment = Enrichment(drain, lambda _: memory.working_tasks(), keeping, keeping.forget_pairs)
     began = trio.current_time() / 60

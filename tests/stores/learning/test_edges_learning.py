@@ -142,16 +142,3 @@ def test_an_edge_between_two_misleading_notes_is_weakened_once(edges):
     with edges.store.transaction():
         assert edges.store.learned.weaken_touching(["a", "b"], START) == 2
     assert [edge.weight for edge in edges.rows()] == [pytest.approx(0.45), 0.0, 0.5]
-
-
-def test_inference_may_write_only_where_nothing_or_its_own_undisputed_edge_is(edges):
-    edges.assert_edge("a", "asserted", provenance_type="asserted")
-    edges.assert_edge("a", "unsigned")
-    edges.assert_edge("a", "own", provenance_type="inferred")
-    edges.assert_edge("a", "disputed", provenance_type="inferred", conflict_state="refuted")
-    with edges.store.transaction():
-        free = [
-            to for to in ("asserted", "unsigned", "own", "disputed", "new")
-            if edges.store.learned.is_inferable("a", to, "derived_from", "n")
-        ]  # fmt: skip
-    assert free == ["own", "new"]

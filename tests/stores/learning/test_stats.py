@@ -171,8 +171,6 @@ def test_claimed_jobs_are_grouped_come_back_and_are_given_up(store):
         assert [(job.rows, job.attempts) for job in queue.claim(2, after=2)] == [((4,), 2)]
         assert [(job.rows, job.attempts) for job in queue.claim(2, most=5)] == [((2,), 2)]
         assert queue.claim(2) == []
-        queue.release([2])
-        assert [(job.rows, job.attempts) for job in queue.claim(2)] == [((2,), 2)]
         assert queue.length() == 2  # given up, but not forgotten
         queue.drop_processed(LATER)
         queue.drop_processed(LATER + timedelta(seconds=1))
@@ -185,19 +183,12 @@ def test_ledgers_remember(store):
         assert not ledgers.is_consolidated("t")
         for _ in range(2):
             ledgers.add_consolidation("t", ["a"], [("a", "b")], START)
-        ledgers.add_inference(("a", 3, "v1"), "model", 2, START)
-        ledgers.spend("2026-01-02", 100, 1, START)
-        ledgers.spend("2026-01-02", 50, 2, START)
     ledgers = store.reading.ledgers
     assert (ledgers.is_consolidated("t"), ledgers.boosted("t"), ledgers.paired("t")) == (
         True,
         {"a"},
         {("a", "b")},
     )
-    assert ledgers.is_inferred("a", 3, "v1")
-    assert not ledgers.is_inferred("a", 4, "v1")
-    assert not ledgers.is_inferred("a", 3, "v2")
-    assert (ledgers.spent("2026-01-02"), ledgers.spent("2026-01-03")) == ((150, 3), (0, 0))
 
 
 def test_a_part_is_undone_by_itself(store):
