@@ -182,15 +182,18 @@ def test_unknown_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
 
 
 def test_retired_settings_are_named_and_ignored(tmp_path: Path) -> None:
-    env = {"LITHOS_LCMA__LLM__API_KEY": SECRET}
-    text = f"lcma: {{llm: {{api_key: '{SECRET}'}}}}\n"
+    env = {"LITHOS_LCMA__LLM__API_KEY": SECRET, "LITHOS_LCMA__RANKING": "weights"}
+    text = f"lcma: {{ranking: weights, llm: {{api_key: '{SECRET}'}}, salience_floor: high}}\n"
     loaded = load(tmp_path, text, env=env)
     assert loaded.config == Config()
     told = [warning.partition(" is no longer used and is ignored: ")[0] for warning in loaded.warnings]
     file = tmp_path / "lithos.yaml"
     assert told == [
+        f"lcma.ranking in file {file}",
         f"lcma.llm in file {file}",
+        f"lcma.salience_floor in file {file}",
         "environment variable LITHOS_LCMA__LLM__API_KEY",
+        "environment variable LITHOS_LCMA__RANKING",
     ]
     assert SECRET not in str(loaded.warnings)
 

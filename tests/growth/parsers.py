@@ -44,7 +44,7 @@ from lithos.core.history import (
     versions,
 )
 from lithos.core.history import words as changes
-from lithos.core.learning import arranging, compounds, lead, questions, ranking
+from lithos.core.learning import arranging, compounds, lead, questions
 from lithos.core.links import canvas, forms, literal, properties
 from lithos.core.notes import (
     copies,
@@ -789,7 +789,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "commands.NextTask.passes": lambda t: NextTask(
         agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
     ).passes(t.split(), {"project": t, "k": t}),
-    "ranking.name_words": lambda t: ranking.name_words(t, t),
     "offers.read_address": lambda t: offers.read_address(f"lithos://note/{t}"),
     "snippet.Terms.of": lambda t: snippet.Terms.of(t, {"a": 1.0}),
     "snippet.find_passage": _snippets,

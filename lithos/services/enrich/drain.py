@@ -6,7 +6,7 @@ attempt. Jobs are idempotent.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,13 +14,7 @@ import trio
 from attrs import frozen
 
 from lithos.actors.actors import Actors
-from lithos.core.learning.memory import (
-    ClaimJobs,
-    Consolidate,
-    Decay,
-    EnrichJob,
-    FinishJobs,
-)
+from lithos.core.learning.memory import ClaimJobs, EnrichJob, FinishJobs
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, Feed, survive
 from lithos.services.enrich.projection import Projection
@@ -47,45 +41,35 @@ class Drain:
     entities: EntityExtraction
     questions: QuestionUpkeep
 
-    async def run(self) -> frozenset[str]:
-        """Process all queued jobs; returns the tasks whose consolidation failed."""
+    async def run(self) -> None:
+        """Process all queued jobs."""
         last = 0
-        failed: list[EnrichJob] = []
         await self.feed.catch_up()
         while jobs := await self._claim(last):
             last = max(min(job.rows) for job in jobs)
-            failed += await self._work_off(jobs)
-        return frozenset(job.task_id for job in failed if job.task_id is not None)
+            await self._work_off(jobs)
 
     async def _claim(self, after: int) -> list[EnrichJob]:
         """Claim the next window."""
         most = self.actors.config.lcma.max_enrich_attempts
         return await self.memory.submit(ClaimJobs(most, after=after, most=WINDOW))
 
-    async def _work_off(self, jobs: Sequence[EnrichJob]) -> list[EnrichJob]:
-        """Process and finish the jobs of a window; returns those that failed."""
-        notes = [job for job in jobs if job.node_id is not None]
-        failed = await self._try_each(
-            "task cannot be consolidated", [job for job in jobs if job.node_id is None], self._consolidate
-        )
-        if not await survive("notes cannot be enriched", partial(self._settle, notes), notes=len(notes)):
-            failed += notes
-        else:
-            content = [job for job in notes if job.triggers & (OF_CONTENT | OF_EXISTENCE)]
-            failed += await self._try_each("entities cannot be extracted", content, self._extract)
+    async def _work_off(self, jobs: Sequence[EnrichJob]) -> None:
+        """Process and finish the jobs of a window."""
+        failed: Sequence[EnrichJob] = jobs
+        if await survive("notes cannot be enriched", partial(self._settle, jobs), notes=len(jobs)):
+            failed = await self._extract([job for job in jobs if job.triggers & (OF_CONTENT | OF_EXISTENCE)])
         await self._finish(jobs, failed)
-        return failed
 
-    async def _try_each(
-        self, event: str, jobs: Sequence[EnrichJob], work: Callable[[EnrichJob], Awaitable[object]]
-    ) -> list[EnrichJob]:
+    async def _extract(self, jobs: Sequence[EnrichJob]) -> list[EnrichJob]:
+        """Find the entities of these notes; returns the jobs that failed."""
         failed: list[EnrichJob] = []
         turn = trio.CapacityLimiter(AT_ONCE)
 
         async def try_one(job: EnrichJob) -> None:
-            name = {"note": job.node_id} if job.node_id else {"task": job.task_id}
+            work = partial(self.entities.refresh, job.node_id)
             async with turn:
-                if not await survive(event, partial(work, job), **name):
+                if not await survive("entities cannot be extracted", work, note=job.node_id):
                     failed.append(job)
 
         async with trio.open_nursery() as nursery:
@@ -107,7 +91,6 @@ class Drain:
                 log.warning(
                     "enrichment given up until the next change",
                     note=job.node_id,
-                    task=job.task_id,
                     attempts=job.attempts,
                 )
 
@@ -121,26 +104,8 @@ class Drain:
     # -- jobs ----------------------------------------------------------------------------------
 
     async def _settle(self, jobs: Sequence[EnrichJob]) -> None:
-        """The steps that are batched over all notes of a window: decay and projection."""
-        if not jobs:
-            return
-        ids = [job.node_id for job in jobs if job.node_id is not None]
-        moved = [job.node_id for job in jobs if job.node_id is not None and job.triggers & OF_EXISTENCE]
-        present = tuple(note_id for note_id in ids if note_id in self.actors.catalogue)
-        if present:
-            await self.memory.submit(Decay(present))
-        await self.projection.project(ids, appeared_or_gone=moved)
-        changed = [job.node_id for job in jobs if job.node_id and job.triggers & (OF_CONTENT | OF_EXISTENCE)]
+        """The steps that are batched over all notes of a window."""
+        moved = [job.node_id for job in jobs if job.triggers & OF_EXISTENCE]
+        await self.projection.project([job.node_id for job in jobs], appeared_or_gone=moved)
+        changed = [job.node_id for job in jobs if job.triggers & (OF_CONTENT | OF_EXISTENCE)]
         await self.questions.follow(changed)
-
-    async def _extract(self, job: EnrichJob) -> None:
-        if job.node_id is not None:
-            await self.entities.refresh(job.node_id)
-
-    async def _consolidate(self, job: EnrichJob) -> None:
-        if (task_id := job.task_id) is None:
-            return
-        working = await self.memory.read(lambda tables: tables.receipts.working_memory(task_id))
-        entries = [self.actors.catalogue.get(node.node_id) for node in working]
-        namespaces = {entry.note.id: entry.namespace for entry in entries if entry is not None}
-        await self.memory.submit(Consolidate(task_id, namespaces))

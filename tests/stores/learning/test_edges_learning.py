@@ -127,7 +127,7 @@ def test_pairs_are_strengthened_up_to_one_or_made(edges):
     for _ in range(2):
         with edges.store.transaction():
             learned = edges.store.learned
-            learned.reinforce([("a", "b", "n"), ("a", "c", "n")], 0.5, "reinforcement", edges.new_id, START)
+            learned.reinforce([("a", "b", "n"), ("a", "c", "n")], edges.new_id, START)
     found = {edge.to_id: edge for edge in edges.rows()}
     assert (found["b"].weight, found["b"].provenance_type) == (1.0, "asserted")
     assert found["c"].weight == pytest.approx(0.5 + REINFORCEMENT)
