@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lithos.config.catalogue import SETTINGS, Config, as_public_dict
 from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
+from lithos.config.retired import RETIRED
 from lithos.config.rules import PATTERNS
 from lithos.config.sections import LlmConfig, SearchConfig, ServerConfig
 from lithos.config.sources import ConfigError
@@ -111,7 +112,7 @@ def test_a_value_of_wrong_type_or_range_is_refused(tmp_path: Path) -> None:
 def test_switches_in_the_environment_are_words_and_lists_are_json_or_commas(tmp_path: Path) -> None:
     words = dict.fromkeys(("1", "true", "YES", "on"), True) | dict.fromkeys(("0", "False", "no"), False)
     for text, value in words.items():
-        assert load(tmp_path, env={"LITHOS_OTEL_ENABLED": text}).config.telemetry.enabled is value, text
+        assert load(tmp_path, env={"LITHOS_SERVER__CONSOLE": text}).config.server.console is value, text
     hosts = "LITHOS_SERVER__ALLOWED_HOSTS"
     for text in ('["a.example", "b.example:80"]', "a.example, b.example:80,"):
         loaded = load(tmp_path, env={hosts: text})
@@ -142,15 +143,12 @@ def test_short_names_reach_their_settings(tmp_path: Path) -> None:
             "LITHOS_HOST": "0.0.0.0",
             "LITHOS_TRANSPORT": "http",
             "LITHOS_AUTH_TOKEN": SECRET,
-            "LITHOS_ENVIRONMENT": "lab",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317",
             "PATH": "/bin",
         }
     ).config
     assert config.storage.data_dir == tmp_path
     server = config.server
     assert (server.host, server.transport, server.auth_token) == ("0.0.0.0", "http", SECRET)
-    assert (config.telemetry.environment, config.telemetry.endpoint) == ("lab", "collector:4317")
 
 
 def test_a_variable_set_to_nothing_is_not_set(tmp_path: Path) -> None:
@@ -164,6 +162,26 @@ def test_typed_options_may_be_text(tmp_path: Path) -> None:
     config = load(tmp_path, typed=typed).config
     assert (config.server.port, config.server.watch_files) == (9002, False)
     assert "the command line" in refusal(tmp_path, typed={"server.port": "x"})
+
+
+def test_retired_keys_are_named_and_ignored(tmp_path: Path) -> None:
+    env = {"LITHOS_OTEL_ENABLED": "1", "LITHOS_TELEMETRY__ENDPOINT": "collector:4318"}
+    loaded = load(tmp_path, "telemetry: {enabled: true, fresh: 1}", env=env)
+    assert loaded.config == load(tmp_path).config
+    unknown, *retired = sorted(loaded.warnings, key=lambda told: "no longer used" in told)
+    assert unknown.startswith("telemetry.fresh in file ")
+    assert sorted(told.partition(" is no longer used and is ignored. ")[0] for told in retired) == [
+        "environment variable LITHOS_OTEL_ENABLED",
+        "environment variable LITHOS_TELEMETRY__ENDPOINT",
+        f"telemetry.enabled in file {tmp_path / 'lithos.yaml'}",
+    ]
+    assert all(told.endswith("have your collector scrape `/metrics`.") for told in retired)
+    assert "Metrics" not in " ".join(load(tmp_path, "telemetry:").warnings)
+
+
+def test_retired_keys_are_sorted_and_are_no_settings() -> None:
+    assert list(RETIRED) == sorted(RETIRED)
+    assert not {*RETIRED} & {*SETTINGS}
 
 
 def test_unknown_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:

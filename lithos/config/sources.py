@@ -26,6 +26,7 @@ from lithos.config.catalogue import (
     variable_of,
     without_none,
 )
+from lithos.config.retired import RETIRED, RETIRED_SECTIONS, RETIRED_VARIABLES, retired_warning
 from lithos.config.yaml_file import LONGEST_SHOWN, UnusableFile, read_yaml, shorten
 
 #: Findings that are named at once.
@@ -164,9 +165,14 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
     ]
     unknown = sorted(
         name for name in environment
-        if name.startswith("LITHOS_") and name not in names and name not in LOG_VARIABLES
+        if name.startswith("LITHOS_") and name not in {*names, *RETIRED_VARIABLES, *LOG_VARIABLES}
     )  # fmt: skip
     warnings = [
+        retired_warning(f"environment variable {name}", sentence)
+        for name, sentence in RETIRED_VARIABLES.items()
+        if environment.get(name, "").strip()
+    ]
+    warnings += [
         f"environment variable {name} is no setting and is ignored{guess(name, names)}" for name in unknown
     ]
     return Layer(tuple(given), tuple(warnings))
@@ -206,6 +212,8 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
             given.append(Given(key, value, f"file {path}", from_text=False))
         elif key in OLDER_NAMES:
             older.append(Given(OLDER_NAMES[key], value, f"file {path} ({key})", from_text=False))
+        elif key in RETIRED:
+            warnings.append(retired_warning(f"{key} in file {path}", RETIRED[key]))
         else:
             unknown.append(key)
     warnings += [
@@ -222,10 +230,11 @@ def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[
     """The keys of sections with their dots, and the values. Raises `ConfigError`."""
     for name, value in tree.items():
         key = f"{prefix}{name}"
-        if key not in SECTIONS:
-            yield key, value
-        elif isinstance(value, dict):
+        is_section = key in SECTIONS
+        if (is_section or key in RETIRED_SECTIONS) and isinstance(value, dict):
             yield from flatten(value, key + ".", path)
+        elif not is_section:
+            yield key, value
         elif value is not None:  # a heading with nothing under it is an empty section
             raise ConfigError(
                 f"{key} in file {path} is a section; put its settings under it, each on its own line"

@@ -51,7 +51,7 @@ TYPED = {
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: What asks a running server and cannot do without one.
-ASKING = {"top": "top", "brief": "brief raft", "checkpoint": "checkpoint --text kept"}
+ASKING = {"brief": "brief raft", "checkpoint": "checkpoint --text kept"}
 #: Streams may have nothing to tell.
 MAY_BE_EMPTY = {"events", "wait"}
 
