@@ -460,12 +460,6 @@ _COMMANDS: Final = (
         "plugin.writing:run_skill",
         needs_session=False,  # the same for every configuration
     ),
-    Command("bundle", "write the published forms: server.json, the .mcpb bundle, the plugin marketplace",
-        "plugin.bundle:run_bundle", (
-        _take("directory DIR", "where to; empty, absent, or written by this command"),
-        _take("--name NAME", "the name in the MCP registry, as io.github.OWNER/NAME"),
-        _take("--image REFERENCE", "the container image, with its tag"),
-    )),
     Command("completion", "print a script that completes commands and options in a shell",
         "completion:run_completion",
         (_take("shell SHELL", f"one of {', '.join(SHELLS)}", choices=SHELLS),),
@@ -475,6 +469,7 @@ _COMMANDS: Final = (
 COMMANDS: Final = {command.name: command for command in _COMMANDS}
 #: What to use instead of commands and options that are gone, each as a parser's message quotes it.
 _RETIRED: Final = {
+    "choice: 'bundle'": "`lithos bundle` is no longer a command. Releases run `.ci/bundle.py`.",
     "choice: 'top'": "`lithos top` is no longer a command. Use `lithos inspect health`, the console or "
     "`/metrics`.",
     "arguments: --telemetry-console": "`--telemetry-console` is no longer an option. Use `/metrics`.",

@@ -23,6 +23,7 @@ def test_the_parser_knows_the_scopes_and_modes() -> None:
     ("typed", "told"),
     [
         (["top", "--json"], "`lithos top` is no longer a command. Use `lithos inspect health`"),
+        (["bundle", "forms"], "Releases run `.ci/bundle.py`."),
         (["serve", "--telemetry-console"], "`--telemetry-console` is no longer an option."),
     ],
 )

@@ -39,7 +39,6 @@ TYPED = {
     "connect --write": ("connect cursor --write --scope project", 0),
     "connect --remove": ("connect cursor --remove --scope project", 0),
     "skill": ("skill", 0),
-    "bundle": ("bundle forms", 0),
     "token": ("token create ci", 0),
     "login": ("login", 0),
     "completion": ("completion bash", 0),
