@@ -212,7 +212,7 @@ def _commands(recording: Recording, where: tuple[str, ...]) -> None:
         "opencode",
     ):
         recording.command(*where, "connect", client)
-    for line in ("skill", "completion bash", "completion zsh", "bundle bundle", "nonsense", "search"):
+    for line in ("skill", "completion bash", "completion zsh", "nonsense", "search"):
         recording.command(*line.split(" "))
 
 

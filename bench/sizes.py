@@ -21,13 +21,13 @@ from bench.figures import Actor, Figures, Front, Memory, Writes
 from bench.first_index import measure_floor
 from bench.hot_search import profile_searches
 from bench.report import middle, middle_of
+from bench.scrape import Histogram, read_actors
 from bench.search import NOOP, WARM_UP
 from bench.server import Serving, data_directory, serving
 from bench.stages import Stages
 from bench.starts import measure_starts
 from bench.targets import LARGE, USUAL
 from bench.write import UPDATED, measure_beside_searches, median_ratio, updating, writing, written_ids
-from lithos.cli.top.view import ACTORS, Histogram, read_scrape
 
 CLIENTS = 16
 SEARCHES = 2_000
@@ -190,7 +190,7 @@ async def _measure_writes(server: Serving, data: Path, effort: Effort) -> Writes
 
 def _scrape_actors(server: Serving) -> Mapping[str, Histogram]:
     with urllib.request.urlopen(f"http://{server.host}:{server.port}/metrics") as response:
-        return read_scrape(response.read().decode()).histograms[ACTORS]
+        return read_actors(response.read().decode())
 
 
 def actors_between(

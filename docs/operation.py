@@ -11,6 +11,7 @@ import attrs
 from docs.tables import as_code, make_table
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Config, Setting
+from lithos.config.retired import RETIRED
 from lithos.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
 
 _PROCESS: Final = (
@@ -90,6 +91,8 @@ def render_settings() -> str:
         ),
         "## Older names\n\nStill read.\n",
         make_table(("Older", "Now"), older),
+        "## Retired settings\n\nNamed at the start and ignored.\n",
+        make_table(("Key", "Instead"), [(as_code(key), sentence) for key, sentence in RETIRED.items()]),
     ])  # fmt: skip
 
 
@@ -108,7 +111,7 @@ _VAULT_ROWS: Final = (
     (
         "`vaults.NAME.SECTION`",
         "a section of this page",
-        "Settings of that vault, stronger than all others; not `server` and `telemetry`, which are for all.",
+        "Settings of that vault, stronger than all others; not `server`, which is for all.",
     ),
     ("`default_vault`", "a name", "The vault that is meant where none is named; left out: the first."),
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from resource import RLIMIT_NOFILE, RUSAGE_SELF, getrlimit, getrusage
-from time import perf_counter, process_time, time, time_ns
+from time import perf_counter, process_time, time
 from typing import Any, Final
 
 from attrs import frozen
@@ -130,8 +130,6 @@ class Metrics:
     def __init__(self) -> None:
         # A series of creation times beside every counter helps nobody.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        #: When counting began, in nanoseconds since 1970.
-        self.began_ns = time_ns()
         self._registry = CollectorRegistry()
         self._counters = {
             name: Counter(_PREFIX + name, text, labels, registry=self._registry)

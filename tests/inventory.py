@@ -30,7 +30,7 @@ NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 #: Rooms whose objects may live as long as the process.
 ROOMS: Final = ("actors", "catalogue", "stores", "services", "tools", "front", "app")
 #: Modules at the top that are long-lived too.
-MODULES: Final = ("metrics.py", "otlp.py", "telemetry.py")
+MODULES: Final = ("metrics.py", "telemetry.py")
 GROWING: Final = frozenset({
     "set", "dict", "fromkeys", "list", "deque", "defaultdict", "Counter", "OrderedDict",
     "Newest",

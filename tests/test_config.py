@@ -110,7 +110,7 @@ def test_a_value_of_wrong_type_or_range_is_refused(tmp_path: Path) -> None:
 def test_switches_in_the_environment_are_words_and_lists_are_json_or_commas(tmp_path: Path) -> None:
     words = dict.fromkeys(("1", "true", "YES", "on"), True) | dict.fromkeys(("0", "False", "no"), False)
     for text, value in words.items():
-        assert load(tmp_path, env={"LITHOS_OTEL_ENABLED": text}).config.telemetry.enabled is value, text
+        assert load(tmp_path, env={"LITHOS_SERVER__CONSOLE": text}).config.server.console is value, text
     hosts = "LITHOS_SERVER__ALLOWED_HOSTS"
     for text in ('["a.example", "b.example:80"]', "a.example, b.example:80,"):
         loaded = load(tmp_path, env={hosts: text})
@@ -141,15 +141,12 @@ def test_short_names_reach_their_settings(tmp_path: Path) -> None:
             "LITHOS_HOST": "0.0.0.0",
             "LITHOS_TRANSPORT": "http",
             "LITHOS_AUTH_TOKEN": SECRET,
-            "LITHOS_ENVIRONMENT": "lab",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317",
             "PATH": "/bin",
         }
     ).config
     assert config.storage.data_dir == tmp_path
     server = config.server
     assert (server.host, server.transport, server.auth_token) == ("0.0.0.0", "http", SECRET)
-    assert (config.telemetry.environment, config.telemetry.endpoint) == ("lab", "collector:4317")
 
 
 def test_a_variable_set_to_nothing_is_not_set(tmp_path: Path) -> None:
@@ -196,6 +193,17 @@ def test_retired_settings_are_named_and_ignored(tmp_path: Path) -> None:
         "environment variable LITHOS_LCMA__RANKING",
     ]
     assert SECRET not in str(loaded.warnings)
+
+
+def test_retired_sections_and_short_variables_are_named_and_ignored(tmp_path: Path) -> None:
+    env = {"LITHOS_OTEL_ENABLED": "1", "LITHOS_TELEMETRY__ENDPOINT": "collector:4318"}
+    loaded = load(tmp_path, "telemetry: {enabled: true}", env=env)
+    assert loaded.config == Config()
+    assert [warning.partition(" is no longer used")[0] for warning in loaded.warnings] == [
+        f"telemetry in file {tmp_path / 'lithos.yaml'}",
+        "environment variable LITHOS_OTEL_ENABLED",
+        "environment variable LITHOS_TELEMETRY__ENDPOINT",
+    ]
 
 
 def test_retired_settings_are_sorted_and_not_in_use() -> None:

@@ -133,14 +133,14 @@ def test_each_reads_its_own_file_where_no_file_names_the_vaults(place: Path) -> 
     assert given[0].loaded.config.search.max_results == 50
 
 
-def test_server_and_telemetry_of_a_vault_are_ignored_with_a_warning() -> None:
+def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> None:
     config = written(
         "server: {port: 9000}\nvaults:\n  work: {path: ../roots/work, server: {port: 1}, "
         "telemetry: {enabled: true}}\n"
     )
     (work,) = load(config=config, overrides={"server.host": "::1"}).configured
     server = work.loaded.config.server
-    assert (server.port, server.host, work.loaded.config.telemetry.enabled) == (9000, "::1", False)
+    assert (server.port, server.host) == (9000, "::1")
     assert [each.split()[0] for each in work.loaded.warnings] == [
         "vaults.work.server.port", "vaults.work.telemetry.enabled",
     ]  # fmt: skip

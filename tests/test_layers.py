@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "lithos"
 
 #: Lowest first: a room imports itself and what stands before it.
 ROOMS = ("core", "stores", "catalogue", "actors", "services", "tools", "front", "app", "cli", "__main__")
-LEAVES = ("config", "metrics", "otlp", "telemetry")
+LEAVES = ("config", "metrics", "telemetry")
 
 STORE_LIBRARIES = {
     "apsw", "model2vec", "numkong", "onnxruntime", "rustworkx", "sqlite3", "tantivy", "tokenizers", "usearch",

@@ -33,16 +33,14 @@ STARTS = {
     "lithos.app.vaults": ("asyncio", "httpx2", "markdown_it", "jinja2"),
     EMBEDDER: ("huggingface_hub", "httpx2", "click"),
     HOOK: ("numpy", "trio", "asyncio", "apsw", "yaml", "cattrs", "anyascii", "lithos.core.findings"),
-    "lithos.cli.commands.serve": ("opentelemetry.sdk",),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "vaults", "embedder", "hook", "serve"])
+@pytest.mark.parametrize("modules", STARTS, ids=["bridge", "server", "vaults", "embedder", "hook"])
 def test_a_start_does_not_load_what_it_does_not_need(modules: str) -> None:
-    """Of `lithos serve` and of the model only what is loaded where it is asked for."""
-    is_alone = modules.endswith("serve") or modules == EMBEDDER
-    unwanted = {*STARTS[modules]} if is_alone else {*HEAVY, *STARTS[modules]}
+    """Of the model only what is loaded where it is asked for."""
+    unwanted = {*STARTS[modules]} if modules == EMBEDDER else {*HEAVY, *STARTS[modules]}
     program = f"import sys, {modules}; print(*sorted({unwanted!r} & set(sys.modules)))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.split() == []

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from attrs import frozen
 
@@ -120,7 +120,6 @@ def _number(
 _fraction = _number("_fraction", float, lambda value: 0 <= value <= 1)
 _rank = _number("_rank", int, lambda rank: 1 <= rank <= 50)
 _seconds = _number("_seconds", float, lambda seconds: 0 <= seconds < float("inf"))
-_pause = _number("_pause", _seconds, lambda pause: 0.1 <= pause <= 3600, "give 0.1 to 3600 seconds")
 _days = _number(
     "_days",
     float,
@@ -154,7 +153,6 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
             action="append",
         ),
         _flag("--json", "print JSON only", dest="as_json"),
-        _flag("--telemetry-console", "print telemetry on stderr"),
     )
 )
 _DRY_RUN: Final = _flag("--dry-run", "only tell what would change")
@@ -389,9 +387,6 @@ _COMMANDS: Final = (
         _flag("--recreate", "also what was imported before and deleted here"),
         _DRY_RUN,
     )),
-    Command("top", "show what a running server does, live in the terminal", "top:run_top", (
-        _take("--interval S", "seconds between two looks (default: 1)", _pause),
-    )),
     Command("demo", "watch two agents share notes and work, on a folder that is thrown away",
         "demo.play:run_demo", (
         _flag("--stay",
@@ -460,12 +455,6 @@ _COMMANDS: Final = (
         "plugin.writing:run_skill",
         needs_session=False,  # the same for every configuration
     ),
-    Command("bundle", "write the published forms: server.json, the .mcpb bundle, the plugin marketplace",
-        "plugin.bundle:run_bundle", (
-        _take("directory DIR", "where to; empty, absent, or written by this command"),
-        _take("--name NAME", "the name in the MCP registry, as io.github.OWNER/NAME"),
-        _take("--image REFERENCE", "the container image, with its tag"),
-    )),
     Command("completion", "print a script that completes commands and options in a shell",
         "completion:run_completion",
         (_take("shell SHELL", f"one of {', '.join(SHELLS)}", choices=SHELLS),),
@@ -473,6 +462,22 @@ _COMMANDS: Final = (
     ),
 )  # fmt: skip
 COMMANDS: Final = {command.name: command for command in _COMMANDS}
+#: What to use instead of commands and options that are gone, each as a parser's message quotes it.
+_RETIRED: Final = {
+    "choice: 'recalibrate-salience'": "`lithos recalibrate-salience` is no longer a command. Salience follows from the "
+    "counters of a note.",
+    "choice: 'bundle'": "`lithos bundle` is no longer a command. Releases run `.ci/bundle.py`.",
+    "choice: 'top'": "`lithos top` is no longer a command. Use `lithos inspect health`, the console or "
+    "`/metrics`.",
+    "arguments: --telemetry-console": "`--telemetry-console` is no longer an option. Use `/metrics`.",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what to use instead of what is gone."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(next((text for quoted, text in _RETIRED.items() if quoted in message), message))
 
 
 def parse_arguments(argv: Sequence[str]) -> Invocation:
@@ -516,7 +521,7 @@ def make_parser(named: frozenset[str] | None = None) -> argparse.ArgumentParser:
 
     For parsing only the `named` commands have their options: those of all take 15 ms.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="lithos",
         description=_DESCRIPTION,
         epilog=_EPILOG,

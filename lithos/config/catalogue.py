@@ -23,7 +23,6 @@ from lithos.config.sections import (
     SearchConfig,
     ServerConfig,
     StorageConfig,
-    TelemetryConfig,
 )
 
 #: Older names that are still read, and the settings they stand for.
@@ -40,9 +39,6 @@ SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({
     "LITHOS_PORT": "server.port",
     "LITHOS_TRANSPORT": "server.transport",
     "LITHOS_AUTH_TOKEN": "server.auth_token",
-    "LITHOS_ENVIRONMENT": "telemetry.environment",
-    "LITHOS_OTEL_ENABLED": "telemetry.enabled",
-    "OTEL_EXPORTER_OTLP_ENDPOINT": "telemetry.endpoint",
 })  # fmt: skip
 
 HIDDEN: Final = "(hidden)"
@@ -67,7 +63,6 @@ class Config:
     attachments: AttachmentsConfig = field(factory=AttachmentsConfig)
     events: EventsConfig = field(factory=EventsConfig)
     history: HistoryConfig = field(factory=HistoryConfig)
-    telemetry: TelemetryConfig = field(factory=TelemetryConfig)
     lcma: LcmaConfig = field(factory=LcmaConfig)
     agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
         MappingProxyType({}),

@@ -10,6 +10,7 @@ from lithos.config.catalogue import variable_of
 
 _RANKING: Final = "`lithos_retrieve` ranks by hybrid search and what notes were cited for"
 _SALIENCE: Final = "salience follows from the counters of a note"
+_SCRAPE: Final = "metrics are no longer exported; have your collector scrape `/metrics`"
 
 #: Retired settings by key, sorted, each with the reason. The key of a section stands for all its settings.
 RETIRED: Final[Mapping[str, str]] = MappingProxyType({
@@ -34,7 +35,13 @@ RETIRED: Final[Mapping[str, str]] = MappingProxyType({
     "lcma.usage_recency_halflife_days": _SALIENCE,
     "lcma.usage_recency_weight": _SALIENCE,
     "lcma.wm_eviction_days": "no working memory of tasks is kept any more",
+    "telemetry": _SCRAPE,
 })  # fmt: skip
+
+#: Environment variables that were short for retired settings.
+SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
+    {"LITHOS_ENVIRONMENT": _SCRAPE, "LITHOS_OTEL_ENABLED": _SCRAPE}
+)
 
 
 def drop_retired(
@@ -50,8 +57,8 @@ def drop_retired(
 
 def tell_retired_variable(name: str) -> str | None:
     """Return the warning about the environment variable of a retired setting; None for any other name."""
-    for retired, reason in RETIRED.items():
-        variable = variable_of(retired)
+    variables = {**SHORT_VARIABLES, **{variable_of(key): reason for key, reason in RETIRED.items()}}
+    for variable, reason in variables.items():
         if name == variable or name.startswith(f"{variable}__"):
             return f"environment variable {name} is no longer used and is ignored: {reason}"
     return None

@@ -376,15 +376,3 @@ class HistoryConfig:
     keep_deleted_days: int = setting(
         365, "Days for which the versions of a deleted note are kept.", whole(0, 1_000_000)
     )
-
-
-@frozen(kw_only=True)
-class TelemetryConfig:
-    """Export of metrics by OTLP; `/metrics` is there without it."""
-
-    enabled: bool = setting(False, "Export metrics by OTLP.")
-    endpoint: str | None = setting(None, "Address of the OTLP collector.", NOT_BLANK)
-    console_fallback: bool = setting(False, "Print metrics on stderr when there is no collector.")
-    service_name: str = setting("lithos", "Service name in exported metrics.", NOT_BLANK)
-    environment: str | None = setting(None, "Deployment environment in exported metrics.", NOT_BLANK)
-    export_interval_ms: int = setting(30_000, "Milliseconds between two exports.", whole(1, 86_400_000))

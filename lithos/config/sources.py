@@ -165,7 +165,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
     ]
     unknown = sorted(
         name for name in environment
-        if name.startswith("LITHOS_") and name not in names and name not in LOG_VARIABLES
+        if name.startswith("LITHOS_") and name not in {*names, *LOG_VARIABLES}
     )  # fmt: skip
     warnings = [
         tell_retired_variable(name)
@@ -225,10 +225,11 @@ def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[
     """The keys of sections with their dots, and the values. Raises `ConfigError`."""
     for name, value in tree.items():
         key = f"{prefix}{name}"
-        if key not in SECTIONS:
-            yield key, value
-        elif isinstance(value, dict):
+        is_section = key in SECTIONS
+        if is_section and isinstance(value, dict):
             yield from flatten(value, key + ".", path)
+        elif not is_section:
+            yield key, value
         elif value is not None:  # a heading with nothing under it is an empty section
             raise ConfigError(
                 f"{key} in file {path} is a section; put its settings under it, each on its own line"

@@ -23,7 +23,7 @@ from lithos.config.yaml_file import shorten
 #: Settings that say which folders are served, which of a named vault nothing but its own entry says.
 PLACES: Final = ("storage.vault", "storage.data_dir")
 #: Sections that the process has once.
-SHARED: Final = ("server", "telemetry")
+SHARED: Final = ("server",)
 #: The name of a vault.
 NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 _NAMED: Final = re.compile(r"([a-z0-9-]{1,32})=(.*)", re.DOTALL)
@@ -114,8 +114,24 @@ def _read_entry(name: str, entry: Any, path: Path) -> Entry:
             raise ConfigError(f"{where} in file {path} has no path: give the folder of its notes; {_ENTRY}")
         if value is not None and not (isinstance(value, str) and value.strip()):
             raise ConfigError(f"{where}.{key} in file {path} is no path; give the path of a folder")
-    given, warnings, problems = list[Given](), list[str](), list[str]()
     source = f"file {path} ({where})"
+    given, warnings = _read_own(rest, where, path, source)
+    data = places["data_dir"]
+    return Entry(
+        name,
+        _absolute(str(places["path"]), f"{where}.path"),
+        None if data is None else _absolute(str(data), f"{where}.data_dir"),
+        source,
+        given,
+        warnings,
+    )
+
+
+def _read_own(
+    rest: Mapping[str, Any], where: str, path: Path, source: str
+) -> tuple[tuple[Given, ...], tuple[str, ...]]:
+    """The settings of an entry, and warnings about ignored ones. Raises `ConfigError`."""
+    given, warnings, problems = list[Given](), list[str](), list[str]()
     for key, value in drop_retired(flatten(rest, "", path), source, warnings):
         if key in PLACES:
             own = "path" if key == "storage.vault" else "data_dir"
@@ -135,15 +151,7 @@ def _read_entry(name: str, entry: Any, path: Path) -> Entry:
         else:
             given.append(Given(key, value, source, from_text=False))
     refuse(problems)
-    data = places["data_dir"]
-    return Entry(
-        name,
-        _absolute(str(places["path"]), f"{where}.path"),
-        None if data is None else _absolute(str(data), f"{where}.data_dir"),
-        source,
-        tuple(given),
-        tuple(warnings),
-    )
+    return tuple(given), tuple(warnings)
 
 
 def is_shared_warning(what: str) -> str:

@@ -3,7 +3,7 @@
 Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as that of a server of its own would be:
 defaults < file < environment < options < its own sections in `vaults`. The file is the one that names the
 vaults; where the command line does, `--config`, else the `config.yaml` of each data directory. What the
-process has once, the sections `server` and `telemetry`, all take from the default vault.
+process has once, the section `server`, all take from the default vault.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""What the parser repeats of `core`, since importing it would take too long."""
+"""What the parser repeats of `core`, and what it says of retired words."""
 
 from __future__ import annotations
+
+import pytest
 
 from lithos.cli import options
 from lithos.core.evaluation.questions import DEEPEST, MODES
@@ -15,3 +17,20 @@ def test_the_parser_knows_the_scopes_and_modes() -> None:
     assert options.RIGHTS == TOKEN_RIGHTS
     assert options.PROPOSAL_STATUSES == STATUSES
     assert options._rank(str(DEEPEST)) == DEEPEST
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["top", "--json"], "`lithos top` is no longer a command. Use `lithos inspect health`"),
+        (["bundle", "forms"], "Releases run `.ci/bundle.py`."),
+        (["serve", "--telemetry-console"], "`--telemetry-console` is no longer an option."),
+    ],
+)
+def test_retired_words_say_what_to_use_instead(
+    typed: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        options.parse_arguments(typed)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err

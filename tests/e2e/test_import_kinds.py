@@ -21,7 +21,7 @@ QUESTIONS: Final[list[dict[str, str]]] = json.loads((DATA / "questions.json").re
 #: Samples that other tests count, with a question for each: kind, source, query, title of the note.
 OTHERS: Final = (
     ("markdown", "markdown", "atlas", "Atlas"),
-    ("mem0", "mem0.jsonl", "", ""),
+    ("jsonl", "mem0.jsonl", "", ""),
     ("lithos", "", "zanzibar", "Raft"),
 )
 

@@ -38,7 +38,6 @@ TYPED = {
     "connect --write": ("connect cursor --write --scope project", 0),
     "connect --remove": ("connect cursor --remove --scope project", 0),
     "skill": ("skill", 0),
-    "bundle": ("bundle forms", 0),
     "token": ("token create ci", 0),
     "login": ("login", 0),
     "completion": ("completion bash", 0),
@@ -50,7 +49,7 @@ TYPED = {
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
 #: What asks a running server and cannot do without one.
-ASKING = {"top": "top", "brief": "brief raft", "checkpoint": "checkpoint --text kept"}
+ASKING = {"brief": "brief raft", "checkpoint": "checkpoint --text kept"}
 #: Streams may have nothing to tell.
 MAY_BE_EMPTY = {"events", "wait"}
 

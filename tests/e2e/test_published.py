@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from lithos import __version__
-from lithos.cli import main
 from tests.e2e.process import clean_environment
 from tests.e2e.stdio import stdio_program
+from tests.release import bundle
 
 ROOT = Path(__file__).parents[2]
 WITHIN = 300.0
@@ -150,7 +150,7 @@ def test_pipx_installs_it(uv: Path, wheel: Path, tmp_path: Path) -> None:
 
 def test_the_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
     """Behaviour 245: with the wheel where the index would have it."""
-    assert main(["bundle", str(tmp_path / "forms")]) == 0
+    assert bundle.main([str(tmp_path / "forms")]) == 0
     plugin = tmp_path / "forms" / "plugins" / "lithos"
     entry = json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["lithos"]
     assert entry["command"] == "uvx"
@@ -160,7 +160,7 @@ def test_the_published_plugin_starts_its_server(uv: Path, built: Path, tmp_path:
 
 def test_the_unpacked_bundle_starts_its_server(uv: Path, built: Path, tmp_path: Path) -> None:
     """Behaviour 245: by the command of its manifest, with the wheel where the index would have it."""
-    assert main(["bundle", str(tmp_path / "forms")]) == 0
+    assert bundle.main([str(tmp_path / "forms")]) == 0
     unpacked = tmp_path / "unpacked"
     with zipfile.ZipFile(tmp_path / "forms" / f"lithos-{__version__}.mcpb") as archive:
         archive.extractall(unpacked)

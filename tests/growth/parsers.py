@@ -5,6 +5,7 @@ The first word of a name is what it covers: `module.function` of `lithos.core`.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -366,11 +367,8 @@ def _message_of(given: str) -> conversation.Conversation:
     return conversation.Conversation(id="a", title=given, messages=(conversation.Message(given, given),))
 
 
-def _split_of(given: str, chunk: int = 64) -> object:
-    splitter = json_items.ItemSplitter()
-    data = b'[{"title": 1}, ' + _bytes(given)
-    pieces = [list(splitter.feed(data[at : at + chunk])) for at in range(0, len(data), chunk)]
-    return pieces, list(splitter.finish())
+def _items_of(given: str) -> object:
+    return list(json_items.read_items(io.BytesIO(b'[{"title": 1}, ' + _bytes(given))))
 
 
 def _canvas_of(given: str) -> object:
@@ -393,10 +391,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
         conversation.split_blocks([f"## a\n\n{t}", *_many(t)], 4_400)
     ),
     "conversation.parts_of": lambda t: list(conversation.parts_of(lambda: _many(t), t, 4_400)),
-    "json_items.ItemSplitter.feed": _split_of,
-    "json_items.ItemSplitter.feed of a string": lambda t: _split_of('"' + t),
-    "json_items.ItemSplitter.feed behind damage": lambda t: _split_of("[}" + t),
-    "json_items.split_whole": lambda t: list(json_items.split_whole(_bytes("[" + t), 0, len(t))),
+    "json_items.read_items": _items_of,
+    "json_items.read_items of a string": lambda t: _items_of('"' + t),
+    "json_items.read_items behind damage": lambda t: _items_of("[}" + t),
     "json_items.read_json": lambda t: json_items.read_json(_bytes("[" + t)),
     "json_items.read_json of a string": lambda t: json_items.read_json(_bytes('"' + t)),
     "observations.read_line": _graph_of,

@@ -34,19 +34,16 @@ from lithos.core.attachments.kinds import (
     Kind,
 )
 from lithos.core.attachments.parts import Part
-from lithos.stores.attachments.frames import (
+from lithos.stores.attachments.lines import (
     OUT_OF_MEMORY,
     Answer,
     Answers,
     Digest,
-    Draw,
     End,
-    Extract,
     Garbage,
     PageBegun,
     Picture,
     Request,
-    pack_request,
 )
 
 #: Seconds after its last file when a process ends, which gives its memory back.
@@ -214,9 +211,8 @@ class Extractor:
         async with self._one:
             taking = _Taking(take)
             try:
-                exchange = await self._ask(
-                    Extract(kind, name, known or ""), file, first="opening it" if kind == "pdf" else ""
-                )
+                first = "opening it" if kind == "pdf" else ""
+                exchange = await self._ask(Request(kind, name, known or ""), file, first=first)
                 while taking.end is None:
                     taking.note(await exchange.next())
                     await taking.pass_on()
@@ -238,7 +234,8 @@ class Extractor:
         async with self._one:
             picture, end = b"", None
             try:
-                exchange = await self._ask(Draw(max(page, 0), max(width, 1)), file, first="drawing it")
+                asked = Request(page=max(page, 0), width=max(width, 1))
+                exchange = await self._ask(asked, file, first="drawing it")
                 while end is None:
                     for answer in await exchange.next():
                         picture = answer.data if isinstance(answer, Picture) else picture
@@ -273,7 +270,7 @@ class Extractor:
         exchange = _Exchange(self._child, self._limits, first)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [file]))]
         with suppress(ConnectionError):  # told when answers are waited for
-            await self._child.socket.sendmsg([pack_request(request)], rights)
+            await self._child.socket.sendmsg([request.to_line()], rights)
         return exchange
 
     def _start(self) -> _Child:

@@ -1,14 +1,12 @@
 """Hosting the server with its front in this process: on HTTP, on stdio, or on loopback behind a bridge.
 
-Loads the stores' libraries, which takes most of a start; `serve` does not need it to bridge. Also starts the
-export of metrics of `lithos serve` (`telemetry.*`, `--telemetry-console`).
+Loads the stores' libraries, which takes most of a start; `serve` does not need it to bridge.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -24,66 +22,12 @@ from lithos.app.front import serve_front
 from lithos.cli.output import announce
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
-from lithos.config.sections import TelemetryConfig
 from lithos.config.vaults import NamedVault
 from lithos.front.server.ports import FrontSettings
 from lithos.stores.lock import OwnerLock
-from lithos.telemetry import get_logger
 
 if TYPE_CHECKING:
     from lithos.app.vaults import Vaults
-    from lithos.otlp import Export
-
-metrics_log = get_logger("lithos.otlp")
-
-
-@asynccontextmanager
-async def exported_metrics(session: Session, server: Server) -> AsyncIterator[None]:
-    """Export during the block, where the settings say so; leaving it takes a second at most."""
-    telemetry = session.config.telemetry
-    is_wanted = telemetry.enabled or session.typed.get("telemetry_console")
-    if is_wanted and telemetry.endpoint is None and not telemetry.console_fallback:
-        metrics_log.warning(
-            "metrics are not exported",
-            reason="telemetry.enabled is true, but no collector is named",
-            next="set telemetry.endpoint (http://localhost:4318) or telemetry.console_fallback",
-        )
-        is_wanted = False
-    async with trio.open_nursery() as nursery:
-        if is_wanted:
-            nursery.start_soon(_export, telemetry, server)
-        yield
-        nursery.cancel_scope.cancel()
-
-
-async def _export(telemetry: TelemetryConfig, server: Server) -> None:
-    """Load OpenTelemetry beside the serving, which takes a third of a second, and export."""
-    try:
-        export = await trio.to_thread.run_sync(_make_export, telemetry, server, abandon_on_cancel=True)
-    except ImportError as failure:
-        metrics_log.warning(
-            "metrics are not exported",
-            reason=f"the OpenTelemetry packages are not all installed ({failure})",
-            next="pip install 'lithos-server[otlp]' and restart, or set telemetry.enabled to false",
-        )
-        return
-    await export.run()
-
-
-def _make_export(telemetry: TelemetryConfig, server: Server) -> Export:
-    """Raises `ImportError` where the extra `otlp` is missing."""
-    from lithos import otlp
-
-    if telemetry.enabled and telemetry.endpoint is not None:
-        url = otlp.metrics_url(telemetry.endpoint)
-        exporter, place = otlp.collector(url), otlp.hide_user(url)
-    else:
-        exporter, place = otlp.console(sys.stderr), "stderr"
-    resource = otlp.make_resource(telemetry.service_name, telemetry.environment, __version__)
-    source = otlp.Source(resource, server.metrics.began_ns)
-    seconds = telemetry.export_interval_ms / 1000
-    return otlp.Export(server.gauges.families, exporter, source, place, seconds, metrics_log)
-
 
 MIB = 1024 * 1024
 #: Seconds between two looks at the progress of a start.
@@ -97,7 +41,6 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
     announce(session, "Initializing Lithos...")
     async with (
         running_server(session.config, lock=lock, gets_front=True) as server,
-        exported_metrics(session, server),
         trio.open_nursery() as nursery,
     ):
         ready.set()
@@ -152,7 +95,6 @@ async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Even
     """Serve on a loopback port of its own until `ended` is set; `lock` is given up at the end."""
     async with (
         running_server(session.config, lock=lock, gets_front=True) as server,
-        exported_metrics(session, server),
         trio.open_nursery() as nursery,
     ):
         await _serve_loopback(session, server, ended, nursery)

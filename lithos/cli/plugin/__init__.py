@@ -1,5 +1,5 @@
-"""The forms in which Lithos is given away: the plugin of Claude Code, the skill, and what is published.
+"""The plugin of Claude Code and the skill.
 
-`lithos skill`, `connect --plugin` and `bundle` enter here.
-Never here: what a hook does when it runs; publishing, since nothing is sent anywhere.
+`lithos skill`, `connect --plugin` and the release script `.ci/bundle.py` enter here.
+Never here: what a hook does when it runs; publishing.
 """

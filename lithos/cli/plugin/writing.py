@@ -53,20 +53,11 @@ CLIENT: Final = "claude-code"
 def make_hooks(program: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
     """Hooks that start `program` with the global `options` of Lithos; silent where the program has gone."""
     words = shlex.join([*program, *options])
-    return _hooks(f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {words}")
+    return hooks_of(f"[ -x {shlex.quote(program[0])} ] || exit 0; exec {words}")
 
 
-def make_portable_hooks() -> dict[str, Any]:
-    """Hooks for whoever installs the plugin: `lithos` where it is installed, and silence where it is not.
-
-    `uvx` would do without installing, but takes longer than a hook may.
-    """
-    return _hooks(
-        'command -v lithos >/dev/null 2>&1 || exit 0; exec lithos -d "${LITHOS_DATA_DIR:-$HOME/Lithos}"'
-    )
-
-
-def _hooks(begin: str) -> dict[str, Any]:
+def hooks_of(begin: str) -> dict[str, Any]:
+    """The hooks whose shell lines begin with `begin`, which starts Lithos with its global options."""
     brief = _command(f"{begin} brief --hook --client {CLIENT}")
     checkpoint = _command(f"{begin} checkpoint --hook --client {CLIENT}")
     return {
@@ -108,22 +99,7 @@ def write_plugin(directory: Path, program: Sequence[str], options: Sequence[str]
     """
     command = [*program, *options, "serve", "--transport", "stdio"]
     entry = {"type": "stdio", "command": command[0], "args": command[1:]}
-    return _write(directory, entry, make_hooks(program, options))
-
-
-def write_portable_plugin(directory: Path) -> list[Path]:
-    """Write the plugin as it is published: uvx starts the server, on LITHOS_DATA_DIR or ~/Lithos.
-
-    Raises `ForeignFolder`, `OSError`.
-    """
-    entry = {
-        "type": "stdio",
-        "command": "uvx",
-        "args": [f"lithos-server@{__version__}", "serve", "--transport", "stdio"],
-        # The client knows no default within a default, and Lithos knows the tilde.
-        "env": {"LITHOS_DATA_DIR": "${LITHOS_DATA_DIR:-~/Lithos}"},
-    }
-    return _write(directory, entry, make_portable_hooks())
+    return write_form(directory, entry, make_hooks(program, options))
 
 
 def describe_plugin() -> dict[str, Any]:
@@ -138,7 +114,11 @@ def describe_plugin() -> dict[str, Any]:
     }
 
 
-def _write(directory: Path, entry: Mapping[str, Any], hooks: Mapping[str, Any]) -> list[Path]:
+def write_form(directory: Path, entry: Mapping[str, Any], hooks: Mapping[str, Any]) -> list[Path]:
+    """Write a plugin with this entry of a server and these hooks; the files.
+
+    Raises `ForeignFolder`, `OSError`.
+    """
     files = {
         MANIFEST: to_json(describe_plugin()),
         Path(".mcp.json"): to_json({"mcpServers": {NAME: entry}}),

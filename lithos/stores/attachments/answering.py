@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from lithos.core.attachments.kinds import LARGEST_PDF, MOST_PARTS, MOST_TEXT, largest
 from lithos.core.attachments.parts import NotExtractable, Part, clean
 from lithos.core.attachments.reading import read_parts
-from lithos.stores.attachments.frames import Answer, Digest, Draw, End, Extract, PageBegun, Picture, Request
+from lithos.stores.attachments.lines import Answer, Digest, End, PageBegun, Picture, Request
 
 if TYPE_CHECKING:
     from lithos.stores.attachments.pdf import Pdf
@@ -36,15 +36,16 @@ class Answering:
     def answer(self, request: Request, file: int) -> Iterator[Answer]:
         """All of an answer, its end as the last."""
         try:
-            yield from (
-                self._extract(request, file) if isinstance(request, Extract) else self._draw(request, file)
-            )
+            if request.page is None:
+                yield from self._extract(request, file)
+            else:
+                yield from self._draw(request.page, request.width, file)
         except Missing as missing:
             yield End("missing", str(missing))
         except NotExtractable as failure:
             yield End("failed", str(failure))
 
-    def _extract(self, request: Extract, file: int) -> Iterator[Answer]:
+    def _extract(self, request: Request, file: int) -> Iterator[Answer]:
         size, most = os.fstat(file).st_size, largest(request.kind)
         if size > most:
             raise NotExtractable(f"it has {size:,} bytes; files of up to {most >> 20} MB are read")
@@ -59,12 +60,12 @@ class Answering:
         else:
             yield from _bounded(read_parts(request.kind, request.name, data))
 
-    def _draw(self, request: Draw, file: int) -> Iterator[Answer]:
+    def _draw(self, page: int, width: int, file: int) -> Iterator[Answer]:
         size = os.fstat(file).st_size
         if size > LARGEST_PDF:
             raise NotExtractable(f"the file has {size:,} bytes")
         with self._opened(file, size, fonts=True) as pdf:
-            yield Picture(pdf.draw(request.page - 1, request.width))
+            yield Picture(pdf.draw(page - 1, width))
         yield End("whole")
 
     @contextmanager

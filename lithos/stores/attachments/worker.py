@@ -1,6 +1,6 @@
 """The process that reads files: `python -m lithos.stores.attachments.worker SOCKET MEMORY SERVER`.
 
-It gets requests with open files over the inherited socket, one at a time, and answers by `frames`. What it
+It gets requests with open files over the inherited socket, one at a time, and answers by `lines`. What it
 parses may be made to harm, so it has little: no file that it could write, no name of one, bounded memory and
 processor time, a low priority. It dies with its server, and by it: deadlines are kept there, since
 native code cannot be interrupted. It imports little, so that it starts at once.
@@ -18,14 +18,7 @@ from contextlib import suppress
 from typing import Final
 
 from lithos.stores.attachments.answering import Answering, limit, limit_memory
-from lithos.stores.attachments.frames import (
-    HEAD,
-    MOST_REQUEST,
-    OUT_OF_MEMORY,
-    pack_answer,
-    request_length,
-    unpack_request,
-)
+from lithos.stores.attachments.lines import LONGEST_LINE, OUT_OF_MEMORY, Request, pack_answer
 
 #: Priority at first, which a file that somebody has just saved may need on a busy machine, and the lowest,
 #: from so many processor seconds on: by then it is a new vault that is read.
@@ -47,10 +40,10 @@ def main(descriptor: int, memory: int, parent: int) -> None:
     answering = Answering(memory)
     try:
         while (received := _receive(server)) is not None:
-            body, file = received
+            request, file = received
             _limit_time()
             try:
-                for answer in answering.answer(unpack_request(body), file):
+                for answer in answering.answer(request, file):
                     server.sendall(pack_answer(answer))
                     if time.process_time() > _QUICK:
                         _yield_to_others(_LOWEST)
@@ -101,23 +94,17 @@ def _die_with(parent: int) -> None:
         os._exit(0)
 
 
-def _receive(server: socket.socket) -> tuple[bytes, int] | None:
-    """The body of the next request, and its file; None when there are no more."""
-    head, files, _, _ = socket.recv_fds(server, HEAD, 1)
-    if not head or not files:
+def _receive(server: socket.socket) -> tuple[Request, int] | None:
+    """The next request and its file; None when there are no more."""
+    line, files, _, _ = socket.recv_fds(server, LONGEST_LINE, 1)
+    if not line or not files:
         return None
-    head = _filled(server, head, HEAD)
-    length = request_length(head)
-    return (_filled(server, b"", length), files[0]) if length <= MOST_REQUEST else None
-
-
-def _filled(server: socket.socket, data: bytes, length: int) -> bytes:
-    while len(data) < length:
-        more = server.recv(length - len(data))
+    while not line.endswith(b"\n"):
+        more = server.recv(LONGEST_LINE)
         if not more:
             raise OSError("the server has hung up")
-        data += more
-    return data
+        line += more
+    return Request.from_line(line), files[0]
 
 
 def _limit_time() -> None:

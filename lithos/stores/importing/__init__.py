@@ -20,7 +20,6 @@ KINDS: Final = (
     ("claude-memory", "claude_memory", "ClaudeMemory", False),
     ("chatgpt", "conversations", "chatgpt_source", True),
     ("claude", "conversations", "claude_source", True),
-    ("mem0", "jsonl", "Mem0Source", False),
     ("jsonl", "jsonl", "JsonLinesSource", False),
     ("markdown", "markdown", "MarkdownSource", False),
 )

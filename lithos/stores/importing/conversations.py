@@ -21,13 +21,13 @@ from attrs import define, evolve, field, frozen
 from lithos.core.formats import chats
 from lithos.core.formats.chats import NoConversation
 from lithos.core.formats.conversation import Conversation, blocks_of, parts_of
-from lithos.core.formats.json_items import MOST_BYTES, WINDOW, ItemSplitter, Piece, read_json
+from lithos.core.formats.json_items import Damaged, read_items
 from lithos.core.formats.texts import digest
 from lithos.core.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.paths import slug_of
 from lithos.core.times import format_optional
-from lithos.stores.importing.reading import open_as_utf8, read_head
+from lithos.stores.importing.reading import read_head
 
 #: What a part of a conversation says of the one before it.
 CONTINUES: Final = "continues"
@@ -149,9 +149,9 @@ class _Export:
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """The bytes in UTF-8."""
+        """The bytes, in UTF-8 as both programs write them."""
         if self.member is None:
-            with open_as_utf8(self.path) as file:
+            with self.path.open("rb") as file:
                 yield file
             return
         with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as inner:
@@ -183,66 +183,20 @@ class _Reading:
     _most_content: int
     _ids: set[bytes] = field(factory=set, init=False)
     _slugs: set[bytes] = field(factory=set, init=False)
-    #: Behind damage, until the next conversation: what follows may be the rest of the damaged one.
-    _is_lost: bool = field(default=False, init=False)
 
     def read(self, name: str, file: IO[bytes]) -> Iterator[Item]:
         """The conversations of one file."""
-        first = file.read(WINDOW).removeprefix(b"\xef\xbb\xbf")
-        while first and not first.strip():
-            first = file.read(WINDOW)
-        self._is_lost = False
-        if first.lstrip()[:1] == b"{":
-            yield from self._read_object(name, first, file)
-            return
-        splitter = ItemSplitter()
-        chunk = first
-        while chunk:
-            yield from self._pieces(name, splitter.feed(chunk))
-            chunk = file.read(WINDOW)
-        yield from self._pieces(name, splitter.finish())
-
-    def _read_object(self, name: str, first: bytes, file: IO[bytes]) -> Iterator[Item]:
-        """A file of one conversation, or with a list of them under a key."""
-        data = first + file.read(MOST_BYTES)
-        if len(data) > MOST_BYTES:
-            yield Malformed(name, "it is one JSON object of more than 32 MB, no list of conversations")
-            return
-        try:
-            value = read_json(data)
-        except ValueError as error:
-            yield Malformed(name, f"it is no JSON ({error})")
-            return
-        inner = value.get("conversations") if isinstance(value, dict) else None
-        values = inner if isinstance(inner, list) else [value]
-        for number, each in enumerate(values):
-            yield from self._value(f"{name}[{number}]", each)
-
-    def _pieces(self, name: str, pieces: Iterator[Piece]) -> Iterator[Item]:
-        for piece in pieces:
-            position = f"{name}[{piece.index}]"
-            found = self._parse(position, piece)
-            del piece  # its bytes are not held while the records are made
-            if isinstance(found, Malformed):
-                yield found
-            elif found:
-                yield from self._value(position, found.pop())
-
-    def _parse(self, position: str, piece: Piece) -> Malformed | list[Any]:
-        """The value in a list that gives it up; an empty one for what goes without saying."""
-        if piece.data is None:
-            is_told = not self._is_lost or piece.is_cut
-            self._is_lost = self._is_lost or "brackets" in piece.reason
-            what = "the export is cut off here: " if piece.is_cut else ""
-            return Malformed(position, what + piece.reason) if is_told else []
-        try:
-            return [read_json(piece.data)]
-        except ValueError as error:
-            if self._is_lost:
-                return []
-            return Malformed(position, f"it is no JSON ({error}; byte {piece.offset:,} on)")
+        number = 0
+        for value in read_items(file):
+            inner = value.get("conversations") if isinstance(value, dict) else None
+            for each in inner if isinstance(inner, list) else (value,):
+                yield from self._value(f"{name}[{number}]", each)
+                number += 1
 
     def _value(self, position: str, value: Any) -> Iterator[Item]:
+        if isinstance(value, Damaged):
+            yield Malformed(position, value.reason)
+            return
         try:
             conversation = self._kind.read(value)
         except NoConversation as error:
@@ -250,11 +204,10 @@ class _Reading:
                 yield Malformed(
                     position, f"it is of another program: import it with --from {self._kind.other}"
                 )
-            elif not self._is_lost:
+            else:
                 yield Malformed(position, str(error))
             return
         del value
-        self._is_lost = False
         if not conversation.messages:
             yield Malformed(position, "it has no message that was shown")
             return

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line with a text, and what is known of it. Also what mem0 exports.
+"""JSON lines: one object a line with a text, and what is known of it.
 
 Read line by line, so that a file of any size takes the memory of its longest line, of which only so much is
 read. Blocks.
@@ -38,7 +38,6 @@ class JsonLinesSource:
     """A file of JSON lines; each object becomes a note."""
 
     kind = "jsonl"
-    _texts: tuple[str, ...] = _TEXTS
 
     def recognises(self, path: Path) -> bool:
         """Whether a line at the beginning of the file is an object with a text."""
@@ -54,7 +53,7 @@ class JsonLinesSource:
             given = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
         except (ValueError, RecursionError):
             return False
-        return isinstance(given, dict) and any(isinstance(given.get(key), str) for key in self._texts)
+        return isinstance(given, dict) and any(isinstance(given.get(key), str) for key in _TEXTS)
 
     def read(self, path: Path) -> Iterator[Item]:
         """Read line by line. Raises `ImportRefused`."""
@@ -92,30 +91,19 @@ class JsonLinesSource:
         if not isinstance(given, dict):
             yield Malformed(position, "it is no JSON object")
             return
-        text = next((given[key] for key in self._texts if given.get(key) is not None), None)
+        text = next((given[key] for key in _TEXTS if given.get(key) is not None), None)
         if not isinstance(text, str) or not text.strip():
-            yield Malformed(position, f"it has no text: none of {', '.join(self._texts)} says one")
+            yield Malformed(position, f"it has no text: none of {', '.join(_TEXTS)} says one")
             return
         if b"\\u" in line and not _is_encodable(given):
             yield Malformed(position, "it has half of a character pair (a lone surrogate)")
             return
-        yield from _make(given, text, position, self._texts)
+        yield from _make(given, text, position)
 
 
-class Mem0Source(JsonLinesSource):
-    """What mem0 exports: objects with a `memory`."""
-
-    kind = "mem0"
-
-    def _is_one(self, line: bytes) -> bool:
-        return super()._is_one(line) and isinstance(
-            json.loads(line.removeprefix(b"\xef\xbb\xbf")).get("memory"), str
-        )
-
-
-def _make(given: Mapping[str, Any], text: str, position: str, texts: tuple[str, ...]) -> Iterator[Item]:
+def _make(given: Mapping[str, Any], text: str, position: str) -> Iterator[Item]:
     """The record of an object; before it, what of it could not be kept as it is meant."""
-    used = {next(key for key in texts if given.get(key) is not None)}
+    used = {next(key for key in _TEXTS if given.get(key) is not None)}
     metadata = given.get("metadata")
     properties: dict[str, Any] = dict(metadata) if isinstance(metadata, dict) else {}
     if isinstance(metadata, dict):

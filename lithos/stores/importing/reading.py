@@ -1,4 +1,4 @@
-"""Files of a source: bytes in any encoding as UTF-8, lines of bounded length, folders in a fixed order.
+"""Files of a source: lines of bounded length, folders in a fixed order.
 
 Also one Markdown file with its frontmatter, whatever its encoding, and dates as sources write them: ISO 8601
 with and without zone, a date alone, Unix time of any unit.
@@ -10,9 +10,8 @@ import codecs
 import math
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final
@@ -145,7 +144,7 @@ class Line:
 
 
 def read_head(path: Path, size: int = HEAD) -> bytes:
-    """The first bytes of a file, in UTF-8 where they were UTF-16; b"" for what cannot be read."""
+    """The first bytes of a file, behind its byte-order mark; b"" for what cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return b""
@@ -153,44 +152,7 @@ def read_head(path: Path, size: int = HEAD) -> bytes:
             data = file.read(size)
     except OSError:
         return b""
-    encoding = _wide_encoding(data)
-    if encoding:
-        data = codecs.getincrementaldecoder(encoding)("replace").decode(data).encode("utf-8", "replace")
     return data.removeprefix(codecs.BOM_UTF8)
-
-
-def _wide_encoding(head: bytes) -> str | None:
-    """UTF-16 of a text that begins so, with or without its byte-order mark; None for any other."""
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if len(head) >= 4 and head[1] == head[3] == 0 and head[0] and head[2]:
-        return "utf-16-le"
-    if len(head) >= 4 and head[0] == head[2] == 0 and head[1] and head[3]:
-        return "utf-16-be"
-    return None
-
-
-@contextmanager
-def open_as_utf8(path: Path) -> Iterator[IO[bytes]]:
-    """The file for reading, behind its byte-order mark; one in UTF-16 as a temporary copy in UTF-8.
-
-    Raises `OSError`.
-    """
-    with path.open("rb") as file:
-        encoding = _wide_encoding(file.read(4))
-        file.seek(0)
-        if encoding is None:
-            if file.read(3) != codecs.BOM_UTF8:
-                file.seek(0)
-            yield file
-            return
-        with tempfile.TemporaryFile() as copy:
-            decoder = codecs.getincrementaldecoder(encoding)("replace")
-            while chunk := file.read(WINDOW):
-                copy.write(decoder.decode(chunk).encode("utf-8", "replace"))
-            copy.write(decoder.decode(b"", True).encode("utf-8", "replace"))
-            copy.seek(0)
-            yield copy
 
 
 def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Line]:

@@ -21,7 +21,7 @@ from lithos.core.formats.texts import digest, relation_type, tags_of
 from lithos.core.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
 from lithos.stores.importing.conversations import CONTINUES
-from lithos.stores.importing.reading import Line, open_as_utf8, read_head, read_lines
+from lithos.stores.importing.reading import Line, read_head, read_lines
 
 #: Names of the file in a folder.
 _NAMES: Final = ("memory.jsonl", "memory.json")
@@ -61,7 +61,7 @@ class ServerMemory:
         database = apsw.Connection("")  # a private temporary file, gone when it is closed
         try:
             database.execute(_SCHEMA)
-            with open_as_utf8(file_path) as file:
+            with file_path.open("rb") as file:
                 yield from _enter(database, file)
                 yield from self._entities(database, file)
                 yield from _loose_relations(database)

@@ -2,46 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
-import struct
 import sys
 import time
+from typing import Any
 
 from lithos.core.attachments.kinds import MOST_TEXT
 from lithos.core.attachments.parts import Part
-from lithos.stores.attachments.frames import HEAD, End, Extract, pack_answer, request_length, unpack_request
+from lithos.stores.attachments.lines import LONGEST_LINE, Digest, End, Picture, Request, pack_answer
 
-DIGEST = struct.pack(">cI", b"d", 64) + b"ab" * 32
+DIGEST = pack_answer(Digest("ab" * 32))
 
 
-def part(text: bytes, place: bytes = b"1") -> bytes:
-    return struct.pack(">cIIH", b"p", 6 + len(place) + len(text), 0, len(place)) + place + text
+def said(body: bytes = b"", **fields: Any) -> bytes:
+    return json.dumps({"bytes": len(body), **fields}).encode() + b"\n" + body
+
+
+def part(text: bytes, place: str = "1", page: Any = None) -> bytes:
+    return said(text, place=place, page=page)
 
 
 LIES = {
-    "an endless frame": struct.pack(">cI", b"p", 0xFFFFFFFF),
-    "an unknown sign": struct.pack(">cI", b"?", 0),
-    "a digest that is none": struct.pack(">cI", b"d", 64) + b"no" * 32,
+    "an endless body": said(place="1", page=None, bytes=0xFFFFFFFF),
+    "an endless line": b" " * 100_000,
+    "a line that is no JSON": b"?\n",
+    "a line that nests": b"[" * 8_000 + b"\n",
+    "a line without a length": b'{"begun": 1}\n',
+    "a length that is none": said(begun=1, bytes=True),
+    "an unknown answer": said(sign="?"),
+    "a digest that is none": said(digest="no" * 32),
     "text that is none": part(b"\xed\xa0\x80"),
-    "a place that is too long": part(b"x", b"p" * 5_000),
-    "half a part": struct.pack(">cI", b"p", 2) + b"xx",
-    "an unknown end": struct.pack(">cI", b"e", 1) + b"\xee",
-    "no end at all": struct.pack(">cI", b"e", 0),
+    "half of a character": part(b"x", place="\ud800"),
+    "a place that is too long": part(b"x", "p" * 5_000),
+    "a page that cannot be": part(b"x", page=10**50),
+    "an unknown end": said(end="well", reason=""),
+    "no reason at all": said(end="failed", reason=7),
     "too much text": part(b"x" * (MOST_TEXT // 2)) * 3,
     "too many parts": pack_answer(Part("1", "x")) * 3_000,
-    "a picture of rubbish": struct.pack(">cI", b"i", 3) + b"xyz" + pack_answer(End("whole")),
+    "a picture of rubbish": pack_answer(Picture(b"xyz")) + pack_answer(End("whole")),
 }
 
 
 def main(descriptor: int) -> None:
     server = socket.socket(fileno=descriptor)
     while True:
-        head, _, _, _ = socket.recv_fds(server, HEAD, 1)
-        if not head:
+        line, _, _, _ = socket.recv_fds(server, LONGEST_LINE, 1)
+        if not line:
             return
-        request = unpack_request(server.recv(request_length(head)))
-        name = request.name if isinstance(request, Extract) else "a picture of rubbish"
+        request = Request.from_line(line)
+        name = "a picture of rubbish" if request.page is not None else request.name
         if name == "nothing":
             time.sleep(600)
         elif name == "busy":
@@ -52,7 +63,7 @@ def main(descriptor: int) -> None:
         elif name == "hangs up":
             server.close()
             time.sleep(600)
-        server.sendall((DIGEST if isinstance(request, Extract) else b"") + LIES[name])
+        server.sendall((DIGEST if request.page is None else b"") + LIES[name])
 
 
 if __name__ == "__main__":

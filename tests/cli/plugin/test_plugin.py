@@ -16,7 +16,8 @@ import pytest
 from lithos import __version__
 from lithos.cli import main
 from lithos.cli.options import parse_arguments
-from lithos.cli.plugin.writing import make_skill, write_plugin, write_portable_plugin
+from lithos.cli.plugin.writing import make_skill, write_plugin
+from tests.release import bundle
 
 #: Events and matchers of the hooks reference that the plugin uses.
 EVENTS = {
@@ -93,7 +94,7 @@ def test_a_plugin_has_what_claude_code_loads(tmp_path: Path, capsys: pytest.Capt
 def test_the_hooks_call_options_that_exist(tmp_path: Path) -> None:
     """Behaviour 244: after the guard, in each form."""
     write_plugin(tmp_path / "own", (sys.executable, "-m", "lithos"), ("--data-dir", "/my data"))
-    write_portable_plugin(tmp_path / "portable")
+    bundle.write_plugin(tmp_path / "portable")
     for form in ("own", "portable"):
         check_plugin(tmp_path / form)
         lines = commands_of(tmp_path / form)
@@ -129,7 +130,7 @@ def test_hooks_are_silent_where_lithos_is_not_installed(form: str, tmp_path: Pat
     if form == "own":
         write_plugin(tmp_path, (str(tmp_path / "gone" / "lithos"),), ("-d", "x"))
     else:
-        write_portable_plugin(tmp_path)
+        bundle.write_plugin(tmp_path)
     shell = shutil.which("sh") or "/bin/sh"
     for line in (line for group in commands_of(tmp_path).values() for line in group):
         done = subprocess.run(

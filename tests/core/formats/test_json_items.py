@@ -1,114 +1,93 @@
-"""The splitter of JSON arrays: bounds, cuts, damage, any chunk border (behaviours 240, 241)."""
+"""Lists of any length are read item by item; a value is that of `json` (behaviours 240, 241)."""
 
 from __future__ import annotations
 
+import io
 import json
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lithos.core.formats.json_items import MOST_DEPTH, ItemSplitter, Piece, read_json
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
-    max_leaves=20,
-)
+from lithos.core.formats.json_items import Damaged, read_items, read_json
 
 
-def split(data: bytes, chunk: int = 65_536, most: int = 10_000_000) -> list[Piece]:
-    splitter = ItemSplitter(most_bytes=most)
-    found = [
-        piece for start in range(0, len(data), chunk) for piece in splitter.feed(data[start : start + chunk])
-    ]
-    return [*found, *splitter.finish()]
+class Slow(io.BytesIO):
+    """A file that gives at most a few bytes at a time."""
+
+    step = 1 << 20
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(self.step)
 
 
-@given(st.lists(VALUES, max_size=6), st.integers(1, 9), st.booleans())
-def test_items_are_those_of_json_whatever_the_chunks(values: list[object], chunk: int, escapes: bool) -> None:
+def items(data: bytes, step: int = 1 << 20, **more: Any) -> list[Any]:
+    file = Slow(data)
+    file.step = step
+    return list(read_items(file, **more))
+
+
+@pytest.mark.parametrize("step", [1, 2, 5, 13, 64, 65_536])
+def test_items_are_those_of_json(step: int) -> None:
     """behaviour 240"""
-    data = json.dumps(values, ensure_ascii=escapes, indent=1).encode("utf-8", "surrogatepass")
-    pieces = split(data, chunk)
-    assert [piece.reason for piece in pieces] == [""] * len(values)
-    assert [json.loads(piece.data or b"") for piece in pieces] == values
-    assert [data[piece.offset : piece.offset + len(piece.data or b"")] for piece in pieces] == [
-        piece.data for piece in pieces
-    ]
+    value = [1, 'a,]"', {"k": "é🌿", "deep": [[{"x": [1, 2]}]]}, None, -12.5e3, [], {}, True]
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):
+        assert items(b"\xef\xbb\xbf " + text.encode(), step) == value
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 7, 65_536])
+@pytest.mark.parametrize("step", [1, 5, 64, 65_536])
 @pytest.mark.parametrize(
-    "last", [b'{"title": "c", "x": [1, "', b'{"title": "c\\', b'{"title": "c"', b'{"title": {"a"']
+    "damage",
+    [
+        b'{"title": "x", "m": [1, 2}, "b": 1}',
+        b'{"title": "x", "m": {"a": 1]}',
+        b'{"title": "x"]}',
+        b'{"title": "x"} {}',
+        b'{"title": nothing-at-all, "b": 1}',
+    ],
 )
-def test_all_before_a_cut_is_there_and_the_cut_has_its_place(chunk: int, last: bytes) -> None:
-    """behaviour 241"""
-    whole = b'[{"title": "a"}, {"title": "b"}, '
-    pieces = split(whole + last, chunk)
-    assert [json.loads(piece.data) for piece in pieces if piece.data] == [{"title": "a"}, {"title": "b"}]
-    cut = pieces[-1]
-    assert (cut.index, cut.offset, cut.is_cut) == (2, len(whole), True)
-    assert f"byte {len(whole + last)}" in cut.reason
-
-
-def test_a_cut_between_two_items_loses_nothing_and_is_told() -> None:
-    """behaviour 241"""
-    pieces = split(b'[{"a": 1}, {"a": 2}')
-    assert [piece.data for piece in pieces] == [b'{"a": 1}', b'{"a": 2}', None]
-    assert pieces[-1].is_cut
-
-
-@pytest.mark.parametrize("chunk", [1, 2, 5, 13, 64, 65_536])
-@pytest.mark.parametrize(
-    "damage", [b'{"title": "x", "m": [1, 2}, "b": 1}', b'{"title": "x", "m": {"a": 1]}', b'{"title": "x"]}']
-)
-def test_behind_damage_the_next_item_is_found(chunk: int, damage: bytes) -> None:
+def test_behind_damage_the_next_item_is_found(step: int, damage: bytes) -> None:
     """behaviour 241"""
     data = b'[{"title": "a"}, ' + damage + b', {"title": "b", "c": [{"d": "}"}]}, {"title": "e"}]'
-    pieces = split(data, chunk)
-    good = [json.loads(piece.data) for piece in pieces if piece.data]
+    found = items(data, step)
+    good = [each for each in found if not isinstance(each, Damaged) and each != {"title": "x"}]
     assert good == [{"title": "a"}, {"title": "b", "c": [{"d": "}"}]}, {"title": "e"}]
-    assert [piece.offset for piece in pieces if piece.data is None] == [17]
+    assert sum(isinstance(each, Damaged) for each in found) == 1
 
 
-def test_an_item_above_the_bound_is_passed_over_and_not_held() -> None:
+def test_an_item_above_the_bound_is_named() -> None:
     """behaviour 241"""
-    pieces = split(b'[1, {"a": "' + b"x" * 3_000_000 + b'"}, 2]', most=1024 * 1024)
-    assert [piece.data for piece in pieces] == [b"1", None, b"2"]
-    assert "more than 1 MB" in pieces[1].reason
+    data = b'[{"a": 1}, {"a": "' + b"x" * 3_000_000 + b'"}, {"a": 2}]'
+    assert items(data, most=1 << 20) == [{"a": 1}, Damaged("it has more than 1 MB"), {"a": 2}]
 
 
-def test_an_item_that_nests_too_deeply_is_passed_over() -> None:
+def test_an_item_that_nests_too_deeply_is_named() -> None:
     """behaviour 241"""
-    deep = b"[" * 300_000 + b"]" * 300_000
-    pieces = split(b"[1, " + deep + b", 2]")
-    assert [piece.data for piece in pieces] == [b"1", None, b"2"]
-    assert str(MOST_DEPTH) in pieces[1].reason
+    deep = b'{"a": ' + b"[" * 300_000 + b"]" * 300_000 + b"}"
+    one, damaged, two = items(b'[{"a": 1}, ' + deep + b', {"a": 2}]')
+    assert (one, two) == ({"a": 1}, {"a": 2})
+    assert isinstance(damaged, Damaged)
 
 
-def test_two_lists_in_one_file_count_as_one_and_other_text_is_told() -> None:
+@pytest.mark.parametrize(("data", "read"), [(b"[1, 2", 2), (b'[1, {"a": "x', 1), (b"[1, tr", 1), (b"[", 0)])
+def test_a_cut_list_gives_what_is_before_the_cut(data: bytes, read: int) -> None:
     """behaviour 241"""
-    pieces = split(b"[1, 2] [3] and more")
-    assert [piece.data for piece in pieces] == [b"1", b"2", b"3", None]
-    assert pieces[-1].offset == 11
+    *good, last = items(data)
+    assert len(good) == read
+    assert last.reason.startswith("the export is cut off here")
 
 
-@pytest.mark.parametrize("data", [b"[]", b"[ \n ]", b"", b"  ", b"{}"])
+@pytest.mark.parametrize("data", [b"[1] [3] and more", b"[1]]", b"[1 2]"])
+def test_text_behind_an_item_or_the_list_is_named(data: bytes) -> None:
+    """behaviour 241"""
+    one, damaged = items(data)
+    assert one == 1
+    assert "it is no JSON" in damaged.reason
+
+
+@pytest.mark.parametrize("data", [b"[]", b"[ \n ]", b"", b"  "])
 def test_nothing_has_no_items(data: bytes) -> None:
     """behaviour 240"""
-    assert split(data) == []
-
-
-def test_a_large_value_is_that_of_json() -> None:
-    """behaviour 240"""
-    value = {
-        "a\"'\\": [{"k": "é" * 90, "n": number, "deep": [[[number]]]} for number in range(2_000)],
-        "b": "x" * 200_000,
-        "c": {},
-        "d": [],
-    }
-    assert read_json(json.dumps(value, indent=1).encode()) == value
-    assert read_json(json.dumps(value, ensure_ascii=False).encode("cp1252")) == value
+    assert items(data) == []
 
 
 @pytest.mark.parametrize(
@@ -128,10 +107,7 @@ def test_what_exports_have_is_let_pass(data: bytes, value: object) -> None:
     assert read_json(data) == value
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"{", b"[1,]", b"[" * 100_000, b"{" + b" " * 70_000 + b"1: 2}", b"[1" + b" " * 70_000 + b",]x"],
-)
+@pytest.mark.parametrize("data", [b"", b"{", b"[1,]", b"[" * 100_000, b"{1: 2}", b"[1,]x", b"9" * 5_000])
 def test_what_is_no_json_is_refused_with_a_reason(data: bytes) -> None:
     """behaviour 241"""
     with pytest.raises(ValueError, match=r"\w+"):

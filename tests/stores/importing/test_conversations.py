@@ -229,8 +229,8 @@ def test_a_damaged_archive_gives_what_is_before_the_damage(tmp_path: Path) -> No
     assert "cannot be read any further" in skipped(items)["conversations"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_an_export_in_another_encoding_is_read(encoding: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_an_export_with_a_byte_order_mark_is_read(encoding: str, tmp_path: Path) -> None:
     """behaviour 241"""
     path = tmp_path / "conversations.json"
     path.write_bytes(

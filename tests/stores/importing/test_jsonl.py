@@ -10,7 +10,7 @@ import pytest
 
 from lithos.core.importing import Degraded, ImportRefused, Item, Malformed, Record
 from lithos.stores.importing import jsonl, recognise
-from lithos.stores.importing.jsonl import JsonLinesSource, Mem0Source, title_of
+from lithos.stores.importing.jsonl import JsonLinesSource, title_of
 from lithos.stores.importing.reading import read_moment
 from tests.stores.importing.samples import DATA, measure_peak
 
@@ -19,10 +19,10 @@ def read(path: Path) -> list[Item]:
     return list(JsonLinesSource().read(path))
 
 
-def test_the_sample_of_mem0_gives_its_memories() -> None:
+def test_objects_with_a_memory_give_their_memories() -> None:
     """Behaviour 240: tags, dates and further properties of the sample."""
     source = recognise(DATA / "mem0.jsonl")
-    assert source.kind == "mem0"
+    assert source.kind == "jsonl"
     one, two, three = (item for item in source.read(DATA / "mem0.jsonl") if isinstance(item, Record))
     assert (one.id, one.title, one.tags) == (
         "m-1",
@@ -98,7 +98,6 @@ def test_what_is_no_file_of_lines_is_refused(tmp_path: Path) -> None:
     assert not JsonLinesSource().recognises(tmp_path / "other.jsonl")
     (tmp_path / "text.jsonl").write_text('damaged\n{"text": "x"}\n')
     assert JsonLinesSource().recognises(tmp_path / "text.jsonl")
-    assert not Mem0Source().recognises(tmp_path / "text.jsonl")
 
 
 MOMENTS: list[tuple[object, datetime | None]] = [

@@ -20,12 +20,11 @@ import pytest
 from jsonschema import Draft7Validator
 
 from lithos import __version__
-from lithos.cli import main
 from lithos.cli.options import parse_arguments
-from lithos.cli.plugin.bundle import DEFAULT_IMAGE, NAME, SCHEMA, make_bundle, make_manifest, make_server_json
 from tests.cli.plugin.test_plugin import check_plugin, files_of, read
+from tests.release import bundle
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 TEXT: dict[str, Any] = {"type": "string"}
 
 
@@ -68,7 +67,7 @@ SERVER_PACKAGE = closed(
 )
 SERVER = closed(
     "$schema name description version",
-    **{"$schema": {"const": SCHEMA}},
+    **{"$schema": {"const": bundle.SCHEMA}},
     name={"type": "string", "maxLength": 200, "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
     title={"type": "string", "minLength": 1, "maxLength": 100},
     description={"type": "string", "minLength": 1, "maxLength": 100},
@@ -156,28 +155,25 @@ def test_the_published_forms_keep_to_their_schemas(
 ) -> None:
     """Behaviour 245."""
     folder = tmp_path / "forms"
-    assert main(["bundle", str(folder)]) == 0
+    assert bundle.main([str(folder)]) == 0
     printed = capsys.readouterr().out
     assert all(f"  {name}\n" in printed for name in files_of(folder))
     check(read(folder / "server.json"), SERVER)
-    with zipfile.ZipFile(folder / f"lithos-{__version__}.mcpb") as bundle:
-        check(json.loads(bundle.read("manifest.json")), MANIFEST)
+    with zipfile.ZipFile(folder / f"lithos-{__version__}.mcpb") as archive:
+        check(json.loads(archive.read("manifest.json")), MANIFEST)
     marketplace = read(folder / ".claude-plugin" / "marketplace.json")
     check(marketplace, MARKETPLACE)
     (plugin,) = marketplace["plugins"]
     check_plugin(folder / plugin["source"])
     assert read(folder / plugin["source"] / ".claude-plugin" / "plugin.json")["name"] == plugin["name"]
     before = files_of(folder)
-    assert main(["bundle", str(folder), "--json"]) == 0
+    assert bundle.main([str(folder)]) == 0
     assert files_of(folder) == before
-    assert {Path(file) for file in json.loads(capsys.readouterr().out)["files"]} == set(
-        map(folder.joinpath, before)
-    )
 
 
 def test_the_packages_start_a_server_on_stdio() -> None:
     """Behaviour 245."""
-    document = make_server_json(NAME, "owner/lithos:1.2.3")
+    document = bundle.make_server_json(bundle.NAME, "owner/lithos:1.2.3")
     python, image = document["packages"]
     for package in (python, image):
         parsed = parse_arguments(command_of(package))
@@ -192,7 +188,7 @@ def test_the_packages_start_a_server_on_stdio() -> None:
 
 
 def test_no_form_names_the_host_of_a_package_registry(tmp_path: Path) -> None:
-    assert main(["bundle", str(tmp_path / "forms")]) == 0
+    assert bundle.main([str(tmp_path / "forms")]) == 0
     for name, content in files_of(tmp_path / "forms").items():
         addresses = re.findall(rb"https?://([^/\"\s]+)", content)
         assert set(addresses) <= {b"static.modelcontextprotocol.io"}, name
@@ -201,19 +197,19 @@ def test_no_form_names_the_host_of_a_package_registry(tmp_path: Path) -> None:
 
 def test_readme_and_image_carry_the_name_that_the_registry_looks_for() -> None:
     """docs/spec/integration.md §2: the name marker in README, and the image's label."""
-    assert f"mcp-name: {NAME} " in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"mcp-name: {bundle.NAME} " in (ROOT / "README.md").read_text(encoding="utf-8")
     dockerfile = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
-    assert f'LABEL io.modelcontextprotocol.server.name="{NAME}"' in dockerfile
-    assert DEFAULT_IMAGE.endswith(f":{__version__}")
+    assert f'LABEL io.modelcontextprotocol.server.name="{bundle.NAME}"' in dockerfile
+    assert bundle.DEFAULT_IMAGE.endswith(f":{__version__}")
 
 
 def test_the_bundle_holds_what_its_manifest_names(tmp_path: Path) -> None:
     """Behaviour 245."""
-    manifest = make_manifest()
-    with zipfile.ZipFile(io.BytesIO(make_bundle())) as bundle:
-        names = set(bundle.namelist())
-        project = tomllib.loads(bundle.read("pyproject.toml").decode())["project"]
-        source = bundle.read(manifest["server"]["entry_point"]).decode()
+    manifest = bundle.make_manifest()
+    with zipfile.ZipFile(io.BytesIO(bundle.make_bundle())) as archive:
+        names = set(archive.namelist())
+        project = tomllib.loads(archive.read("pyproject.toml").decode())["project"]
+        source = archive.read(manifest["server"]["entry_point"]).decode()
     assert names == {"manifest.json", "pyproject.toml", "src/server.py", ".mcpbignore"}
     assert manifest["server"]["mcp_config"]["args"][-1] in names
     assert project["dependencies"] == [f"lithos-server=={__version__}"]
@@ -221,7 +217,7 @@ def test_the_bundle_holds_what_its_manifest_names(tmp_path: Path) -> None:
     for name in re.findall(r"\$\{user_config\.(\w+)\}", json.dumps(manifest)):
         assert name in manifest["user_config"]
     compile(source, "server.py", "exec")
-    assert make_bundle() == make_bundle()
+    assert bundle.make_bundle() == bundle.make_bundle()
 
 
 @pytest.mark.parametrize(
@@ -231,7 +227,7 @@ def test_the_bundle_holds_what_its_manifest_names(tmp_path: Path) -> None:
 def test_the_entry_serves_the_folder_that_the_client_chose(
     chosen: str | None, expected: str, tmp_path: Path
 ) -> None:
-    zipfile.ZipFile(io.BytesIO(make_bundle())).extractall(tmp_path)
+    zipfile.ZipFile(io.BytesIO(bundle.make_bundle())).extractall(tmp_path)
     fake = tmp_path / "lithos" / "cli"
     fake.mkdir(parents=True)
     (tmp_path / "lithos" / "__init__.py").write_text("")
@@ -250,22 +246,24 @@ def test_the_entry_serves_the_folder_that_the_client_chose(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--name", "lithos"], "is no name of the MCP registry"),
-        (["--name", "a/b/c"], "is no name of the MCP registry"),
-        (["--image", "owner/lithos"], "names no image with a tag"),
-        (["--image", "owner/lithos:latest"], "names no image with a tag"),
+        (["--name", "lithos"], "is not a name of the MCP registry"),
+        (["--name", "a/b/c"], "is not a name of the MCP registry"),
+        (["--image", "owner/lithos"], "is not an image with a tag"),
+        (["--image", "owner/lithos:latest"], "is not an image with a tag"),
     ],
 )
 def test_wrong_names_are_refused(
     arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bundle", str(tmp_path / "forms"), *arguments]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        bundle.main([str(tmp_path / "forms"), *arguments])
     assert words in capsys.readouterr().err
     assert not (tmp_path / "forms").exists()
 
 
 def test_a_folder_of_somebody_else_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "server.json").write_text("theirs")
-    assert main(["bundle", str(tmp_path)]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        bundle.main([str(tmp_path)])
     assert "Nothing was written" in capsys.readouterr().err
     assert files_of(tmp_path) == {"server.json": b"theirs"}

@@ -1,4 +1,6 @@
-"""`lithos bundle DIR`: write `server.json`, the `.mcpb` bundle, and a marketplace with the plugin.
+"""Write what is published next to the wheel: `server.json`, the `.mcpb` bundle and a plugin marketplace.
+
+For a release: `python .ci/bundle.py DIR`, in an environment where Lithos is installed.
 
 `server.json` is what the MCP registry says of this server (schema of 2025-12-11). The registry looks for the
 name in what it publishes: in the README of the Python package (`mcp-name: NAME`) and in the label
@@ -11,16 +13,17 @@ version of Lithos and no more, so the bundle has a few kilobytes and serves ever
 
 from __future__ import annotations
 
+import argparse
 import io
 import re
+import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from lithos import __version__
-from lithos.cli.output import tell
 from lithos.cli.plugin import writing
-from lithos.cli.session import CommandFailed, Session, refusing
 
 SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 #: Its part before the slash is the account that publishes; README.md and docker/Dockerfile have the name too.
@@ -168,19 +171,25 @@ _NAMES: Final = re.compile(r"[a-zA-Z0-9.-]{1,150}/[a-zA-Z0-9._-]{1,49}")
 _IMAGES: Final = re.compile(r"[a-z0-9][a-z0-9._:/-]{0,200}:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
-def run_bundle(session: Session) -> int:
-    """Write all forms and list them. Raises `CommandFailed`."""
-    typed = session.typed
-    name, image = typed.get("name", NAME), typed.get("image", DEFAULT_IMAGE)
-    if not _NAMES.fullmatch(name):
-        raise CommandFailed(f"{name!r} is no name of the MCP registry. Give one as io.github.OWNER/NAME.", 2)
-    if not _IMAGES.fullmatch(image) or image.endswith(":latest"):
-        raise CommandFailed(f"{image!r} names no image with a tag. Give one as OWNER/NAME:{__version__}.", 2)
-    directory = Path(typed["directory"]).absolute()
-    with refusing(writing.ForeignFolder, exit_code=2):
-        files = write_bundle(directory, name, image)
-    lines = [f"In {directory}:", *(f"  {file.relative_to(directory)}" for file in files)]
-    tell(session, {"directory": str(directory), "files": [str(file) for file in files]}, lines)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write all forms and list them; 2 when a name is wrong or the folder holds other files."""
+    parser = argparse.ArgumentParser(prog="bundle.py", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "directory", metavar="DIR", type=Path, help="empty, absent, or written by this script"
+    )
+    parser.add_argument("--name", default=NAME, help="name in the MCP registry, as io.github.OWNER/NAME")
+    parser.add_argument("--image", default=DEFAULT_IMAGE, help="container image, with its tag")
+    typed = parser.parse_args(argv)
+    if not _NAMES.fullmatch(typed.name):
+        parser.error(f"{typed.name!r} is not a name of the MCP registry. Give one as io.github.OWNER/NAME.")
+    if not _IMAGES.fullmatch(typed.image) or typed.image.endswith(":latest"):
+        parser.error(f"{typed.image!r} is not an image with a tag. Give one as OWNER/NAME:{__version__}.")
+    directory = typed.directory.absolute()
+    try:
+        files = write_bundle(directory, typed.name, typed.image)
+    except writing.ForeignFolder as refusal:
+        parser.error(str(refusal))
+    print(f"In {directory}:", *(f"  {file.relative_to(directory)}" for file in files), sep="\n")
     return 0
 
 
@@ -192,7 +201,7 @@ def write_bundle(directory: Path, name: str, image: str) -> list[Path]:
         Path("server.json"): writing.to_json(make_server_json(name, image)),
         Path(f"lithos-{__version__}.mcpb"): make_bundle(),
     }
-    return [*writing.write_files(directory, forms), *writing.write_portable_plugin(directory / _PLUGIN)]
+    return [*writing.write_files(directory, forms), *write_plugin(directory / _PLUGIN)]
 
 
 def make_marketplace() -> dict[str, Any]:
@@ -204,3 +213,26 @@ def make_marketplace() -> dict[str, Any]:
         "metadata": {"description": plugin["description"], "version": __version__},
         "plugins": [{**plugin, "source": f"./{_PLUGIN.as_posix()}", "category": "productivity"}],
     }
+
+
+def write_plugin(directory: Path) -> list[Path]:
+    """Write the plugin as it is published: uvx starts the server, on LITHOS_DATA_DIR or ~/Lithos.
+
+    Raises `ForeignFolder`, `OSError`.
+    """
+    entry = {
+        "type": "stdio",
+        "command": "uvx",
+        "args": [f"lithos-server@{__version__}", "serve", "--transport", "stdio"],
+        # The client knows no default within a default, and Lithos knows the tilde.
+        "env": {"LITHOS_DATA_DIR": "${LITHOS_DATA_DIR:-~/Lithos}"},
+    }
+    # `uvx` would do without installing, but takes longer than a hook may.
+    hooks = writing.hooks_of(
+        'command -v lithos >/dev/null 2>&1 || exit 0; exec lithos -d "${LITHOS_DATA_DIR:-$HOME/Lithos}"'
+    )
+    return writing.write_form(directory, entry, hooks)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
