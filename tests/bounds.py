@@ -264,8 +264,6 @@ services.vaults.joining.Troubles: by_vault | a call
 services.vaults.retrieving._Meeting: _arrived drawn | a call
 stores.carrying.RowMerger: _uniques created updated | a call
 stores.coordination.ready_rows.WaitingCounts: _known | `.FILTERS_KEPT` | the filter of a call each
-stores.database.Database: _former | connections that somebody holds to a file that was taken away; at most
-    five are put back | fixed
 stores.importing.basic_memory._Names: others permalinks projects stems | one per file | a name each
 stores.importing.conversations._Reading: _ids _slugs | one per conversation of an export, ends with the import
     | 12 bytes each, some 100 in a set

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -221,34 +221,6 @@ class OwnerLock:
         self._needs_refresh = owner_record.hold(self.path, self._clock(), write)
         return self._needs_refresh
 
-    # -- databases that are put back, which this tells whose they are ----------------------------------------
-
-    def secure(self) -> None:
-        """See that what is at the path is this process's to write. Raises `OSError`."""
-        try:
-            self.confirm()
-        except AlreadyOwned as other:
-            raise OSError(str(other)) from other
-        with self._turn:
-            if self._descriptor is None or identity_of(self.path) != identity_of_open(self._descriptor):
-                raise OSError(f"{self.path} is not this process's: another one may own the data directory")
-
-    def restored(self, path: Path, aside: Path | None) -> None:
-        """Note that a database is at its path again; `aside` is where the file of the other program is."""
-        with self._turn:
-            if path == places_of(self.path)[-1]:
-                self.hold_database()
-            kept = "" if aside is None else f"; the file that was put there instead is now {aside}"
-            log.warning("database put back", path=str(path), aside=aside and str(aside))
-            self._passing = (
-                self._clock(),
-                f"{path} was removed or replaced by another program while the server ran, and has been put "
-                f"back with everything in it{kept}. Keep programs that sync or clean folders away from "
-                ".lithos",
-            )
-        with suppress(AlreadyOwned):  # the next look ends the process
-            self.confirm()
-
     # -- keeping it ------------------------------------------------------------------------------
 
     def confirm(self) -> None:
@@ -340,9 +312,8 @@ class OwnerLock:
 
 def _moved(place: Path) -> str:
     return (
-        f"{place} was moved, removed or replaced while the server ran, which puts its databases back if "
-        "there is a place. Stop the server, put back what is missing, but not over databases that are there, "
-        "and start it again"
+        f"{place} was moved, removed or replaced while the server ran. Stop the server, put back what is "
+        "missing or restore a backup, and start it again"
     )
 
 

@@ -72,3 +72,17 @@ async def test_the_first_says_so_writes_its_lock_again_and_bridges_find_it(tmp_p
         async with connected("stdio", data=data) as client:
             await call(client, "lithos_write", title="Bridged", content="Text.", agent="ada")
         assert call_tool(server, "lithos_stats")["documents"] == 1
+
+
+def test_a_server_whose_database_was_removed_exits_with_what_to_do(tmp_path: Path) -> None:
+    """docs/spec/lifecycle.md §2"""
+    data = tmp_path / "data"
+    with running_lithos(data) as server:
+        (data / ".lithos" / "coordination.db").unlink()
+        refused = call_tool(server, "lithos_write", title="A note", content="Some text.", agent="ada")
+        assert "restore a backup" in refused["message"]
+        assert not list((data / "knowledge").glob("*.md"))
+        assert "restore a backup" in await_trouble(server)
+        assert server.stop() == 1
+    assert "restore a backup" in server.log()
+    assert "Traceback" not in server.log()
