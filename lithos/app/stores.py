@@ -82,7 +82,6 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         _recover(files, displaced, max(now, _last_written(private)))
         migrate(data, now)
         coordination = kept(closing(CoordinationStore.open(private / "coordination.db", now)))
-        lock.hold_database()
         edges = kept(closing(EdgeStore.open(private / "edges.db", now)))
         stats = kept(closing(StatsStore.open(private / "stats.db", now)))
         history = None

@@ -31,6 +31,7 @@ _SETTINGS = {
     "tools": "server.tools",
     "public_url": "server.public_url",
     "vault": "storage.vault",
+    "lock": "storage.lock",
     "telemetry_console": "telemetry.console_fallback",
 }
 #: Commands that take several vaults, and those that do something where the folder of a vault is missing.

@@ -25,7 +25,7 @@ import apsw
 from attrs import frozen
 
 from lithos.core.times import EPOCH, parse_time
-from lithos.stores.holds import Identity, identity_of
+from lithos.stores.lock import Identity, identity_of
 from lithos.stores.sqlite import (
     CorruptDatabase,
     DatabaseFailed,
