@@ -160,8 +160,8 @@ class Database:
 
     def look(self) -> None:
         """Compare the files with those that were opened, and set `loss` accordingly. Any thread."""
-        if self._connections is None or self._is_closed:
-            return
+        if self._connections is None or self._files[0] is None or self._is_closed:
+            return  # also where it reads by the connections of a snapshot
         files, size = self._find()
         if files == self._files and size >= self._size:
             self._size, self.loss = size, None

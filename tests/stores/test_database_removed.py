@@ -18,7 +18,7 @@ from lithos.stores.history.store import HistoryStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.manifest import Manifest
-from lithos.stores.sqlite import CorruptDatabase
+from lithos.stores.sqlite import CorruptDatabase, snapshot
 from tests.fakes import START
 
 Kind = type[Database]
@@ -170,3 +170,15 @@ def test_a_file_that_was_emptied_under_a_killed_process_is_no_new_database(tmp_p
     assert with_suffix(path, "-wal").read_bytes() == copies["-wal"]
     path.write_bytes(copies[""])
     CoordinationStore.open(path, START).close()
+
+
+def test_a_store_over_a_snapshot_is_never_lost(tmp_path: Path) -> None:
+    """Commands read beside a running server, as `lithos events --no-follow`."""
+    path = tmp_path / "coordination.db"
+    CoordinationStore.open(path, START).close()
+    with snapshot(path, is_live=False) as connection:
+        assert connection is not None
+        store = CoordinationStore(path, (connection, connection))
+        store.look()
+        assert store.loss is None
+        store.close()
