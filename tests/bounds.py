@@ -257,8 +257,6 @@ services.vaults.joining.Troubles: by_vault | a call
 services.vaults.retrieving._Meeting: _arrived drawn | a call
 stores.carrying.RowMerger: _uniques created updated | a call
 stores.coordination.ready_rows.WaitingCounts: _known | `.FILTERS_KEPT` | the filter of a call each
-stores.database.Database: _former | connections that somebody holds to a file that was taken away; at most
-    five are put back | fixed
 stores.importing.basic_memory._Names: others permalinks projects stems | one per file | a name each
 stores.importing.conversations._Reading: _ids _slugs | one per conversation of an export, ends with the import
     | 12 bytes each, some 100 in a set
@@ -279,13 +277,10 @@ stores.learning.question_matrix.QuestionMatrix: _notes _numbers | notes with que
     ids
 stores.learning.questions.QuestionRows: touched | entries changed by one batch, taken after each | a number
     each
-stores.lock: _ours | data directories of this process | a path each
-stores.lock.OwnerLock: _holds | the folders and the database of one data directory | fixed
-stores.lock.OwnerLock: _later | one per hold on a folder or database | fixed
+stores.lock.OwnerLock: _folders | the data directory and the vault | fixed
 stores.notes.files.NoteFiles: _kept | one per change of a batch, taken after each | paths
 stores.notes.replacing.Replacing: _remote | `._MOST_REMOTE` | a path each
 stores.notes.tree._Walk: linked seen | a call
-stores.owner_record: _held | data directories of this process | a path each
 tools.contract.admission.Admission: _changing _reading _waiting | a connection
 tools.contract.arguments: _common_fields | fixed
 tools.contract.arguments.ArgumentReader: _also _paths _readers | fixed

@@ -30,6 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "storage.data_dir": Path("./data"),
     "storage.knowledge_subdir": "knowledge",
     "storage.vault": None,
+    "storage.lock": True,
     "storage.ignore": None,
     "storage.protected": (),
     "storage.conflict_copies": "ask",

@@ -19,8 +19,7 @@ from lithos.actors import blocking
 from lithos.actors.watching import listening
 from lithos.front.server import sockets
 from lithos.metrics import Metrics
-from lithos.stores import holds, probes
-from lithos.stores.holds import hold, identity_of
+from lithos.stores import probes
 from lithos.stores.notes import protection, system_calls
 from lithos.stores.notes.protection import file_system_of, probe_protection
 from lithos.stores.notes.system_calls import UNSUPPORTED, KernelCalls
@@ -103,31 +102,6 @@ def test_without_a_list_of_mounts_the_file_system_is_not_known(monkeypatch: pyte
     monkeypatch.setattr(protection, "_MOUNTS", "/nowhere/mountinfo")
     assert file_system_of(HERE) is None
     assert protection.remote_file_system(HERE) is None
-
-
-def test_without_locks_of_open_files_a_database_is_not_held_and_a_folder_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holds, "_SET_OFD", None)
-    (tmp_path / "coordination.db").write_bytes(b"")
-    database, folder = hold(tmp_path / "coordination.db"), hold(tmp_path)
-    assert database is not None
-    assert folder is not None
-    try:
-        assert database.descriptor is None
-        assert folder.descriptor is not None
-    finally:
-        database.close()
-        folder.close()
-
-
-def test_without_a_list_of_locks_the_holder_has_no_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holds, "_LOCKS", tmp_path / "locks")
-    identity = identity_of(tmp_path)
-    assert identity is not None
-    assert holds._find_holder(identity) is None
 
 
 def test_without_proc_nobody_knows_who_listens(monkeypatch: pytest.MonkeyPatch) -> None:

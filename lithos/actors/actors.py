@@ -105,7 +105,7 @@ class Stores:
 
     @property
     def databases(self) -> tuple[Database, ...]:
-        """What is put back when another program takes it away."""
+        """Databases that are checked for removal by other programs while they are open."""
         kept = (self.coordination, self.edges, self.stats, self.manifest)
         return kept if self.history is None else (*kept, self.history)
 
@@ -280,7 +280,10 @@ class Actors:
     def _make_writer(self) -> Writer:
         stores, limit = self.stores, self.config.storage.max_content_size_bytes
         preparation = Preparation(self.catalogue, limit, self.clock, make_id, lambda: stores.files.ignored)
-        applying = Applying(self.catalogue.records, stores.files, stores.moves, Threads(), self.recorder)
+        needed = (stores.coordination,) if stores.history is None else (stores.coordination, stores.history)
+        applying = Applying(
+            self.catalogue.records, stores.files, stores.moves, Threads(), self.recorder, needed
+        )
         proposing = Proposing(
             self.coordinator,
             stores.coordination.readable_proposals(),

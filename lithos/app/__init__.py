@@ -33,8 +33,7 @@ from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import format_time
 from lithos.services.keyring import TokenRing
 from lithos.services.services import Services
-from lithos.stores.lock import OwnerLock
-from lithos.stores.owner_record import OwnerRecord
+from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.telemetry import get_logger
 from lithos.tools.contract.registry import Tools
 

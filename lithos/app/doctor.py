@@ -31,8 +31,7 @@ from lithos.services.upkeep.inspection import Place, aside, check_files, check_f
 from lithos.services.upkeep.reconcile_indices import IndexSettings
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
-from lithos.stores.lock import is_owned
-from lithos.stores.owner_record import OwnerRecord, read_owner
+from lithos.stores.lock import OwnerRecord, is_owned, read_owner
 from lithos.stores.probes import name_listener
 
 #: Seconds for a server to say its address after it took the lock, and to answer.

@@ -29,7 +29,6 @@ from lithos.stores.migrations import migrate
 from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves, VaultMoves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import Kept
-from lithos.stores.sqlite import finish_rescues
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.app")
@@ -81,10 +80,8 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         _sync_names({data, *(folder.parent for folder in fresh)})
         displaced = Displaced(private / DISPLACED)
         _recover(files, displaced, max(now, _last_written(private)))
-        finish_rescues(private, now)
         migrate(data, now)
         coordination = kept(closing(CoordinationStore.open(private / "coordination.db", now)))
-        lock.hold_database()
         edges = kept(closing(EdgeStore.open(private / "edges.db", now)))
         stats = kept(closing(StatsStore.open(private / "stats.db", now)))
         history = None
@@ -102,7 +99,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
     if fulltext.was_rebuilt and not manifest.is_new:
         log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
     moves, copy_merges = Moves(private), CopyMerges(private)
-    opened = Stores(
+    return Stores(
         lock,
         files,
         displaced,
@@ -118,9 +115,6 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         style,
         ending,
     )
-    for database in opened.databases:
-        database.watch(lock)
-    return opened
 
 
 def _last_written(private: Path) -> datetime:

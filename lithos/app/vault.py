@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from lithos.config.sections import StorageConfig
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.style import VaultStyle
-from lithos.stores.lock import OwnerLock
+from lithos.stores.lock import OwnerLock, lock_of
 from lithos.stores.notes.files import EXCHANGED, NoteFiles
 from lithos.stores.notes.vault_settings import VaultSettings
-from lithos.stores.vault_lock import lock_of
 
 if TYPE_CHECKING:
     from lithos.config.catalogue import Config
@@ -52,7 +51,7 @@ def open_notes(storage: StorageConfig) -> NoteFiles:
 
 def make_lock(storage: StorageConfig) -> OwnerLock:
     """The lock of the data directory, and of the vault, if one is served; not taken yet."""
-    return lock_of(storage.data_dir, storage.vault)
+    return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
 
 
 def survey_of(config: Config, now: datetime) -> Survey:

@@ -53,6 +53,7 @@ from lithos.services.keyring import TokenRing
 from lithos.services.vault_tokens import spread_tokens
 from lithos.services.vaults.joint import JointRing, Vault, VaultSet
 from lithos.services.vaults.moving import VaultMoving, pending_targets
+from lithos.stores.database import DatabaseLost
 from lithos.stores.lock import AlreadyOwned
 from lithos.stores.migrations import NewerLayout
 from lithos.stores.sqlite import CorruptDatabase
@@ -156,6 +157,8 @@ class Vaults:
             hosted.ring.others_ask_nothing = lambda: self.ring.is_open
         self.tools = JointTools(self.set, JOINT, self._moving)
         self._movings: dict[tuple[int, int], VaultMoving] = {}
+        #: The last loss of a database, which is raised at the end.
+        self.loss: ExceptionGroup[DatabaseLost] | None = None
 
     @cached_property
     def doors(self) -> dict[str, Door]:
@@ -187,6 +190,8 @@ class Vaults:
                 await self._serve(each, port)
             except* Exception as failures:  # noqa: BLE001 - whatever one vault fails with, the others serve
                 _report(each, first_of(failures))
+                if (lost := failures.subgroup(DatabaseLost)) is not None:
+                    self.loss = lost
             self._take_away(each, "unavailable")
             if shutdown.is_set():
                 return
@@ -354,6 +359,8 @@ async def serve_vaults(
             await listen(listeners, routes, routes.plain, routes.admit, shutdown, task_status=task_status)
             ended.set()
             nursery.cancel_scope.cancel()
+    if vaults.loss is not None:
+        raise vaults.loss
 
 
 def _root(

@@ -11,7 +11,8 @@ from lithos.cli.session import CommandFailed
 from lithos.core.errors import leaves_of
 from lithos.front.bridge.client import OwnerRefuses, OwnerUnreachable
 from lithos.front.server.sockets import CannotListen
-from lithos.stores.lock import AlreadyOwned
+from lithos.stores.database import DatabaseLost
+from lithos.stores.lock import AlreadyOwned, NoLocks
 from lithos.stores.migrations import NewerLayout
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.tools.contract.arguments import ArgumentFault
@@ -21,6 +22,7 @@ OWNED = 4
 #: What is said of what a command may fail with, and the exit code; the first that fits counts.
 _WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
     **dict.fromkeys((AlreadyOwned, OwnerRefuses), ("{}", OWNED)),
+    **dict.fromkeys((DatabaseLost, NoLocks), ("{}.", 1)),
     **dict.fromkeys((CannotListen, OwnerUnreachable, ArgumentFault, NewerLayout), ("{}", 1)),
     CorruptDatabase: (
         "{}. It holds tasks, claims and the event journal, so nothing was started. "

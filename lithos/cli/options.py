@@ -152,6 +152,12 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
             "vaults: NAME=PATH for each, or the NAME of one that is configured",
             action="append",
         ),
+        _flag(
+            "--no-lock",
+            "accept a file system without locks; make sure yourself that only one server runs",
+            action="store_false",
+            dest="lock",
+        ),
         _flag("--json", "print JSON only", dest="as_json"),
     )
 )

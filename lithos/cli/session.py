@@ -31,6 +31,7 @@ _SETTINGS = {
     "tools": "server.tools",
     "public_url": "server.public_url",
     "vault": "storage.vault",
+    "lock": "storage.lock",
 }
 #: Commands that take several vaults, and those that do something where the folder of a vault is missing.
 _OF_SEVERAL = frozenset({"serve", "backup", "doctor", "token"})

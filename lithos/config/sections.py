@@ -183,6 +183,9 @@ class StorageConfig:
         "Folder of Markdown files, served where it lies; nothing but notes is written there.",
         DIRECTORY,
     )
+    lock: bool = setting(
+        True, "Whether to refuse a file system without locks, where a second server could not be kept out."
+    )
     ignore: tuple[str, ...] | None = setting(
         None,
         "Patterns of files that are not notes, from the notes folder on; null: with a vault the templates "

@@ -255,8 +255,10 @@ class ServerState:
         return Component("degraded", trouble)
 
     def _ownership(self) -> Component:
-        trouble = self._actors.stores.lock.trouble
-        return Component("degraded", trouble) if trouble else _OK
+        stores = self._actors.stores
+        troubles = [stores.lock.trouble, *(database.loss for database in stores.databases)]
+        told = ". ".join(filter(None, troubles))
+        return Component("degraded", told) if told else _OK
 
     @property
     def _indexers(self) -> tuple[Indexer, Indexer]:
@@ -265,6 +267,8 @@ class ServerState:
 
 def _trouble_of(store: LearningDatabase) -> str | None:
     """What is wrong with a database, and what to do."""
+    if store.loss:
+        return store.loss
     if store.damage:
         return (
             f"{store.name} is damaged ({store.damage}). Restart the server: it reads the whole file, and "

@@ -8,8 +8,8 @@ succeed is remembered, for `/health`. Damage that shows only in use changes noth
 file has the next opening check all of it, however large it is.
 
 Other programs may remove or replace a file that is open: what is written then has no name, and is gone with
-the process. A database that is `watch`ed looks at its files before each transaction, and puts back what it
-has, with everything in it, before anything more is written; the file of the other program is set aside.
+the process. A database compares its files with their paths before each transaction, and refuses to write when
+they differ (`DatabaseLost`).
 """
 
 from __future__ import annotations
@@ -17,27 +17,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from threading import Lock
 from typing import ClassVar, Final, Self
-from weakref import WeakKeyDictionary
 
 import apsw
 from attrs import frozen
 
 from lithos.core.times import EPOCH, parse_time
-from lithos.stores.holds import Identity, identity_of
-from lithos.stores.lock import OwnerLock
+from lithos.stores.lock import Identity, identity_of
 from lithos.stores.sqlite import (
-    Connection,
     CorruptDatabase,
     DatabaseFailed,
     Durability,
     open_database,
     open_reader,
     quarantine,
-    rescue,
     savepoint,
     transaction,
 )
@@ -64,6 +59,10 @@ class Layout:
     has_references: bool = False
 
 
+class DatabaseLost(OSError):
+    """The file was removed, replaced or cut short while it was open; the message says what to do."""
+
+
 class Database:
     """Writes go through one caller inside `transaction()`; reads use the second connection."""
 
@@ -73,18 +72,12 @@ class Database:
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         self._path = path
         self._connections = connections
-        self._keeper: OwnerLock | None = None
         self._files: _Files = (None, None)
         #: Bytes of the file, which never gets shorter.
         self._size = 0
-        #: Held while the files are put back.
-        self._moving = Lock()
-        #: Why there is nothing to put back.
-        self._loss: str | None = None
-        #: Connections to a file that was taken away, and which of the two each was: who holds one gets on.
-        self._former = WeakKeyDictionary[Connection, int]()
-        #: Whether a look found another file, or none, at its path.
-        self.is_away = False
+        #: What another program did to the files, and what to do about it.
+        self.loss: str | None = None
+        self._is_closed = False
 
     @classmethod
     def open(cls, path: Path, now: datetime) -> Self:
@@ -93,18 +86,16 @@ class Database:
         store._connect_or_replace(now)
         return store
 
-    def watch(self, keeper: OwnerLock) -> None:
-        """Put the file back from now on when another program removed or replaced it."""
-        self._keeper = keeper
-
     @property
     def name(self) -> str:
         """The name of the file."""
         return self._path.name
 
     def transaction(self) -> AbstractContextManager[None]:
-        """One write transaction, in the file that is at the path. Raises `OSError`, `DatabaseFailed`."""
-        self._stay()
+        """One write transaction. Raises `DatabaseLost` unless its file is at the path, `DatabaseFailed`."""
+        self.look()
+        if self.loss is not None:
+            raise DatabaseLost(self.loss)
         return transaction(self._writer)
 
     def part(self) -> AbstractContextManager[None]:
@@ -112,18 +103,17 @@ class Database:
         return savepoint(self._writer)
 
     def close(self) -> None:
-        """Close both connections; the last one writes the WAL back."""
-        if self._connections is None:
+        """Close both connections; the last one writes the WAL back. Raises `DatabaseLost` at last."""
+        if self._connections is None or self._is_closed:
             return
-        writer, reader = self._connections
-        try:
-            self._stay()
-        except (OSError, DatabaseFailed, CorruptDatabase) as failure:
-            self.log.error("database not put back", path=str(self._path), reason=str(failure))
-            if self._find()[0] != self._files:
-                _forsake(reader, writer)
-        for connection in (*self._former, *reversed(self._connections)):
+        self.look()
+        self._is_closed = True
+        for connection in dict.fromkeys(reversed(self._connections)):  # the writer may read, too
+            if self.loss is not None:  # SQLite takes the WAL at the path for its own, whoever made it
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.close(True)
+        if self.loss is not None:
+            raise DatabaseLost(self.loss)
 
     @property
     def _writer(self) -> apsw.Connection:
@@ -160,80 +150,37 @@ class Database:
         except BaseException:
             writer.close(True)
             raise
-        self._loss = None
         self._connections = (writer, reader)
 
     def _read_whole(self) -> int | None:
         """Bytes up to which the file is read as a whole when it is opened; None is any size."""
         return None
 
-    # -- keeping its place ---------------------------------------------------------------------
+    # -- its place -----------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Note whether the files are where they were opened; whoever writes puts them back. Any thread."""
-        for connection in list(self._former):  # since the last look nobody has begun to read there
-            connection.close(True)
-        if self._keeper is None or self._connections is None or not self._moving.acquire(blocking=False):
+        """Compare the files with those that were opened, and set `loss` accordingly. Any thread."""
+        if self._connections is None or self._files[0] is None or self._is_closed:
+            return  # also where it reads by the connections of a snapshot
+        files, size = self._find()
+        if files == self._files and size >= self._size:
+            self._size, self.loss = size, None
             return
-        try:
-            if not self._is_in_place():
-                self._note_loss()
-        finally:
-            self._moving.release()
-
-    def _note_loss(self) -> None:
-        self.is_away = True
-
-    def _stay(self) -> None:
-        """Put the files back unless they are in their place. Raises `OSError`, `DatabaseFailed`."""
-        if self._keeper is None or self._connections is None:
-            return
-        if not self._is_in_place():
-            with self._moving:
-                self._put_back(self._keeper)
-        self.is_away = False
+        if self.loss is None:
+            self.log.error("database lost", path=str(self._path))
+        self.loss = (
+            f"{self._path} was removed, replaced or cut short by another program while it was open. Changes "
+            "that need it are refused, since they would be lost. Stop the server, restore a backup with "
+            "`lithos restore`, or start without what this file held"
+        )
 
     def _find(self) -> tuple[_Files, int]:
-        """What is at the paths, and how long it is."""
+        """Return the files that are at the paths, and the length of the database."""
         with suppress(FileNotFoundError, NotADirectoryError):
             found = os.stat(self._path)
             wal = identity_of(self._path.with_name(self._path.name + "-wal"))
             return ((found.st_dev, found.st_ino), wal), found.st_size
         return (None, None), 0
-
-    def _is_in_place(self) -> bool:
-        files, size = self._find()
-        if files != self._files or size < self._size:
-            return False
-        self._size = size
-        return True
-
-    def _put_back(self, keeper: OwnerLock) -> None:
-        """Make the file anew of what the connections have, and go on with that."""
-        assert self._connections is not None
-        if self._loss is not None:
-            raise apsw.CorruptError(self._loss)
-        keeper.secure()
-        before, now = self._connections, datetime.now(UTC)
-        ours = [identity for identity in self._files if identity is not None]
-        is_cut = self._find()[0][0] == self._files[0]
-        try:
-            aside = rescue(before[0], self._path, ours, now, is_cut=is_cut)
-        except apsw.CorruptError as loss:
-            self._loss = str(loss)
-            raise
-        _forsake(*before)
-        self._connect(now)
-        self._former.update((each, n) for n, each in enumerate(before) if isinstance(each, Connection))
-        for former, which in self._former.items():
-            former.follow(self._connections[which])
-        keeper.restored(self._path, aside)
-
-
-def _forsake(*connections: apsw.Connection) -> None:
-    """Have closing them leave alone what is at the path: SQLite takes the WAL there for theirs."""
-    for connection in connections:
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
 def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mapping[str, str]]) -> None:
@@ -345,11 +292,6 @@ class LearningDatabase(Database):
         with self.transaction():
             self._writer.execute("PRAGMA user_version=0")
         self._note_success()
-
-    def _note_loss(self) -> None:
-        """It counts as a failure, so that writing is tried within a second."""
-        super()._note_loss()
-        self._note_failure(FileNotFoundError(f"{self._path} was removed, replaced or cut short"))
 
     def _note_failure(self, failure: Exception) -> None:
         if self.failure is None:

@@ -1,153 +1,171 @@
-"""The ownership lock of a data directory: mutual exclusion of processes (docs/spec/lifecycle.md §2).
+"""The ownership lock: one process owns a data directory and serves a vault (docs/spec/lifecycle.md §2).
 
-`.lithos/lock` is held by an operating-system lock (`flock`) that dies with its process, so a leftover file
-is no obstacle; its content, the owner record, tells others who holds it. Other programs may remove or replace
-it: `holds` keep a second owner out then, and `confirm` writes it again. Where the file system has no locks,
-`owner_record` decides.
+An owner holds `.lithos/lock`, the data directory and the folder of its vault by `flock`. These locks end with
+the process, so a leftover file is not an obstacle. The owner record in the lock file names the owner. For a
+vault the record is stored in the user's state folder, since nothing is created in a vault.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import hashlib
+import json
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final
 
-from lithos.stores import PRIVATE_FOLDER, overwrite, owner_record
-from lithos.stores.holds import (
-    Held,
-    Hold,
-    Identity,
-    hold,
-    identity_of,
-    identity_of_open,
-    is_held,
-    is_locked,
-    places_of,
-    try_flock,
-)
-from lithos.stores.owner_record import NO_LOCKS, OwnerRecord, encode_owner, read_owner
+from attrs import asdict, field, frozen
+
+from lithos.stores import PRIVATE_FOLDER, opened, overwrite, state_folder
 from lithos.telemetry import get_logger
-
-__all__ = ["CONFIRM_EVERY", "AlreadyOwned", "OwnerLock", "OwnerRecord", "is_owned", "read_owner"]
 
 log = get_logger("lithos.lock")
 
 #: Seconds between two calls of `confirm`.
-CONFIRM_EVERY: Final = owner_record.REFRESH
-#: Seconds for which `/health` reports a lock file that had to be written again.
-TOLD_FOR: Final = 3600.0
-#: How often to follow a lock file that is replaced while it is being locked.
+CONFIRM_EVERY: Final = 20.0
+#: Errors of `flock` on a file system without locks; network file systems have none for folders.
+NO_LOCKS: Final = frozenset(
+    {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.EBADF}
+)
+#: Attempts to take a lock that a probe holds for an instant, and seconds between two.
 _TRIES: Final = 10
+_PAUSE: Final = 0.01
+#: Seconds between two checks of a vault whose owner may be starting.
+_STARTING: Final = 0.05
 
-#: Lock files that this process holds, resolved.
-_ours: set[Path] = set()
+#: Device and inode.
+Identity = tuple[int, int]
+
+
+@frozen
+class OwnerRecord:
+    """The owner of a data directory; `started_at` is ISO 8601 in UTC."""
+
+    pid: int
+    host: str
+    url: str | None
+    started_at: str
+    #: Admits commands and hooks of the user who may read the lock file (mode 0600).
+    token: str | None = field(default=None, repr=False)
+    #: The address is for those alone, as that of a server on stdio; clients are given another.
+    private: bool = False
+    #: The address for remote clients.
+    public_url: str | None = None
+
+    def __str__(self) -> str:
+        serving = f", serving {self.url}" if self.url else ""
+        return f"process {self.pid} on {self.host} since {self.started_at}{serving}"
+
+
+def encode_owner(record: OwnerRecord) -> bytes:
+    """Return the content of the lock file."""
+    content: dict[str, Any] = {key: value for key, value in asdict(record).items() if value is not None}
+    return json.dumps(content).encode()
+
+
+def read_owner(path: Path) -> OwnerRecord | None:
+    """Return the record in a lock file, or None when no record can be read."""
+    try:
+        content = json.loads(path.read_bytes())
+        return OwnerRecord(
+            pid=int(content["pid"]),
+            host=str(content["host"]),
+            url=content.get("url"),
+            started_at=str(content["started_at"]),
+            token=content.get("token"),
+            # Earlier servers had a token of their own only for such an address.
+            private=bool(content.get("private", content.get("token") is not None)),
+            public_url=content.get("public_url"),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 class AlreadyOwned(Exception):
     """Another live process owns the data directory."""
 
-    def __init__(self, path: Path, owner: OwnerRecord | None, pid: int | None = None) -> None:
-        who = "another process" if pid is None else f"process {pid}"
-        if owner is not None:
-            who = f"process {owner.pid} on {owner.host} since {owner.started_at}"
-            who += f", serving {owner.url}" if owner.url else ""
+    def __init__(self, path: Path, owner: OwnerRecord | None) -> None:
         super().__init__(
-            f"The data directory is in use by {who}. Connect to that server, stop it first, "
-            "or choose another data directory with --data-dir."
+            f"The data directory is in use by {owner or 'another process'}. Connect to that server, stop it "
+            "first, or choose another data directory with --data-dir."
         )
         self.path = path
         self.owner = owner
 
 
-class FurtherLock(Protocol):
-    """A lock that is taken after the data directory's and given up with it: that of a vault."""
+class VaultOwned(AlreadyOwned):
+    """Another live process serves the vault, with another data directory."""
 
-    def acquire(self) -> None: ...
+    def __init__(self, vault: Path, owner: OwnerRecord | None, data: str | None) -> None:
+        super().__init__(vault, owner)
+        who, way_out = str(owner or "another process"), "or stop it first"
+        if data:
+            who += f" with the data directory {data}"
+            way_out = f"stop it first, or share it: give the same --data-dir {data}"
+        self.args = (f"The vault {vault} is in use by {who}. Connect to that server, {way_out}.",)
 
-    def publish(self, record: OwnerRecord) -> None: ...
 
-    def confirm(self) -> None: ...
+class NoLocks(OSError):
+    """The file system has no locks, so nothing would keep a second server out."""
 
-    def release(self) -> None: ...
+    def __init__(self, path: Path, failure: OSError) -> None:
+        super().__init__(
+            f"The file system of {path} has no locks ({failure.strerror}), so a second server could not be "
+            "kept out, and nothing was started. Use a local disk, or start with --no-lock and make sure that "
+            "only one server runs"
+        )
 
 
 class OwnerLock:
-    """Holds `.lithos/lock` from `acquire` to `release`; `clock` gives Unix time.
+    """Holds a data directory, and the vault that is served, from `acquire` to `release`.
 
     `confirm` may run in another thread than the rest.
     """
 
     def __init__(
-        self, path: Path, clock: Callable[[], float] = time.time, vault: FurtherLock | None = None
+        self,
+        path: Path,
+        vault: Path | None = None,
+        vault_record: Path | None = None,
+        *,
+        needs_locks: bool = True,
     ) -> None:
-        """`vault` is the lock of the vault that is served, if any."""
-        self._vault = vault
+        """Prepare only. `vault_record` is the file of the vault's owner record.
+
+        `needs_locks` refuses file systems without locks.
+        """
         self.path = path
-        self._clock = clock
+        self._vault = vault
+        self._vault_record = vault_record
+        self._needs_locks = needs_locks
         self._turn = threading.Lock()
-        self._name = path
         self._descriptor: int | None = None
         self._record: OwnerRecord | None = None
-        #: Whether the file system has no locks: then the record needs a heartbeat, by which others judge.
-        self._needs_refresh = False
-        #: Holds on the original folders and database, and on those that have replaced them since.
-        self._holds: dict[Path, Hold] = {}
-        self._later: dict[Path, Hold] = {}
-        #: The current problem, and the last repaired one with its time.
-        self._lasting: str | None = None
-        self._passing: tuple[float, str] | None = None
-
-    @property
-    def trouble(self) -> str | None:
-        """What other programs did to the lock, and what to do about it; for `/health`."""
-        if self._lasting is not None or self._passing is None:
-            return self._lasting
-        at, what = self._passing
-        return what if abs(self._clock() - at) < TOLD_FOR else None
-
-    # -- taking and giving up --------------------------------------------------------------------
+        #: Descriptors of the folders that are held: the data directory and the vault.
+        self._folders: dict[Path, int] = {}
+        #: What other programs did to the lock file, and what to do about it; for `/health`.
+        self.trouble: str | None = None
 
     def acquire(self, started_at: str) -> None:
-        """Acquire the lock, or raise `AlreadyOwned` without waiting for its owner."""
+        """Acquire the lock, or raise `AlreadyOwned` without waiting for its owner. Raises `NoLocks`."""
+        if self._descriptor is not None:
+            raise AlreadyOwned(self.path, self._record)
         self.path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        name = self.path.resolve()
-        if name in _ours:
-            raise AlreadyOwned(self.path, read_owner(self.path), os.getpid())
-        record = OwnerRecord(os.getpid(), socket.gethostname(), None, started_at)
-        with ExitStack() as undo:
-            undo.callback(self._give_places_up)
-            for place in places_of(self.path):
-                self._hold(place, self._holds)
-            descriptor = self._open_locked(record)
-            undo.pop_all()
-        self._name, self._descriptor, self._record = name, descriptor, record
-        self._lasting = self._passing = None
-        _ours.add(name)
         with ExitStack() as undo:
             undo.callback(self.release)
+            # First: an owner whose lock file was removed writes it again without a rival.
+            self._hold(self.path.parent.parent)
+            self._descriptor = self._open_file()
             if self._vault is not None:
-                self._vault.acquire()
-            self.publish(record)
+                self._hold(self._vault)
+            self.publish(OwnerRecord(os.getpid(), socket.gethostname(), None, started_at))
             undo.pop_all()
-
-    def hold_database(self) -> None:
-        """Lock the database too, once it has been created; it must be closed before `release`."""
-        database = places_of(self.path)[-1]
-        now, held = identity_of(database), self._holds.get(database)
-        if held is not None and held.identity == now:
-            return
-        if now is None or not self._has_later(database, now):
-            self._hold(database, self._holds)
-            return
-        self._holds[database] = self._later.pop(database)  # a heartbeat saw the new one first
-        if held is not None:
-            held.close()
 
     def publish(self, record: OwnerRecord) -> None:
         """Write the owner record, again once the address of the server is known."""
@@ -155,217 +173,207 @@ class OwnerLock:
             assert self._descriptor is not None
             overwrite(self._descriptor, encode_owner(record))
             self._record = record
-            if self._vault is not None:
-                self._vault.publish(record)
-            if self._needs_refresh:
-                owner_record.refresh(self.path, self._clock())
-
-    def release(self) -> None:
-        """Release the lock; idempotent."""
-        with self._turn:
-            if self._descriptor is None:
-                return
-            descriptor, self._descriptor = self._descriptor, None
-            try:
-                if self._vault is not None:
-                    self._vault.release()
-                if self._record is not None and (
-                    not self._needs_refresh or owner_record.is_ours(self.path, self._record)
-                ):
-                    os.ftruncate(descriptor, 0)
-            finally:
-                owner_record.drop(self.path)
-                _ours.discard(self._name)
-                self._give_places_up()
-                os.close(descriptor)  # last: whoever sees it free finds everything free
-
-    def _give_places_up(self) -> None:
-        for held in (self._later, self._holds):
-            for one in held.values():
-                one.close()
-            held.clear()
-
-    def _hold(self, place: Path, among: dict[Path, Hold]) -> None:
-        try:
-            held = hold(place)
-        except Held as other:
-            raise AlreadyOwned(self.path, _living_owner(self.path), other.pid) from other
-        if held is not None:
-            if place in among:
-                among[place].close()
-            among[place] = held
-
-    def _open_locked(self, record: OwnerRecord) -> int:
-        """Open or create the file at the path, and lock it. Raises `AlreadyOwned`."""
-        for _ in range(_TRIES):
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                if not self._take(descriptor, record):
-                    raise AlreadyOwned(self.path, read_owner(self.path))
-                if identity_of(self.path) == identity_of_open(descriptor):
-                    os.fchmod(descriptor, 0o600)
-                    return descriptor
-            except BaseException:
-                os.close(descriptor)
-                raise
-            os.close(descriptor)
-        raise OSError(f"{self.path} is replaced again and again by another program")
-
-    def _take(self, descriptor: int, record: OwnerRecord) -> bool:
-        try:
-            return try_flock(descriptor)
-        except OSError as failure:
-            if failure.errno not in NO_LOCKS:
-                raise
-        write = partial(overwrite, descriptor, encode_owner(record))
-        self._needs_refresh = owner_record.hold(self.path, self._clock(), write)
-        return self._needs_refresh
-
-    # -- databases that are put back, which this tells whose they are ----------------------------------------
-
-    def secure(self) -> None:
-        """See that what is at the path is this process's to write. Raises `OSError`."""
-        try:
-            self.confirm()
-        except AlreadyOwned as other:
-            raise OSError(str(other)) from other
-        with self._turn:
-            if self._descriptor is None or identity_of(self.path) != identity_of_open(self._descriptor):
-                raise OSError(f"{self.path} is not this process's: another one may own the data directory")
-
-    def restored(self, path: Path, aside: Path | None) -> None:
-        """Note that a database is at its path again; `aside` is where the file of the other program is."""
-        with self._turn:
-            if path == places_of(self.path)[-1]:
-                self.hold_database()
-            kept = "" if aside is None else f"; the file that was put there instead is now {aside}"
-            log.warning("database put back", path=str(path), aside=aside and str(aside))
-            self._passing = (
-                self._clock(),
-                f"{path} was removed or replaced by another program while the server ran, and has been put "
-                f"back with everything in it{kept}. Keep programs that sync or clean folders away from "
-                ".lithos",
-            )
-        with suppress(AlreadyOwned):  # the next look ends the process
-            self.confirm()
-
-    # -- keeping it ------------------------------------------------------------------------------
+            if self._vault_record is not None:
+                self._publish_vault(self._vault_record, record)
 
     def confirm(self) -> None:
-        """Heartbeat, every `CONFIRM_EVERY` seconds: verify that the lock file is in its place, or restore it.
+        """Check every `CONFIRM_EVERY` seconds that what is held is in its place, or hold what replaced it.
 
-        Raises `AlreadyOwned` when another process got the directory meanwhile: one may where the file
-        system has no locks and this process was stopped for longer than `FRESH` seconds, or where the
-        whole data directory was replaced.
+        Raises `AlreadyOwned` when another process got the data directory or the vault meanwhile.
         """
         with self._turn:
             if self._descriptor is None or self._record is None:
                 return
             try:
-                if self._vault is not None:
-                    self._vault.confirm()
-                trouble = self._confirm_places()
-                self._confirm_file(self._record, self._descriptor)
+                self._confirm_places(self._descriptor, self._record)
             except OSError as failure:
-                trouble = (
-                    f"The lock file {self.path} was removed or replaced by another program, and cannot be "
-                    f"written again ({failure}). See that its folder may be written; it is tried again"
+                self.trouble = (
+                    f"{self.path} or a folder was removed or replaced by another program, and cannot be "
+                    f"locked again ({failure}). Stop the server, put back what is missing, and start it again"
                 )
-            if trouble is not None and self._lasting is None:
-                log.warning("lock not in its place", path=str(self.path), reason=trouble)
-            self._lasting = trouble
+            else:
+                self.trouble = None
 
-    def _confirm_places(self) -> str | None:
-        """Lock also folders and databases that replaced the held ones; returns the problem to report."""
-        data, private, _ = places_of(self.path)
-        found = identity_of(private)
-        if found is None and identity_of(data) is not None:
-            private.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        moved: str | None = None
-        for place in places_of(self.path):
-            first, now = self._holds.get(place), identity_of(place)
-            if first is None or now == first.identity:
-                continue
-            moved = moved or _moved(place)
-            if now is not None and not self._has_later(place, now):
-                self._hold_later(place)
-        return moved
-
-    def _has_later(self, place: Path, now: Identity) -> bool:
-        return place in self._later and self._later[place].identity == now
-
-    def _hold_later(self, place: Path) -> None:
-        try:
-            self._hold(place, self._later)
-        except AlreadyOwned:
-            if not self._is_taken():
-                return  # it may be this very process, on a file system that numbers its files anew
-            raise
-
-    def _confirm_file(self, record: OwnerRecord, descriptor: int) -> None:
-        if self._needs_refresh and self._is_taken():
-            raise AlreadyOwned(self.path, read_owner(self.path))
-        if identity_of(self.path) != identity_of_open(descriptor):
-            self._note("removed or replaced")
-            owner_record.drop(self.path)  # else a copy of the record would look like another owner's
+    def release(self) -> None:
+        """Release the lock; idempotent."""
+        with self._turn:
+            descriptor, self._descriptor = self._descriptor, None
+            record, self._record = self._record, None
             try:
-                self._descriptor = self._open_locked(record)
-            except AlreadyOwned:
-                if self._is_taken():
-                    raise
-                return
+                if descriptor is not None and record is not None:
+                    os.ftruncate(descriptor, 0)
+                    if self._vault_record is not None:
+                        with suppress(OSError):
+                            self._vault_record.unlink()
+            finally:
+                while self._folders:
+                    os.close(self._folders.popitem()[1])
+                if descriptor is not None:
+                    os.close(descriptor)
+
+    def _hold(self, folder: Path) -> None:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with ExitStack() as undo:
+            undo.callback(os.close, descriptor)
+            if not self._try(descriptor, folder):
+                raise self._refusal(folder)
+            undo.pop_all()
+        if folder in self._folders:
+            os.close(self._folders[folder])
+        self._folders[folder] = descriptor
+
+    def _refusal(self, folder: Path) -> AlreadyOwned:
+        if folder != self._vault or self._vault_record is None:
+            return AlreadyOwned(self.path, read_owner(self.path))
+        data: Any = None
+        with suppress(OSError, ValueError, AttributeError):
+            data = json.loads(self._vault_record.read_bytes()).get("data_dir")
+        return VaultOwned(folder, read_owner(self._vault_record), data)
+
+    def _open_file(self) -> int:
+        """Open or create the lock file, and lock it. Raises `AlreadyOwned`."""
+        for _ in range(_TRIES):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with ExitStack() as undo:
+                undo.callback(os.close, descriptor)
+                if not self._try(descriptor, self.path):
+                    raise AlreadyOwned(self.path, read_owner(self.path))
+                if identity_of(self.path) == _identity_of_open(descriptor):
+                    os.fchmod(descriptor, 0o600)
+                    undo.pop_all()
+                    return descriptor
+        raise OSError(f"{self.path} is replaced again and again by another program")
+
+    def _try(self, descriptor: int, path: Path) -> bool:
+        try:
+            return _try_flock(descriptor)
+        except OSError as failure:
+            if failure.errno not in NO_LOCKS:
+                raise
+            if self._needs_locks:
+                raise NoLocks(path, failure) from failure
+            return True
+
+    def _confirm_places(self, descriptor: int, record: OwnerRecord) -> None:
+        for folder, held in [*self._folders.items()]:
+            if identity_of(folder) not in (None, _identity_of_open(held)):
+                self._hold(folder)
+        if identity_of(self.path) != _identity_of_open(descriptor):
+            self._descriptor = self._open_file()
             os.close(descriptor)
-            overwrite(self._descriptor, encode_owner(record))
-        elif read_owner(self.path) != record:
-            self._note("overwritten")
-            overwrite(descriptor, encode_owner(record))
-        if self._needs_refresh:
-            owner_record.refresh(self.path, self._clock())
+            descriptor = self._descriptor
+        elif read_owner(self.path) == record:
+            return
+        log.warning("lock file written again", path=str(self.path))
+        overwrite(descriptor, encode_owner(record))
 
-    def _is_taken(self) -> bool:
-        """Whether the record names another owner that is alive."""
-        found, ours = _living_owner(self.path), self._record
-        if found is None or ours is None or (found.pid, found.host) == (ours.pid, ours.host):
+    def _publish_vault(self, path: Path, record: OwnerRecord) -> None:
+        """Write the record of the vault, never with the token; only the message of a refusal needs it."""
+        told = {
+            name: getattr(record, name) for name in ("pid", "host", "url", "started_at")
+        }  # never the token
+        places = {"vault": str(self._vault), "data_dir": str(self.path.parent.parent.absolute())}
+        try:
+            path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            with opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
+                overwrite(descriptor, json.dumps(told | places).encode())
+        except OSError as failure:
+            log.warning("owner of the vault not recorded", path=str(path), reason=str(failure))
+
+
+def lock_of(
+    data: Path,
+    vault: Path | None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    needs_locks: bool = True,
+) -> OwnerLock:
+    """Return the lock of a data directory, with that of the vault it serves; not taken yet."""
+    path = data / ".lithos" / "lock"
+    if vault is None:
+        return OwnerLock(path, needs_locks=needs_locks)
+    name = hashlib.sha256(os.fsencode(os.path.realpath(vault))).hexdigest()[:16]
+    state = state_folder(os.environ if environment is None else environment)
+    return OwnerLock(path, vault, state / "vaults" / name, needs_locks=needs_locks)
+
+
+def is_owned(path: Path) -> bool:
+    """Return whether a live process holds the lock file at `path`, or the data directory of a removed one.
+
+    Where the file system has no locks, a record in the file counts as an owner.
+    """
+    for place in (path, path.parent.parent):
+        try:
+            if is_locked(place):
+                return True
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as failure:
+            if failure.errno not in NO_LOCKS:
+                raise
+            if place == path:
+                return read_owner(path) is not None
+    return False
+
+
+def serves_other(vault: Path) -> bool:
+    """Return whether the owner of a data directory that is in use serves something else than this vault.
+
+    False where folders cannot be locked, which proves nothing.
+    """
+    for _ in range(_TRIES):  # one that starts takes its data directory first
+        try:
+            if not vault.is_dir() or is_locked(vault):
+                return False
+        except OSError:
             return False
-        return not self._needs_refresh or owner_record.owns(self.path, self._clock())
-
-    def _note(self, what: str) -> None:
-        told = (
-            f"The lock file {self.path} was {what} by another program, and has been written again. Keep "
-            "programs that sync or clean folders away from .lithos"
-        )
-        log.warning("lock file written again", path=str(self.path), reason=what)
-        self._passing = self._clock(), told
+        time.sleep(_STARTING)
+    return True
 
 
-def _moved(place: Path) -> str:
-    return (
-        f"{place} was moved, removed or replaced while the server ran, which puts its databases back if "
-        "there is a place. Stop the server, put back what is missing, but not over databases that are there, "
-        "and start it again"
-    )
+def is_locked(path: Path) -> bool:
+    """Return whether a process has an exclusive lock of a file or folder. Raises `OSError`."""
+    with opened(path, os.O_RDONLY) as descriptor:
+        try:
+            # Shared: many may ask at once, and none takes another for the owner.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
-def _living_owner(path: Path) -> OwnerRecord | None:
-    """The owner in the record, unless that is a process of this host that has ended."""
-    record = read_owner(path)
-    if record is None or (record.host == socket.gethostname() and not owner_record.is_alive(record.pid)):
-        return None
-    return record
-
-
-def is_owned(path: Path, clock: Callable[[], float] = time.time) -> bool:
-    """True while a live process holds the lock, or the folders of one that was removed."""
-    data, private, _ = places_of(path)
-    return _is_file_owned(path, clock) or is_held(data) or is_held(private)
-
-
-def _is_file_owned(path: Path, clock: Callable[[], float]) -> bool:
+def has_locks(folder: Path) -> bool:
+    """Return whether the file system can lock this folder; True also for one that cannot be opened."""
     try:
-        return is_locked(path)
-    except FileNotFoundError:
-        return False
+        is_locked(folder)
     except OSError as failure:
-        if failure.errno not in NO_LOCKS:
-            raise
-        return owner_record.owns(path, clock())
+        return failure.errno not in NO_LOCKS
+    return True
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Return device and inode of the file at `path`; None when there is none."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    return None
+
+
+def _identity_of_open(descriptor: int) -> Identity:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
+
+
+def _try_flock(descriptor: int) -> bool:
+    """Take an exclusive lock; retry for a moment while probes (`is_locked`) share it."""
+    for _ in range(_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False  # an owner: probes only share the lock
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        time.sleep(_PAUSE)
+    return False

@@ -19,8 +19,8 @@ from attrs import frozen
 
 from lithos.core.times import parse_time
 from lithos.stores import opened
+from lithos.stores.lock import NO_LOCKS
 from lithos.stores.notes.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
-from lithos.stores.owner_record import NO_LOCKS
 from lithos.stores.sqlite import snapshot
 
 

@@ -2,7 +2,7 @@
 
 SQLite before 3.51.3 can corrupt a WAL database that two connections checkpoint at once, and
 Python's own may be that old; apsw >= 3.51.3 is not. `snapshot` reads a database without leaving a trace,
-also beside the process that writes it. `rescue` brings back a database whose file was taken away.
+also beside the process that writes it.
 `load_*` read JSON columns that older versions, or people, may have filled.
 """
 
@@ -12,8 +12,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -22,8 +22,7 @@ from urllib.parse import quote
 
 import apsw
 
-from lithos.stores import PRIVATE_FOLDER, sync_folder
-from lithos.stores.holds import Identity, identity_of
+from lithos.stores import PRIVATE_FOLDER
 
 BUSY_TIMEOUT_MS = 5_000
 
@@ -36,15 +35,6 @@ class Durability(Enum):
 
     FULL = "FULL"
     OFF = "OFF"
-
-
-class Connection(apsw.Connection):
-    """A connection that others may hold while its database is opened anew."""
-
-    def follow(self, successor: apsw.Connection) -> None:
-        """Have whatever is asked of this one from now on asked of another; call it again for a third."""
-        for name in ("execute", "executemany", "changes", "total_changes", "last_insert_rowid"):
-            setattr(self, name, getattr(successor, name))
 
 
 class CorruptDatabase(Exception):
@@ -66,7 +56,7 @@ def reserve_private(path: Path) -> None:
 
 def open_database(
     path: Path, schema: str, durability: Durability, *, read_whole: int | None = None
-) -> Connection:
+) -> apsw.Connection:
     """Open or create a WAL database and apply `schema` (idempotent statements).
 
     A file of more than `read_whole` bytes (None: of any size) is not read as a whole: then only its header,
@@ -76,7 +66,7 @@ def open_database(
     path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     reserve_private(path)
     _require_beginning(path)
-    connection = Connection(str(path))
+    connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # A damaged file keeps its bytes: until it is known to be sound, closing must not write the
@@ -128,9 +118,9 @@ def _look_over(connection: apsw.Connection, path: Path) -> str | None:
     return None
 
 
-def open_reader(path: Path) -> Connection:
+def open_reader(path: Path) -> apsw.Connection:
     """A second, read-only connection to a database that is open already."""
-    connection = Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     return connection
 
@@ -169,21 +159,16 @@ def quarantine(path: Path, now: datetime) -> Path:
 
     A database's `-wal` goes with it, since it may hold the newest rows; `-shm` is only an index.
     """
-    target = _name_aside(path, "corrupt", now)
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    target, number = path.with_name(f"{path.name}.corrupt-{stamp}"), 0
+    while target.exists():
+        number += 1
+        target = path.with_name(f"{path.name}.corrupt-{stamp}-{number}")
     wal = path.with_name(path.name + "-wal")
     if wal.exists():  # first: left behind by a kill, it would be replayed into the new database
         wal.rename(target.with_name(target.name + "-wal"))
     path.rename(target)
     path.with_name(path.name + "-shm").unlink(missing_ok=True)
-    return target
-
-
-def _name_aside(path: Path, why: str, now: datetime) -> Path:
-    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    target, number = path.with_name(f"{path.name}.{why}-{stamp}"), 0
-    while target.exists():
-        number += 1
-        target = path.with_name(f"{path.name}.{why}-{stamp}-{number}")
     return target
 
 
@@ -202,71 +187,6 @@ def copy_content(source: apsw.Connection, target: Path) -> None:
         writing.close()
     with target.open("rb") as written:
         os.fsync(written.fileno())
-
-
-#: A copy of a database that is about to take the place of a lost one, while it is made and when it is whole.
-_PART: Final = ".part"
-_RESCUED: Final = ".rescued"
-#: Files of other programs that are set aside for one database, before the server stops giving way.
-MOST_ASIDE: Final = 5
-_REPLACED: Final = "replaced"
-
-
-def rescue(
-    source: apsw.Connection, path: Path, ours: Collection[Identity], now: datetime, *, is_cut: bool
-) -> Path | None:
-    """Put what a connection sees where its file was; returns where the file of another program is now.
-
-    `ours` are the files that the connection has open. Of one that `is_cut` some pages may be in the WAL only,
-    or nowhere: then `CorruptError` is raised. Raises `DatabaseFailed` and `OSError`.
-    """
-    if len([*path.parent.glob(f"{path.name}.{_REPLACED}-*")]) >= MOST_ASIDE:
-        raise OSError(
-            f"other programs have replaced {path} again and again. Stop the program that does, and remove "
-            f"{path}.{_REPLACED}-*"
-        )
-    part = path.with_name(path.name + _PART)
-    part.unlink(missing_ok=True)
-    problem: str | None = None
-    try:
-        copy_content(source, part)
-        if is_cut:
-            with closing(apsw.Connection(str(part), flags=apsw.SQLITE_OPEN_READONLY)) as copied:
-                problem = _read_all(copied)
-    except apsw.CorruptError as damage:
-        problem = str(damage)
-    if problem is not None:
-        part.unlink()
-        raise apsw.CorruptError(f"another program took away parts of {path}, which are lost ({problem})")
-    part.rename(path.with_name(path.name + _RESCUED))
-    return _take_place(path, ours, now)
-
-
-def finish_rescues(folder: Path, now: datetime) -> None:
-    """What a process did not get to that was killed while it put databases back."""
-    for part in folder.glob(f"*.db{_PART}"):
-        part.unlink()
-    for rescued in folder.glob(f"*.db{_RESCUED}"):
-        _take_place(rescued.with_suffix(""), (), now)
-
-
-def _take_place(path: Path, ours: Collection[Identity], now: datetime) -> Path | None:
-    """Move a rescued copy to its place, if there is one; returns where what was there is now."""
-    rescued = path.with_name(path.name + _RESCUED)
-    if not rescued.exists():
-        return None
-    wal, aside = path.with_name(path.name + "-wal"), _name_aside(path, _REPLACED, now)
-    # Before the copy is there: a WAL that is not its own would be replayed into it.
-    if (found := identity_of(wal)) in ours:
-        wal.unlink()
-    elif found is not None:
-        wal.rename(aside.with_name(aside.name + "-wal"))
-    path.with_name(path.name + "-shm").unlink(missing_ok=True)
-    if is_foreign := identity_of(path) not in (None, *ours):
-        path.rename(aside)
-    rescued.rename(path)
-    sync_folder(path.parent)
-    return aside if is_foreign else None
 
 
 def load_json(text: str | None) -> Any:

@@ -31,8 +31,7 @@ from lithos.services.upkeep import checks_storage
 from lithos.services.upkeep.checks_notes import check_vault_files
 from lithos.services.upkeep.checks_storage import check_upstream
 from lithos.stores.learning.stats import StatsStore
-from lithos.stores.lock import OwnerLock
-from lithos.stores.owner_record import OwnerRecord
+from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.stores.probes import Space
 from tests.app.program import Program, make_program
 from tests.e2e.process import running_lithos

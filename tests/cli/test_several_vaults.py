@@ -26,7 +26,7 @@ from lithos.config.load import state_of_vault
 from lithos.front.bridge.client import OwnerClient
 from lithos.front.bridge.link import OwnerLink
 from lithos.front.bridge.messages import Request
-from lithos.stores.owner_record import OwnerRecord, encode_owner
+from lithos.stores.lock import OwnerRecord, encode_owner
 from lithos.stores.tokens import digest_of, read_tokens
 
 

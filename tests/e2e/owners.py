@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lithos.stores.lock import OwnerLock
-from lithos.stores.owner_record import OwnerRecord
+from lithos.stores.lock import OwnerLock, OwnerRecord
 
 STARTED = "2026-01-01T00:00:00+00:00"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lithos.core.principals import OWN_CALL
-from lithos.stores.owner_record import read_owner
+from lithos.stores.lock import read_owner
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from lithos.stores.owner_record import read_owner
+from lithos.stores.lock import read_owner
 from tests.e2e.clients import call, connected
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
-from tests.stores.test_lock_removed import Damage, move_folder, remove, replace_by_copy, replace_by_empty
+from tests.stores.test_lock_removed import Damage, remove, replace_by_copy, replace_by_empty
 
 pytestmark = pytest.mark.slow
 
 #: The others, and ten times each, with a process that owns but does not serve: tests/stores.
 FILE = [remove, replace_by_copy, replace_by_empty]
-FOLDER = [move_folder]
 
 
 def ownership(server: Lithos) -> dict[str, Any]:
@@ -32,11 +31,11 @@ def await_trouble(server: Lithos) -> str:
     return str(told["error"])
 
 
-def assert_refused(data: Path, server: Lithos) -> None:
+def assert_refused(data: Path) -> str:
     second = run_lithos("-d", data, "serve", "-t", "http", "-p", "0")
     assert second.returncode == 4, second.stderr
-    assert str(server.process.pid) in second.stderr
     assert "Traceback" not in second.stderr
+    return str(second.stderr)
 
 
 def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_path: Path) -> None:
@@ -50,25 +49,36 @@ def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_p
 
 
 @pytest.mark.deadline(150)
-async def test_the_first_says_so_writes_its_lock_again_and_bridges_find_it(tmp_path: Path) -> None:
-    """docs/spec/lifecycle.md §2; the ways side by side, since each takes a look of the owner."""
+async def test_the_first_writes_its_lock_again_and_bridges_find_it(tmp_path: Path) -> None:
+    """docs/spec/lifecycle.md §2; the ways side by side, since each takes a check of the owner."""
     with ExitStack() as stack:
         servers: dict[Damage, tuple[Path, Lithos, Any]] = {}
-        for damage in FILE + FOLDER:
+        for damage in FILE:
             data = tmp_path / damage.__name__
             server = stack.enter_context(running_lithos(data))
             servers[damage] = data, server, read_owner(data / ".lithos" / "lock")
         for damage, (data, _, _) in servers.items():
             damage(data / ".lithos" / "lock")
-        for data, server, _ in servers.values():
-            assert_refused(data, server)
-        for damage, (data, server, record) in servers.items():
-            trouble = await_trouble(server)
-            assert ("written again" if damage in FILE else "moved, removed or replaced") in trouble
-            assert read_owner(data / ".lithos" / "lock") == record
-            assert_refused(data, server)
-            assert server.process.poll() is None
+        for data, server, record in servers.values():
+            assert_refused(data)
+            until(lambda data=data, record=record: read_owner(data / ".lithos" / "lock") == record)  # type: ignore[misc]
+            assert str(server.process.pid) in assert_refused(data)
+            assert ownership(server) == {"status": "ok"}
         data, server, _ = servers[remove]
         async with connected("stdio", data=data) as client:
             await call(client, "lithos_write", title="Bridged", content="Text.", agent="ada")
         assert call_tool(server, "lithos_stats")["documents"] == 1
+
+
+def test_a_server_whose_database_was_removed_exits_with_what_to_do(tmp_path: Path) -> None:
+    """docs/spec/lifecycle.md §2"""
+    data = tmp_path / "data"
+    with running_lithos(data) as server:
+        (data / ".lithos" / "coordination.db").unlink()
+        refused = call_tool(server, "lithos_write", title="A note", content="Some text.", agent="ada")
+        assert "restore a backup" in refused["message"]
+        assert not list((data / "knowledge").glob("*.md"))
+        assert "restore a backup" in await_trouble(server)
+        assert server.stop() == 1
+    assert "restore a backup" in server.log()
+    assert "Traceback" not in server.log()

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from lithos.stores.database import read_time
-from lithos.stores.owner_record import read_owner
+from lithos.stores.lock import read_owner
 from tests import upstream
 from tests.e2e.clients import call, connected
 from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos, until

@@ -15,8 +15,7 @@ from attrs import define, field
 
 from lithos.front.bridge.bridge import Bridge
 from lithos.front.bridge.link import OwnerLink, OwnerTrail, Sighting
-from lithos.stores.lock import AlreadyOwned, OwnerLock
-from lithos.stores.owner_record import OwnerRecord
+from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord
 from tests.front.running import rpc
 
 VERSION = "2025-06-18"

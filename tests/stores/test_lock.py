@@ -9,15 +9,21 @@ import os
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
-from lithos.stores.owner_record import OwnerRecord, encode_owner, read_owner
+from lithos.stores.lock import (
+    AlreadyOwned,
+    OwnerLock,
+    OwnerRecord,
+    encode_owner,
+    is_locked,
+    is_owned,
+    read_owner,
+)
 
 HOLDER = """
 import sys
@@ -36,8 +42,8 @@ def path(tmp_path):
     return tmp_path / ".lithos" / "lock"
 
 
-def held(path: Path, clock: Callable[[], float] = time.time) -> OwnerLock:
-    lock = OwnerLock(path, clock)
+def held(path: Path) -> OwnerLock:
+    lock = OwnerLock(path)
     lock.acquire("now")
     return lock
 
@@ -200,3 +206,10 @@ def test_a_record_that_cannot_be_read_names_nobody(path, content):
     path.parent.mkdir()
     path.write_bytes(content)
     assert read_owner(path) is None
+
+
+def test_a_held_folder_is_locked_until_it_is_released(tmp_path, path):
+    lock = held(path)
+    assert is_locked(tmp_path)
+    lock.release()
+    assert not is_locked(tmp_path)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 
 import pytest
 
-import lithos.stores.holds
-from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord
-from lithos.stores.vault_lock import VaultOwned, lock_of, serves_other
+from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord, VaultOwned, lock_of, serves_other
 
 NOW = "2026-11-22T16:00:00Z"
 
@@ -26,31 +23,22 @@ def lock(tmp_path: Path, name: str, vault: Path) -> OwnerLock:
     return lock_of(tmp_path / name, vault, {"XDG_STATE_HOME": str(tmp_path / "state")})
 
 
-def without_folder_locks(monkeypatch: pytest.MonkeyPatch, vault: Path) -> None:
-    real, inode = lithos.stores.holds.try_flock, vault.stat().st_ino
-
-    def refuse(descriptor: int) -> bool:
-        if os.fstat(descriptor).st_ino == inode:
-            raise OSError(errno.ENOLCK, "no locks here")
-        return real(descriptor)
-
-    monkeypatch.setattr(lithos.stores.holds, "try_flock", refuse)
-
-
-@pytest.mark.parametrize("has_locks", [True, False])
+@pytest.mark.parametrize("is_link", [False, True])
 def test_a_second_data_directory_over_one_vault_is_refused(
-    has_locks: bool, tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+    is_link: bool, tmp_path: Path, vault: Path
 ) -> None:
-    """Behaviour 249: the lock is the folder's own, or that of a file in the state home."""
-    if not has_locks:
-        without_folder_locks(monkeypatch, vault)
-    first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
+    """Behaviour 249: the lock is the folder's own, by whatever path it is opened."""
+    other = vault
+    if is_link:
+        other = tmp_path / "link"
+        other.symlink_to(vault)
+    first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", other)
     first.acquire(NOW)
     first.publish(OwnerRecord(os.getpid(), "here", "http://127.0.0.1:1", NOW, "secret"))
     with pytest.raises(VaultOwned) as refused:
         second.acquire(NOW)
     told = str(refused.value)
-    for part in (str(vault), str(os.getpid()), "here", NOW, "http://127.0.0.1:1", str(tmp_path / "one")):
+    for part in (str(other), str(os.getpid()), "here", NOW, "http://127.0.0.1:1", str(tmp_path / "one")):
         assert part in told
     assert "secret" not in told
     plain = OwnerLock(tmp_path / "two" / ".lithos" / "lock")  # the refused one gave its directory up again
@@ -80,6 +68,7 @@ def test_a_leftover_record_is_no_obstacle_and_tells_nothing_wrong(tmp_path: Path
     first.acquire(NOW)
     (record,) = (tmp_path / "state" / "lithos" / "vaults").iterdir()
     first.release()
+    assert not record.exists()
     record.write_text('{"pid": 1, "host": "elsewhere", "data_dir": "/old"}')
     second, third = lock(tmp_path, "two", vault), lock(tmp_path, "three", vault)
     second.acquire(NOW)
@@ -104,7 +93,7 @@ def test_an_owner_of_another_vault_is_told_apart(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that asked for one vault is not bridged to a server of another."""
-    monkeypatch.setattr("lithos.stores.vault_lock._PAUSE", 0.0)
+    monkeypatch.setattr("lithos.stores.lock._STARTING", 0.0)
     other = tmp_path / "other"
     other.mkdir()
     first = lock(tmp_path, "one", vault)

@@ -90,7 +90,7 @@ class Commits:
 
     def commit(self, batch: Batch) -> Committed:
         """One transaction. A refused command undoes only itself."""
-        if batch.is_empty and not self._store.is_away:
+        if batch.is_empty:
             replies = [step.reply for step in batch.steps]
             return Committed(replies, [], since_prune=batch.since_prune, due=batch.due)
         try:

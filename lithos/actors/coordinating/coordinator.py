@@ -40,6 +40,7 @@ from lithos.core.proposals import MOST_REASONS, PendingProposals
 from lithos.core.tasks.commands import DropAgents, ForgetReads
 from lithos.core.tasks.model import READ, Agent, AuditRow, ClaimTimes, size_of
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.database import DatabaseLost
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -170,8 +171,7 @@ class Coordinator:
         while True:
             self._nudge_when_due()
             await trio.sleep(LAZY_DELAY)
-            lazy = self._touched or self._audit or self._unwritten or self._records.has_unsaved
-            if lazy or self._store.is_away:
+            if self._touched or self._audit or self._unwritten or self._records.has_unsaved:
                 self.mailbox.nudge(Flush())
 
     def _nudge_when_due(self) -> None:
@@ -311,15 +311,13 @@ class Coordinator:
         if self.failure is None:
             log.error("coordination database refuses to write", reason=str(failure))
         self.failure = str(failure)
+        hint = "Nothing was changed"
+        if not isinstance(failure, DatabaseLost):
+            hint += "; retry when the disk has space and is writable"
         replies: list[object] = []
         for step in steps:
             if step.must_be_stored:
-                replies.append(
-                    StorageFailed(
-                        f"The change could not be stored: {failure}. Nothing was changed; "
-                        "retry when the disk has space and is writable."
-                    )
-                )
+                replies.append(StorageFailed(f"The change could not be stored: {failure}. {hint}."))
             else:
                 self._unwritten.extend(step.drafts)
                 replies.append(Journalled.LATER if step.drafts else step.reply)

@@ -17,6 +17,8 @@ from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.actors.writing.preparation import Passed, Prepared
 from lithos.actors.writing.recording import NotKept, Recorder, is_undone
 from lithos.catalogue.note_records import NoteRecords
+from lithos.core.errors import StorageFailed
+from lithos.stores.database import Database
 from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.displaced import Moves
 from lithos.stores.notes.files import NoteFiles
@@ -39,6 +41,8 @@ class Applying:
     _moves: Moves
     blocking: Blocking
     recorder: Recorder
+    #: Databases without which no note is changed.
+    needed: Sequence[Database] = ()
 
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
@@ -121,6 +125,10 @@ class Applying:
 
     def _carry_out(self, changes: Sequence[Prepared]) -> list[FileState | Exception | None]:
         """Journal the intents of moves, then change the files. Blocks."""
+        for database in self.needed:
+            database.look()
+            if database.loss is not None:
+                return [StorageFailed(f"{database.loss}. No note was changed.")] * len(changes)
         failures: dict[int, Exception] = {}
         for number, change in enumerate(changes):
             try:

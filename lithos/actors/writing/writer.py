@@ -479,6 +479,8 @@ class Writer:
             return _unkept(prepared, result)
         if isinstance(result, HistoryFailed):
             return _not_begun(prepared, result)
+        if isinstance(result, StorageFailed):
+            return result
         if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
             result = None  # the file was removed already; the note still has to go
         if isinstance(result, Exception):

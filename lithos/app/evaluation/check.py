@@ -22,8 +22,7 @@ from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachab
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.upkeep.checks_notes import look_aside
 from lithos.services.upkeep.stored_questions import list_questions
-from lithos.stores.lock import is_owned
-from lithos.stores.owner_record import OwnerRecord
+from lithos.stores.lock import OwnerRecord, is_owned
 
 #: Questions written at most, the newest.
 MOST_WRITTEN: Final = 500

@@ -17,8 +17,7 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
-from lithos.stores.lock import is_owned
-from lithos.stores.owner_record import read_owner
+from lithos.stores.lock import is_owned, read_owner
 
 READY_WAIT = 600.0
 #: A server that starts says its address within a moment, another query is over by then.

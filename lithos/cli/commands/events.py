@@ -23,8 +23,7 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.front.events.frames import event_record, resync_record
 from lithos.services.tasks.event_stream import PAGE, EventFilter, Resync, parse_position
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.lock import is_owned
-from lithos.stores.owner_record import OwnerRecord, read_owner
+from lithos.stores.lock import OwnerRecord, is_owned, read_owner
 
 PATH = "/events/ws"
 #: Seconds between two looks for a server.

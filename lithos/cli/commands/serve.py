@@ -20,9 +20,16 @@ from lithos.cli.output import announce
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import PARENT, STOPPING
 from lithos.core.times import format_time
-from lithos.stores.lock import AlreadyOwned, OwnerLock, is_owned
-from lithos.stores.owner_record import OwnerRecord, read_owner
-from lithos.stores.vault_lock import VaultOwned, lock_of, serves_other
+from lithos.stores.lock import (
+    AlreadyOwned,
+    OwnerLock,
+    OwnerRecord,
+    VaultOwned,
+    is_owned,
+    lock_of,
+    read_owner,
+    serves_other,
+)
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.serve")
@@ -166,7 +173,7 @@ def _take(lock: OwnerLock) -> None:
 
 def _make_lock(session: Session) -> OwnerLock:
     storage = session.config.storage
-    return lock_of(storage.data_dir, storage.vault)
+    return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
 
 
 async def _watch_parent(shutdown: trio.Event) -> None:

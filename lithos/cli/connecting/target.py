@@ -16,7 +16,7 @@ from attrs import frozen
 
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
-from lithos.stores.owner_record import read_owner
+from lithos.stores.lock import read_owner
 from lithos.stores.tokens import TokensUnreadable, read_tokens
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name

@@ -128,8 +128,7 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
 
 def _read_owner(data: Path) -> tuple[str, str | None]:
     """Address and token of the server that owns the data directory now; a record may be of one that died."""
-    from lithos.stores.lock import is_owned
-    from lithos.stores.owner_record import read_owner
+    from lithos.stores.lock import is_owned, read_owner
 
     lock = data / ".lithos" / "lock"
     record = read_owner(lock)

@@ -22,9 +22,7 @@ from attrs import define, field, frozen
 
 from lithos.front.bridge.client import OwnerRefuses
 from lithos.front.bridge.messages import INTERNAL_ERROR, Request, encode_line, error_line, read_answer
-from lithos.stores.lock import AlreadyOwned, OwnerLock
-from lithos.stores.owner_record import OwnerRecord
-from lithos.stores.vault_lock import VaultOwned
+from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord, VaultOwned
 from lithos.telemetry import get_logger
 
 trail_log = get_logger("lithos.front.bridge_trail")

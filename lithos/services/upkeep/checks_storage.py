@@ -14,6 +14,7 @@ from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import Finding, fail, name_some, ok, warn
 from lithos.core.times import format_time, from_nanoseconds
 from lithos.stores.importing.upstream import unknown_columns
+from lithos.stores.lock import has_locks
 from lithos.stores.migrations import CURRENT
 from lithos.stores.notes.replacing import check_writable
 from lithos.stores.probes import (
@@ -198,11 +199,12 @@ def check_data_directory(data: Path, notes: Path, vault: Path | None) -> Iterato
                 lockless.append(place)
         except OSError as failure:
             yield fail(f"{place} cannot be written: {failure.strerror or failure}.", _way_to_write(failure))
+    lockless += [place for place in (data, vault) if place is not None and not has_locks(place)]
     if lockless:
         yield warn(
             f"The file system of {lockless[0]} keeps no locks.",
-            "Ownership then rests on a record that is refreshed every 20 seconds. "
-            "Use a local disk, or make sure that only one machine serves this directory.",
+            "A server does not start there without --no-lock (storage.lock: false). Use a local disk, or "
+            "make sure that only one server runs.",
         )
     yield ok(f"{data.absolute()} can be written, locked and renamed in.")
 

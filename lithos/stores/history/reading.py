@@ -34,7 +34,6 @@ from lithos.stores.history.schema import (
     read_row,
     upgrade,
 )
-from lithos.stores.lock import OwnerLock
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.stores.table import matching
 from lithos.telemetry import get_logger
@@ -55,10 +54,6 @@ class HistoryReading(LearningDatabase):
     def __init__(self, path: Path, now: datetime) -> None:
         super().__init__(path, now)
         self._reading = Lock()
-
-    def _put_back(self, keeper: OwnerLock) -> None:
-        with self._reading:
-            super()._put_back(keeper)
 
     # -- reading, for services -------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from lithos.core.history.versions import (
     VersionRow,
 )
 from lithos.core.times import from_microseconds
-from lithos.stores.database import add_missing_columns
+from lithos.stores.database import DatabaseLost, add_missing_columns
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
@@ -262,6 +262,8 @@ class NewestVersion:
 
 def failed(failure: Exception) -> HistoryFailed:
     """The refusal for what SQLite or the system raised."""
+    if isinstance(failure, DatabaseLost):
+        return HistoryFailed(f"{failure}.")
     return HistoryFailed(
         f"history.db does not answer: {failure}. Check free space, free inodes and permissions, then retry."
     )

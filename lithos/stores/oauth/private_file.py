@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lithos.stores import replace_file, sync_folder
-from lithos.stores.owner_record import NO_LOCKS
+from lithos.stores.lock import NO_LOCKS
 
 #: Seconds to wait for another command, and between two looks.
 PATIENCE: Final = 10.0

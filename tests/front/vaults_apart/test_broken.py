@@ -12,6 +12,7 @@ import trio
 from attrs import frozen
 
 from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.stores.database import DatabaseLost
 from lithos.stores.lock import OwnerLock
 from tests.front.vaults_apart.hosting import Hosted, body_of, config_of, hosting, let_in, put, status_of
 
@@ -165,3 +166,10 @@ async def test_a_stop_while_a_vault_waits_for_another_try_ends_at_once(tmp_path:
             await hosted.until(lambda: bool(hosted.vaults.hosted["home"].vault.reason))
             with trio.fail_after(60):
                 assert status_of(await hosted.exchange("/v/work/audit", TOKEN)) == 200
+
+
+async def test_a_lost_database_of_one_vault_fails_the_exit_of_all(tmp_path: Path) -> None:
+    """docs/spec/lifecycle.md §2"""
+    with pytest.RaisesGroup(DatabaseLost, flatten_subgroups=True):
+        async with hosting(set_up(tmp_path)):
+            (tmp_path / "home-data" / ".lithos" / "coordination.db").unlink()
