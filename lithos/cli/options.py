@@ -470,8 +470,8 @@ _COMMANDS: Final = (
 COMMANDS: Final = {command.name: command for command in _COMMANDS}
 #: What to use instead of commands and options that are gone, each as a parser's message quotes it.
 _RETIRED: Final = {
-    "choice: 'recalibrate-salience'": "`lithos recalibrate-salience` is no longer a command. Salience follows from the "
-    "counters of a note.",
+    "choice: 'recalibrate-salience'": "`lithos recalibrate-salience` is no longer a command. Salience "
+    "follows from the counters of a note.",
     "choice: 'bundle'": "`lithos bundle` is no longer a command. Releases run `.ci/bundle.py`.",
     "choice: 'top'": "`lithos top` is no longer a command. Use `lithos inspect health`, the console or "
     "`/metrics`.",
