@@ -58,7 +58,7 @@ def measure_kept() -> dict[str, dict[str, float]]:
     for row in measured:
         if row["bench"] == "evidence":
             figures[f"within {row['within']}"] = {"evidence": row["shown"]["context"]}
-        elif row["call"] != "write":  # its answers differ by a sentence from run to run
+        else:
             figures[row["call"]] = {each: row[each] for each in (*SMALLER, *LARGER) if row.get(each)}
         if "most_of_budget" in row:
             figures[row["call"]] |= {"most_of_budget": max(1.0, row["most_of_budget"])}

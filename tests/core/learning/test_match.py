@@ -76,11 +76,11 @@ def test_of_few_semantic_rows_the_last_is_followed_by_the_threshold() -> None:
 
 @pytest.mark.parametrize(
     ("chance", "expected"),
-    [(None, "weak"), (0.0, "weak"), (0.129, "weak"), (0.13, "fair"), (0.649, "fair"), (0.65, "strong")],
+    [(None, "weak"), (0.0, "weak"), (0.129, "weak"), (0.13, "fair"), (0.789, "fair"), (0.79, "strong")],
 )
 def test_match_is_strong_fair_or_weak_as_p_says(chance: float | None, expected: str) -> None:
     """behaviour 265"""
-    assert strength(chance, 0.65) == expected
+    assert strength(chance, 0.79) == expected
 
 
 def test_with_a_low_threshold_what_is_no_hit_is_weak() -> None:

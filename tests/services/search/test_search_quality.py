@@ -107,7 +107,7 @@ async def test_look_ups_without_an_answer_are_misses_and_many_with_one_are_hits(
 ) -> None:
     """behaviour 264: the notes that answer every other question are taken away, first these, then those.
 
-    `python -m bench.lookup` holds the development collections to 5 % false hits. The samples here have twins
+    `python -m bench.lookup` measures other kinds of notes (`bench/quality.md`). The samples here have twins
     on purpose: E1047 and E1074, releases 4.1 and 5.0.
     """
     verdicts: Counter[tuple[bool, str]] = Counter()

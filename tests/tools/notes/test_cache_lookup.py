@@ -9,6 +9,8 @@ from lithos.config.sections import SearchConfig
 from tests.servers import Clock, Lithos, refusal, serving
 
 MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None, "because": None}
+#: In a vault of two or three notes with the same text each stands out less from the others.
+TWINS_ANSWER = SearchConfig(cache_confidence=0.65)
 QUERY = "how do zebras get their stripes"
 TEXT = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
 URL = "https://example.org/zebra"
@@ -44,17 +46,18 @@ async def test_a_fresh_answer_is_a_hit(lithos: Lithos, clock: Clock) -> None:
     assert (await lithos.call("lithos_stats"))["agents"] == 1
 
 
-async def test_a_stale_answer_gives_its_id(lithos: Lithos, clock: Clock) -> None:
+async def test_a_stale_answer_gives_its_id(tmp_path: Path, clock: Clock) -> None:
     """behaviour 73"""
-    note = await lithos.create("Zebra stripes", TEXT, ttl_hours=2)
-    clock.advance(hours=2)
-    assert (await look_up(lithos))["hit"]
-    clock.advance(microseconds=1)
-    assert await look_up(lithos) == MISS | {"stale_exists": True, "stale_id": note}
-    fresh = await lithos.create("Zebra skin", TEXT)
-    answer = await look_up(lithos)
-    assert answer["document"]["id"] == fresh
-    assert (answer["stale_exists"], answer["stale_id"]) == (False, None)
+    async with serving(tmp_path, clock=clock, search=TWINS_ANSWER) as lithos:
+        note = await lithos.create("Zebra stripes", TEXT, ttl_hours=2)
+        clock.advance(hours=2)
+        assert (await look_up(lithos))["hit"]
+        clock.advance(microseconds=1)
+        assert await look_up(lithos) == MISS | {"stale_exists": True, "stale_id": note}
+        fresh = await lithos.create("Zebra skin", TEXT)
+        answer = await look_up(lithos)
+        assert answer["document"]["id"] == fresh
+        assert (answer["stale_exists"], answer["stale_id"]) == (False, None)
 
 
 async def test_an_age_makes_stale_too(lithos: Lithos, clock: Clock) -> None:
@@ -66,21 +69,22 @@ async def test_an_age_makes_stale_too(lithos: Lithos, clock: Clock) -> None:
     assert (await look_up(lithos, max_age_hours=2.9))["stale_id"] == note
 
 
-async def test_confidence_filters_and_decides(lithos: Lithos, clock: Clock) -> None:
+async def test_confidence_filters_and_decides(tmp_path: Path, clock: Clock) -> None:
     """behaviour 73"""
-    low = await lithos.create("Zebra stripes low", TEXT, confidence=0.3, ttl_hours=1)
-    assert await look_up(lithos) == MISS
-    assert (await look_up(lithos, min_confidence=0.3))["hit"]
-    clock.advance(hours=2)
-    assert await look_up(lithos) == MISS
-    assert (await look_up(lithos, min_confidence=0))["stale_id"] == low
-    await lithos.call("lithos_delete", id=low, agent="ann")
-    await lithos.create("Zebra stripes", TEXT, confidence=0.6)
-    best = await lithos.create("Other words on zebra stripes", TEXT, confidence=0.9)
-    await lithos.create("Zebra stripes as well", TEXT, confidence=0.9 - 1e-9)
-    assert (await look_up(lithos, limit=10))["document"]["id"] == best
-    assert (await look_up(lithos, limit=10**18))["document"]["id"] == best
-    assert await look_up(lithos, min_confidence=0.95, limit=10) == MISS
+    async with serving(tmp_path, clock=clock, search=TWINS_ANSWER) as lithos:
+        low = await lithos.create("Zebra stripes low", TEXT, confidence=0.3, ttl_hours=1)
+        assert await look_up(lithos) == MISS
+        assert (await look_up(lithos, min_confidence=0.3))["hit"]
+        clock.advance(hours=2)
+        assert await look_up(lithos) == MISS
+        assert (await look_up(lithos, min_confidence=0))["stale_id"] == low
+        await lithos.call("lithos_delete", id=low, agent="ann")
+        await lithos.create("Zebra stripes", TEXT, confidence=0.6)
+        best = await lithos.create("Other words on zebra stripes", TEXT, confidence=0.9)
+        await lithos.create("Zebra stripes as well", TEXT, confidence=0.9 - 1e-9)
+        assert (await look_up(lithos, limit=10))["document"]["id"] == best
+        assert (await look_up(lithos, limit=10**18))["document"]["id"] == best
+        assert await look_up(lithos, min_confidence=0.95, limit=10) == MISS
 
 
 async def test_an_address_is_the_short_way(lithos: Lithos, clock: Clock) -> None:
