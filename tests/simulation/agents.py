@@ -242,11 +242,7 @@ class Agent:
         self.world.ledger.checks["stale"] += 1
 
     async def _look(self) -> None:
-        gone = {
-            note.id
-            for note in self.world.ledger.notes.values()
-            if note.deleted is not None and not self.world.ledger.touches.get(note.path)
-        }
+        gone = {note.id for note in self.world.ledger.gone()}
         answer = await self._call(
             "lithos_search",
             query=self.world.WORD,
@@ -258,11 +254,7 @@ class Agent:
             demand(not shown & gone, f"deleted notes are found: {shown & gone}")
 
     async def _retrieve(self) -> None:
-        gone = {
-            note.id
-            for note in self.world.ledger.notes.values()
-            if note.deleted is not None and not self.world.ledger.touches.get(note.path)
-        }
+        gone = {note.id for note in self.world.ledger.gone()}
         answer = await self._call("lithos_retrieve", query=self.world.WORD)
         if not is_refusal(answer):
             shown = {row["id"] for row in answer["results"]}
@@ -270,12 +262,7 @@ class Agent:
 
     async def _context(self) -> None:
         budget = self.random.choice((200, 400, 1_000))
-        gone = {
-            one.token
-            for note in self.world.ledger.notes.values()
-            if note.deleted is not None and not self.world.ledger.touches.get(note.path)
-            for one in note.promises
-        } - {None}
+        gone = {one.token for note in self.world.ledger.gone() for one in note.promises} - {None}
         answer = await self._call("lithos_context", query=self.world.WORD, budget=budget)
         if not is_refusal(answer):
             demand(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -126,6 +126,15 @@ class Ledger:
     #: Notes that were gone for a while, as far as the server could see: their versions go on from the file's.
     reborn: set[str] = field(factory=set)
     checks: Counter[str] = field(factory=Counter)
+
+    def gone(self) -> Iterator[NoteAccount]:
+        """Notes that were deleted for good: people left them alone, and no restore may have come after."""
+        for note in self.notes.values():
+            began = note.deleting
+            if note.deleted is None or began is None or self.touches.get(note.path):
+                continue
+            if not any(one.tool == "lithos_restore" and one.ended >= began for one in note.promises):
+                yield note
 
     # -- changes of notes ------------------------------------------------------------------------
 
