@@ -1,15 +1,15 @@
 """Findings of checks and repairs: `lithos doctor`, `validate` and `reconcile` (docs/spec/cli-config.md §2).
 
-`find_issues` and `plan_amendments` validate note files and plan their fixes (section 2.1). A `CheckResult`
-holds what one check of the doctor found, by severity. A `ScopeResult` is the report of reconciling one kind
-of derived state (section 2.2).
+`CHECKS` has all checks; commands and pages are views of it. `find_issues` and `plan_amendments` validate note
+files and plan their fixes (section 2.1). A `CheckResult` holds what one check of the doctor found, by
+severity. A `ScopeResult` is the report of reconciling one kind of derived state (section 2.2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from attrs import field, frozen
 
@@ -18,6 +18,47 @@ from lithos.core.notes.links import LinkTable, file_alias
 from lithos.core.notes.model import Note
 from lithos.core.notes.paths import folder_of, normalise_url, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
+
+#: The views: `lithos doctor`, the console's page System, `lithos reconcile` and `/health`.
+DOCTOR, SYSTEM, RECONCILE, HEALTH = "doctor", "system", "reconcile", "health"
+
+Look = TypeVar("Look", bound=Callable[[Any], Any])
+
+
+@frozen(kw_only=True)
+class Check:
+    """One thing that can be wrong, as it is registered.
+
+    `look(subject)` yields what it finds and changes nothing. `mend` repairs it, None where only a person can.
+    `when` says whether there is anything to look at. `place` orders the checks of a view.
+    """
+
+    name: str
+    views: tuple[str, ...]
+    place: int
+    look: Callable[[Any], Any]
+    mend: Callable[..., Any] | None = None
+    when: Callable[[Any], bool] = lambda _: True
+
+
+#: All checks of the modules that were imported.
+CHECKS: Final[list[Check]] = []
+
+
+def check(name: str, *views: str, place: int, **more: Any) -> Callable[[Look], Look]:
+    """Register the decorated function as the look of a check; `more` are fields of `Check`."""
+
+    def register(look: Look) -> Look:
+        CHECKS.append(Check(name=name, views=views, place=place, look=look, **more))
+        return look
+
+    return register
+
+
+def checks_of(view: str) -> list[Check]:
+    """The checks of a view, in the order in which one explains the next."""
+    return sorted((each for each in CHECKS if view in each.views), key=lambda each: each.place)
+
 
 PARSE_ERROR: Final = "PARSE_ERROR"
 MISSING_ID: Final = "MISSING_ID"
@@ -326,19 +367,23 @@ FAILURE_CODES: Final[Mapping[str, str]] = {
     PROVENANCE: "projection_apply_failed",
 }
 INTERNAL_ERROR: Final = "internal_error"
-#: Reasons that are only reported: nothing is repaired for them.
-REPORTED: Final = frozenset({"target_slug_not_found", "not_enabled"})
+NOT_ENABLED: Final = "not_enabled"
+DANGLING: Final = "target_slug_not_found"
 
 
 @frozen
 class Action:
-    """One repair that was made, or would be (dry run); with `is_repair` false it is only reported."""
+    """One repair that was made, or would be (dry run)."""
 
     reason: str
     details: Mapping[str, Any] = field(factory=dict)
-    is_repair: bool = True
     #: How many things it stands for.
     count: int = 1
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether anything is repaired; else it is only reported."""
+        return self.reason not in (NOT_ENABLED, DANGLING)
 
 
 @frozen
@@ -355,9 +400,7 @@ class ScopeResult:
 
     scope: str
     dry_run: bool
-    supported: bool = True
     scanned: int = 0
-    skipped: int = 0
     actions: tuple[Action, ...] = ()
     failures: tuple[Failure, ...] = ()
 
@@ -373,36 +416,18 @@ class ScopeResult:
             return "partial_failure" if self.repaired else "failed"
         return "ok" if any(action.is_repair for action in self.actions) else "noop"
 
-    @classmethod
-    def of_json(cls, told: Mapping[str, Any]) -> ScopeResult:
-        """The report that `as_json` made; raises `KeyError` and `TypeError` for what is none."""
-        actions: list[Action] = []
-        for each in told["actions"]:
-            details = {key: value for key, value in each.items() if key not in ("reason", "count")}
-            is_repair = each["reason"] not in REPORTED
-            actions.append(Action(each["reason"], details, is_repair=is_repair, count=each["count"]))
-        return cls(
-            scope=told["scope"],
-            dry_run=told["dry_run"],
-            supported=told["supported"],
-            scanned=told["summary"]["scanned"],
-            skipped=told["summary"]["skipped"],
-            actions=tuple(actions),
-            failures=tuple(Failure(**each) for each in told["failures"]),
-        )
-
     def as_json(self) -> dict[str, Any]:
         """The report as printed."""
         return {
             "scope": self.scope,
             "dry_run": self.dry_run,
-            "supported": self.supported,
+            "supported": all(action.reason != NOT_ENABLED for action in self.actions),
             "status": self.status,
             "summary": {
                 "scanned": self.scanned,
                 "repaired": self.repaired,
                 "failed": len(self.failures),
-                "skipped": self.skipped,
+                "skipped": sum(action.count for action in self.actions if not action.is_repair),
             },
             "actions": [
                 {"reason": action.reason, "count": action.count, **action.details} for action in self.actions

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from lithos.app.doctor import Doctor, Patient
+from lithos.app.doctor import examine_all, make_patient
 from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
@@ -21,6 +21,7 @@ from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
 from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
+from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
     Progress,
@@ -60,7 +61,7 @@ def _examine(invocation: Invocation, patient: Patient, vault: str | None) -> int
         if not invocation.as_json:
             print_line(f"{result.status:<4}  {result.name + ':':<15} {result.message}")
 
-    results = trio.run(Doctor(patient, show).examine)
+    results = trio.run(examine_all, patient, show)
     statuses = [result.status for result in results]
     numbers = {status: statuses.count(status) for status in ("ok", "warn", "fail")}
     checks = [result.as_json() for result in results]
@@ -101,7 +102,7 @@ def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
     except ConfigError as error:
         problems += error.problems
     start_logging([loaded.config], logs)
-    return Patient(config=loaded.config, problems=tuple(problems), warnings=loaded.warnings)
+    return make_patient(loaded.config, problems, loaded.warnings)
 
 
 #: Entries of a group that are listed.
