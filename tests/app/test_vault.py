@@ -111,7 +111,7 @@ async def test_what_is_no_note_is_nowhere(tmp_path: Path, vault: Path) -> None:
         assert {row["path"] for row in found["results"]} <= {"Zanzibar.md", "deep/er/Mombasa.md"}
         refusal(await lithos.call("lithos_read", path="Old/Gone.md"), "doc_not_found")
     files = open_notes(storage(tmp_path, vault))
-    assert {file.path for file in validate_notes(files).files} == {"Zanzibar.md", "deep/er/Mombasa.md"}
+    assert {file.path for file in validate_notes(files).folder.files} == {"Zanzibar.md", "deep/er/Mombasa.md"}
     index = back_up(config(tmp_path, vault), tmp_path / "backup")
     assert {name for name in index.files if name.endswith(".md")} == {
         "vault/Zanzibar.md",

@@ -20,14 +20,21 @@ from lithos.cli.session import Session, check_places, find_vaults, read_log_sett
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
-from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
+from lithos.core.findings import (
+    SEVERITIES,
+    VALIDATE,
+    Amendment,
+    CheckResult,
+    checks_of,
+    plan_amendments,
+    worst,
+)
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
     Progress,
     Validation,
     fix_notes,
-    plan_fixes,
     validate_notes,
 )
 from lithos.stores.notes.files import NoteFiles
@@ -131,7 +138,7 @@ def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
     """Show what would be written, ask, and write it. Raises `AlreadyOwned`."""
     typed, as_json = session.typed, session.as_json
     before = trio.run(_owning, session, partial(_look, session, files))
-    amendments = plan_fixes(before, lambda: str(uuid.uuid4()), ids=ids)
+    amendments = tuple(plan_amendments(before.folder, lambda: str(uuid.uuid4()), ids=ids))
     planned = [{"path": each.path, "values": dict(each.values)} for each in amendments]
     document = _document(before) | {"planned": planned}
     if not as_json:
@@ -188,11 +195,12 @@ async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
 
 
 def _list_issues(before: Validation, *, everything: bool) -> Iterator[str]:
-    yield f"Validating {len(before.files)} files..."
-    for group, issues in before.groups.items():
-        if GROUPS[group] == "info" and not everything:
+    yield f"Validating {len(before.folder.files)} files..."
+    for each in checks_of(VALIDATE):
+        issues = before.groups.get(each.name, ())
+        if not issues or (each.severity == "info" and not everything):
             continue
-        yield f"{group} ({GROUPS[group]}): {len(issues)}"
+        yield f"{each.name} ({each.severity}): {len(issues)}"
         yield from _cut([f"{issue.path}: {issue.detail}" for issue in issues], everything=everything)
     if not before.total:
         yield "No issues found"
@@ -226,7 +234,7 @@ def _document(before: Validation) -> dict[str, Any]:
         for group, issues in before.groups.items()
     }
     summary = {severity: before.count(severity) for severity in SEVERITIES}
-    return {"files": len(before.files), "groups": groups, "summary": summary, "total": before.total}
+    return {"files": len(before.folder.files), "groups": groups, "summary": summary, "total": before.total}
 
 
 def _fixed(fixing: Fixing) -> dict[str, Any]:
