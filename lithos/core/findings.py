@@ -19,8 +19,10 @@ from lithos.core.notes.model import Note
 from lithos.core.notes.paths import folder_of, normalise_url, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
 
-#: The views: `lithos doctor`, the console's page System, `lithos validate` and `lithos reconcile`.
+#: The views: `lithos doctor`, the console's page System, `lithos validate`, `lithos reconcile`, `lithos care`
+#: with its page, and `/health`.
 DOCTOR, SYSTEM, VALIDATE, RECONCILE = "doctor", "system", "validate", "reconcile"
+CARE, HEALTH = "care", "health"
 #: An error keeps a note from being served, a warning is worth a look, an info is normal in a folder that
 #: another program made.
 Severity = Literal["error", "warning", "info"]
