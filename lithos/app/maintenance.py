@@ -25,7 +25,6 @@ from lithos.catalogue.scan import scan_folder
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.errors import LithosError, StorageFailed
-from lithos.core.findings import Failure, ScopeResult
 from lithos.core.learning.questions import QuestionFilter
 from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
@@ -33,7 +32,7 @@ from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.reconcile import reconcile as reconcile_scopes
-from lithos.services.upkeep.reconcile_indices import Progress
+from lithos.services.upkeep.reconcile_indices import Failure, Progress, ScopeResult
 from lithos.services.upkeep.salience_floor import (
     Recalibration,
     count_questions,

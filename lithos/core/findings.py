@@ -1,8 +1,8 @@
-"""Findings of checks and repairs: `lithos doctor`, `validate` and `reconcile` (docs/spec/cli-config.md §2).
+"""The registry of checks, and findings of `lithos doctor` and `validate` (docs/spec/cli-config.md §2).
 
 `CHECKS` has all checks; commands and pages are views of it. `find_issues` and `plan_amendments` validate note
 files and plan their fixes (section 2.1). A `CheckResult` holds what one check of the doctor found, by
-severity. A `ScopeResult` is the report of reconciling one kind of derived state (section 2.2).
+severity.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from lithos.core.notes.model import Note
 from lithos.core.notes.paths import folder_of, normalise_url, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
 
-#: The views: `lithos doctor`, the console's page System, `lithos validate`, `lithos reconcile`, `lithos care`
-#: with its page, and `/health`.
-DOCTOR, SYSTEM, VALIDATE, RECONCILE = "doctor", "system", "validate", "reconcile"
-CARE, HEALTH = "care", "health"
+#: The views: `lithos doctor`, the console's page System, `lithos validate`, `lithos reconcile` and `/health`.
+DOCTOR, SYSTEM, VALIDATE, RECONCILE, HEALTH = "doctor", "system", "validate", "reconcile", "health"
 #: An error keeps a note from being served, a warning is worth a look, an info is normal in a folder that
 #: another program made.
 Severity = Literal["error", "warning", "info"]
@@ -349,83 +347,3 @@ def name_some(names: Iterable[str], others: str = "and {} more") -> str:
     listed = list(names)
     more = " " + others.format(len(listed) - _NAMED) if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
-
-
-INDICES: Final = "indices"
-GRAPH: Final = "graph"
-PROVENANCE: Final = "provenance_projection"
-SCOPES: Final = (INDICES, GRAPH, PROVENANCE)
-#: Failure code of each scope.
-FAILURE_CODES: Final[Mapping[str, str]] = {
-    INDICES: "index_rebuild_failed",
-    GRAPH: "graph_rebuild_failed",
-    PROVENANCE: "projection_apply_failed",
-}
-INTERNAL_ERROR: Final = "internal_error"
-NOT_ENABLED: Final = "not_enabled"
-DANGLING: Final = "target_slug_not_found"
-
-
-@frozen
-class Action:
-    """One repair that was made, or would be (dry run)."""
-
-    reason: str
-    details: Mapping[str, Any] = field(factory=dict)
-    #: How many things it stands for.
-    count: int = 1
-
-    @property
-    def is_repair(self) -> bool:
-        """Whether anything is repaired; else it is only reported."""
-        return self.reason not in (NOT_ENABLED, DANGLING)
-
-
-@frozen
-class Failure:
-    """One repair that failed, and why."""
-
-    code: str
-    detail: str
-
-
-@frozen(kw_only=True)
-class ScopeResult:
-    """The report of one scope; `scanned` counts notes."""
-
-    scope: str
-    dry_run: bool
-    scanned: int = 0
-    actions: tuple[Action, ...] = ()
-    failures: tuple[Failure, ...] = ()
-
-    @property
-    def repaired(self) -> int:
-        """How many things were repaired; none in a dry run."""
-        return 0 if self.dry_run else sum(action.count for action in self.actions if action.is_repair)
-
-    @property
-    def status(self) -> Literal["ok", "noop", "partial_failure", "failed"]:
-        """`ok` when something was repaired, or in a dry run would be."""
-        if self.failures:
-            return "partial_failure" if self.repaired else "failed"
-        return "ok" if any(action.is_repair for action in self.actions) else "noop"
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as printed."""
-        return {
-            "scope": self.scope,
-            "dry_run": self.dry_run,
-            "supported": all(action.reason != NOT_ENABLED for action in self.actions),
-            "status": self.status,
-            "summary": {
-                "scanned": self.scanned,
-                "repaired": self.repaired,
-                "failed": len(self.failures),
-                "skipped": sum(action.count for action in self.actions if not action.is_repair),
-            },
-            "actions": [
-                {"reason": action.reason, "count": action.count, **action.details} for action in self.actions
-            ],
-            "failures": [{"code": failure.code, "detail": failure.detail} for failure in self.failures],
-        }

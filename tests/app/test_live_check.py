@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lithos.actors.indexing.ports import FulltextPort
-from lithos.core.findings import SCOPES
 from lithos.core.learning.memory import ProjectProvenance
 from lithos.services.upkeep.reconcile import reconcile
+from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.stores.indexes.linkgraph import Remembered
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos

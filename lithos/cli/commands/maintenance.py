@@ -27,9 +27,8 @@ from lithos.app.maintenance import (
 from lithos.cli.commands.asking import owner_now
 from lithos.cli.output import print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
-from lithos.core.findings import SCOPES
 from lithos.core.learning.questions import QuestionFilter
-from lithos.services.upkeep.reconcile_indices import Progress
+from lithos.services.upkeep.reconcile_indices import SCOPES, Progress
 
 
 @contextmanager

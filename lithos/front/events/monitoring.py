@@ -25,7 +25,6 @@ from werkzeug.exceptions import HTTPException
 from lithos.actors.writing.messages import acting_as
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden, InvalidInput, LithosError
-from lithos.core.findings import SCOPES
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
 from lithos.core.times import parse_time
 from lithos.front.server.admissions import principal_of
@@ -36,6 +35,7 @@ from lithos.services.importing.records import Options, SourceEdge, batch_from_js
 from lithos.services.tasks.agents import AccessLog, with_titles
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.reconcile import reconcile
+from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 

@@ -6,22 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Final
 
-from lithos.core.findings import (
-    DOCTOR,
-    GRAPH,
-    INDICES,
-    PROVENANCE,
-    SYSTEM,
-    Action,
-    Finding,
-    check,
-    fail,
-    ok,
-    warn,
-)
+from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, ok, warn
 from lithos.services.upkeep.checks import Patient, has_data
 from lithos.services.upkeep.reconcile import graph_faults, reconcile
-from lithos.services.upkeep.reconcile_indices import find_index_faults
+from lithos.services.upkeep.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import EmbedderUnavailable, is_at_hand
 from lithos.stores.indexes.transformer import INSTALL, find_trouble, is_installed

@@ -20,7 +20,11 @@ from lithos.actors.remembering.actor import make_edge_id
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_graph import NoteGraph
 from lithos.core.errors import leaves_of
-from lithos.core.findings import (
+from lithos.core.findings import RECONCILE, Check, check, checks_of
+from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
+from lithos.services.enrich.projection import IncompleteScan, check_complete, desired_edges
+from lithos.services.upkeep.checks import Patient
+from lithos.services.upkeep.reconcile_indices import (
     DANGLING,
     FAILURE_CODES,
     GRAPH,
@@ -28,19 +32,10 @@ from lithos.core.findings import (
     INTERNAL_ERROR,
     NOT_ENABLED,
     PROVENANCE,
-    RECONCILE,
     Action,
-    Check,
     Failure,
-    ScopeResult,
-    check,
-    checks_of,
-)
-from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
-from lithos.services.enrich.projection import IncompleteScan, check_complete, desired_edges
-from lithos.services.upkeep.checks import Patient
-from lithos.services.upkeep.reconcile_indices import (
     Progress,
+    ScopeResult,
     find_index_faults,
     index_differences,
     repair_indices,

@@ -1,18 +1,22 @@
-"""The scope `indices` of `lithos reconcile`: consistency faults of the search indexes, and their repair."""
+"""Reports of `lithos reconcile` (docs/spec/cli-config.md §2.2), and its scope `indices`.
+
+`indices`: consistency faults of the search indexes, and their repair.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from typing import Any, Final, Literal
 
 import trio
+from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.ports import FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.kit import supervise
-from lithos.core.findings import FAILURE_CODES, INDICES, Action, Failure
 from lithos.core.plan import plan_index
 from lithos.services.upkeep.checks import Patient
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable
@@ -28,6 +32,86 @@ _PATIENCE = 6 * 3600.0
 
 #: Progress callback: the number of notes in an index, and the total.
 Progress = Callable[[str, int, int], None]
+
+
+INDICES: Final = "indices"
+GRAPH: Final = "graph"
+PROVENANCE: Final = "provenance_projection"
+SCOPES: Final = (INDICES, GRAPH, PROVENANCE)
+#: Failure code of each scope.
+FAILURE_CODES: Final[Mapping[str, str]] = {
+    INDICES: "index_rebuild_failed",
+    GRAPH: "graph_rebuild_failed",
+    PROVENANCE: "projection_apply_failed",
+}
+INTERNAL_ERROR: Final = "internal_error"
+NOT_ENABLED: Final = "not_enabled"
+DANGLING: Final = "target_slug_not_found"
+
+
+@frozen
+class Action:
+    """One repair that was made, or would be (dry run)."""
+
+    reason: str
+    details: Mapping[str, Any] = field(factory=dict)
+    #: How many things it stands for.
+    count: int = 1
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether anything is repaired; else it is only reported."""
+        return self.reason not in (NOT_ENABLED, DANGLING)
+
+
+@frozen
+class Failure:
+    """One repair that failed, and why."""
+
+    code: str
+    detail: str
+
+
+@frozen(kw_only=True)
+class ScopeResult:
+    """The report of one scope; `scanned` counts notes."""
+
+    scope: str
+    dry_run: bool
+    scanned: int = 0
+    actions: tuple[Action, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def repaired(self) -> int:
+        """How many things were repaired; none in a dry run."""
+        return 0 if self.dry_run else sum(action.count for action in self.actions if action.is_repair)
+
+    @property
+    def status(self) -> Literal["ok", "noop", "partial_failure", "failed"]:
+        """`ok` when something was repaired, or in a dry run would be."""
+        if self.failures:
+            return "partial_failure" if self.repaired else "failed"
+        return "ok" if any(action.is_repair for action in self.actions) else "noop"
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as printed."""
+        return {
+            "scope": self.scope,
+            "dry_run": self.dry_run,
+            "supported": all(action.reason != NOT_ENABLED for action in self.actions),
+            "status": self.status,
+            "summary": {
+                "scanned": self.scanned,
+                "repaired": self.repaired,
+                "failed": len(self.failures),
+                "skipped": sum(action.count for action in self.actions if not action.is_repair),
+            },
+            "actions": [
+                {"reason": action.reason, "count": action.count, **action.details} for action in self.actions
+            ],
+            "failures": [{"code": failure.code, "detail": failure.detail} for failure in self.failures],
+        }
 
 
 def find_index_faults(patient: Patient, load: Callable[[str], Embedder]) -> tuple[Action, ...]:
