@@ -34,7 +34,7 @@ CATCHERS = {
     "lithos.app.vaults": {"keep"},
     "lithos.services.retrieve.scouts": {"attempt"},
     "lithos.services.enrich.feed": {"survive"},
-    "lithos.services.upkeep.checks_notes": {"run_check"},
+    "lithos.services.upkeep.checks": {"run_check"},
     "lithos.services.upkeep.reconcile": {"run_scope"},
 }
 CATCHING_ROOMS = {"front"}

@@ -137,7 +137,7 @@ def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None
 
     add_metrics(server.gauges.scrape, app)
     add_audit(server.access_log, server.catalogue, app)
-    add_reconcile(server.live_check, app)
+    add_reconcile(server.patient, app)
     add_import(server.importing, app)
     WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
 

@@ -15,7 +15,6 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.app import Server, running_server
 from lithos.app.stores import keep_owning, utc_now
@@ -26,14 +25,14 @@ from lithos.catalogue.scan import scan_folder
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.errors import LithosError, StorageFailed
-from lithos.core.findings import GRAPH, INDICES, Failure, ScopeResult
 from lithos.core.learning.questions import QuestionFilter
 from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
 from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.upkeep.reconcile import reconcile_graph, reconcile_provenance, run_scope
-from lithos.services.upkeep.reconcile_indices import IndexSettings, Progress, reconcile_indices
+from lithos.services.upkeep.checks import Patient
+from lithos.services.upkeep.reconcile import reconcile as reconcile_scopes
+from lithos.services.upkeep.reconcile_indices import Failure, Progress, ScopeResult
 from lithos.services.upkeep.stored_questions import count_questions, forget_stored_questions
 from lithos.services.upkeep.validation import Survey, read_note_rows
 from lithos.stores.indexes.embedder import load_embedder
@@ -175,8 +174,8 @@ async def reconcile(
     """
     async with nullcontext() if dry_run else owned(config.storage):
         survey = await Threads().run(partial(_survey, config))
-        told = None if dry_run else progress
-        return [await _reconcile_scope(config, survey, scope, dry_run, told) for scope in scopes]
+        patient = Patient(config=config, clock=utc_now, load=load_embedder, survey=survey)
+        return await reconcile_scopes(patient, scopes, dry_run=dry_run, progress=progress)
 
 
 def _survey(config: Config) -> Survey:
@@ -188,21 +187,6 @@ def _survey(config: Config) -> Survey:
     except (CorruptDatabase, DatabaseFailed) as failure:
         log.warning("entities kept beside the notes not read", reason=str(failure))
     return survey
-
-
-async def _reconcile_scope(
-    config: Config, survey: Survey, scope: str, dry_run: bool, progress: Progress | None
-) -> ScopeResult:
-    async def run() -> ScopeResult:
-        if scope == INDICES:
-            sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
-            settings = IndexSettings(model=config.search.embedding_model, load=load_embedder, sizes=sizes)
-            return await reconcile_indices(survey, settings, dry_run=dry_run, progress=progress)
-        if scope == GRAPH:
-            return await Threads().run(lambda: reconcile_graph(survey, dry_run=dry_run))
-        return await Threads().run(lambda: reconcile_provenance(survey, utc_now(), dry_run=dry_run))
-
-    return await run_scope(scope, run, dry_run=dry_run)
 
 
 async def reindex(config: Config, *, clear: bool, progress: Progress | None = None) -> ReindexResult:

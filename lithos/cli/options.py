@@ -21,8 +21,9 @@ from lithos.core.errors import InvalidInput
 from lithos.core.principals import check_agent
 from lithos.core.times import parse_time
 
-#: `core.findings.SCOPES`, `core.evaluation.questions.MODES` and `core.proposals.STATUSES`; importing them
-#: would take longer than all else that a hook does. `tests/cli/test_options.py` compares.
+#: `services.upkeep.reconcile_indices.SCOPES`, `core.evaluation.questions.MODES` and
+#: `core.proposals.STATUSES`; importing them would take longer than all else that a hook does.
+#: `tests/cli/test_options.py` compares.
 SCOPES = ("indices", "graph", "provenance_projection")
 TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
 PROPOSAL_STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")

@@ -77,15 +77,16 @@ class CareReport:
 
 @define
 class Found:
-    """Collects the rows of a look."""
+    """Collects the rows of a look, of each group at most so many."""
 
+    _most: int = MOST_ROWS
     _totals: dict[str, int] = field(factory=lambda: defaultdict(int), init=False)
     _rows: dict[str, list[CareRow]] = field(factory=lambda: defaultdict(list), init=False)
 
     def add(self, group: str, row: CareRow) -> None:
         """Count a row, and keep it if there is room."""
         self._totals[group] += 1
-        if len(self._rows[group]) < MOST_ROWS:
+        if len(self._rows[group]) < self._most:
             self._rows[group].append(row)
 
     def count(self, group: str, more: int) -> None:
@@ -93,9 +94,11 @@ class Found:
         if more:
             self._totals[group] += more
 
-    def report(self, at: datetime, notes: int, troubles: Sequence[str]) -> CareReport:
+    def report(
+        self, at: datetime, notes: int, troubles: Sequence[str], order: Iterable[str] = GROUPS
+    ) -> CareReport:
         """All of it, groups in their order."""
-        groups = [group for group in GROUPS if self._totals.get(group)]
+        groups = [group for group in order if self._totals.get(group)]
         return CareReport(
             at=at,
             notes=notes,

@@ -1,17 +1,17 @@
-"""Findings of checks and repairs: `lithos doctor`, `validate` and `reconcile` (docs/spec/cli-config.md §2).
+"""The registry of checks, and findings of `lithos doctor` and `validate` (docs/spec/cli-config.md §2).
 
-`find_issues` and `plan_amendments` validate note files and plan their fixes (section 2.1). A `CheckResult`
-holds what one check of the doctor found, by severity. A `ScopeResult` is the report of reconciling one kind
-of derived state (section 2.2).
+`CHECKS` has all checks; commands and pages are views of it. `find_issues` and `plan_amendments` validate note
+files and plan their fixes (section 2.1). A `CheckResult` holds what one check of the doctor found, by
+severity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, Literal
+from functools import cached_property, partial
+from typing import Any, Final, Literal, TypeVar
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.links import LinkTable, file_alias
@@ -19,38 +19,55 @@ from lithos.core.notes.model import Note
 from lithos.core.notes.paths import folder_of, normalise_url, slug_of
 from lithos.core.notes.style import PLAIN, VaultStyle
 
-PARSE_ERROR: Final = "PARSE_ERROR"
-MISSING_ID: Final = "MISSING_ID"
-MISSING_TITLE: Final = "MISSING_TITLE"
-MISSING_AUTHOR: Final = "MISSING_AUTHOR"
-DUPLICATE_ID: Final = "DUPLICATE_ID"
-CONFLICT_COPY: Final = "CONFLICT_COPY"
-CONFLICT_MARKERS: Final = "CONFLICT_MARKERS"
-BROKEN_LINK: Final = "BROKEN_LINK"
-AMBIGUOUS: Final = "AMBIGUOUS"
-SLUG_COLLISION: Final = "SLUG_COLLISION"
-DUPLICATE_URL: Final = "DUPLICATE_URL"
-ESCAPE: Final = "ESCAPE"
+#: The views: `lithos doctor`, the console's page System, `lithos validate`, `lithos reconcile` and `/health`.
+DOCTOR, SYSTEM, VALIDATE, RECONCILE, HEALTH = "doctor", "system", "validate", "reconcile", "health"
+#: An error keeps a note from being served, a warning is worth a look, an info is normal in a folder that
+#: another program made.
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
-#: In the order of the report, with their severity: an error keeps a note from being served, a warning is
-#: worth a look, an info is normal in a folder that another program made.
-GROUPS: Final[Mapping[str, Severity]] = {
-    PARSE_ERROR: "error",
-    DUPLICATE_ID: "error",
-    ESCAPE: "error",
-    CONFLICT_COPY: "warning",
-    CONFLICT_MARKERS: "warning",
-    BROKEN_LINK: "warning",
-    AMBIGUOUS: "warning",
-    SLUG_COLLISION: "warning",
-    DUPLICATE_URL: "warning",
-    MISSING_ID: "info",
-    MISSING_TITLE: "info",
-    MISSING_AUTHOR: "info",
-}
 
-_MISSING: Final = {"id": MISSING_ID, "title": MISSING_TITLE, "author": MISSING_AUTHOR}
+Look = TypeVar("Look", bound=Callable[[Any], Any])
+
+
+@frozen(kw_only=True)
+class Check:
+    """One thing that can be wrong, as it is registered.
+
+    `look(subject)` yields what it finds and changes nothing. `mend` repairs it, None where only a person can.
+    `when` says whether there is anything to look at. `place` orders the checks of a view. `severity` is that
+    of everything it finds, None where each finding has its own.
+    """
+
+    name: str
+    views: tuple[str, ...]
+    place: int
+    look: Callable[[Any], Any]
+    severity: Severity | None = None
+    mend: Callable[..., Any] | None = None
+    when: Callable[[Any], bool] = lambda _: True
+
+
+#: All checks of the modules that were imported.
+CHECKS: Final[list[Check]] = []
+
+
+def check(name: str, *views: str, place: int, **more: Any) -> Callable[[Look], Look]:
+    """Register the decorated function as the look of a check; `more` are fields of `Check`."""
+
+    def register(look: Look) -> Look:
+        CHECKS.append(Check(name=name, views=views, place=place, look=look, **more))
+        return look
+
+    return register
+
+
+def checks_of(view: str) -> list[Check]:
+    """The checks of a view, in the order in which one explains the next."""
+    return sorted((each for each in CHECKS if view in each.views), key=lambda each: each.place)
+
+
+#: What a file should name, and what `--fix` adds.
+_WANTED: Final = ("id", "title", "author")
 
 
 @frozen(kw_only=True)
@@ -69,9 +86,8 @@ class CheckedFile:
 
 @frozen
 class Issue:
-    """One validation error of one file."""
+    """One thing that is wrong with one file."""
 
-    group: str
     path: str
     detail: str
 
@@ -85,74 +101,73 @@ class Amendment:
     issues: int
 
 
-def find_issues(
-    files: Sequence[CheckedFile],
-    style: VaultStyle = PLAIN,
-    escapes: Sequence[str] = (),
-    attachments: Container[str] = (),
-    doubled: Mapping[str, str] | None = None,
-    copies: Mapping[str, str] | None = None,
-) -> dict[str, tuple[Issue, ...]]:
-    """The issues by group, without the empty groups; `files` are in path order.
+@define(eq=False, slots=False)
+class NoteFolder:
+    """The note files of a folder, in path order, and what else bears on them.
 
     `escapes` are symbolic links out of the folder. Links to `attachments` are not broken. `doubled` says of
     ids that several files have which path counts; of others it is the first. `copies` are conflict copies,
     each with the path of its note; they are not among the files.
     """
-    doubled = doubled or {}
-    notes = [(file, file.note) for file in files if file.note is not None]
-    issues = [
-        *(Issue(PARSE_ERROR, file.path, reason) for file in files if (reason := _unread(file)) is not None),
-        *_missing(notes),
-        *_duplicates(DUPLICATE_ID, "id", notes, lambda _, note: note.id, doubled),
-        *(Issue(ESCAPE, path, "the symbolic link leads out of the folder of the notes") for path in escapes),
-        *(
-            Issue(CONFLICT_COPY, path, f"it is what another machine wrote of {original}")
-            for path, original in sorted((copies or {}).items())
-        ),
-        *(
-            Issue(CONFLICT_MARKERS, file.path, "git left a conflict in the text, <<<<<<< to >>>>>>>")
-            for file, note in notes
-            if note.has_conflict_markers
-        ),
-        *_links(notes, attachments, style.titles_from_files, doubled),
-        *_duplicates(SLUG_COLLISION, "slug", notes, partial(_slug, style)),
-        *_duplicates(DUPLICATE_URL, "source_url", notes, _address),
-    ]
-    groups = {group: tuple(issue for issue in issues if issue.group == group) for group in GROUPS}
+
+    files: Sequence[CheckedFile]
+    style: VaultStyle = PLAIN
+    escapes: Sequence[str] = ()
+    attachments: Container[str] = ()
+    doubled: Mapping[str, str] = field(factory=dict)
+    copies: Mapping[str, str] = field(factory=dict)
+
+    @property
+    def notes(self) -> Iterator[tuple[str, CheckedFile, Note]]:
+        """The files that are notes, with their paths."""
+        return ((file.path, file, file.note) for file in self.files if file.note is not None)
+
+    @cached_property
+    def unresolved(self) -> list[tuple[str, str, Sequence[str]]]:
+        """The links that lead to no note, or to one of several: path, target and candidates."""
+        table, holders = LinkTable(), dict(self.doubled)
+        for path, _, note in self.notes:
+            if holders.setdefault(note.id, path) == path:
+                names = [file_alias(path)] if self.style.titles_from_files else []
+                names += [note.link_id] if note.link_id is not None else []
+                table.add(note.id, path, note.title, (*note.aliases, *names))
+        return [
+            (path, target, table.candidates(target))
+            for path, file, _ in self.notes
+            for target in dict.fromkeys(file.links)
+            if table.resolve(target) is None
+        ]
+
+
+def find_issues(folder: NoteFolder) -> dict[str, tuple[Issue, ...]]:
+    """The issues by group, without the empty groups."""
+    groups = {each.name: tuple(each.look(folder)) for each in checks_of(VALIDATE)}
     return {group: found for group, found in groups.items() if found}
 
 
 def plan_amendments(
-    files: Sequence[CheckedFile],
-    new_id: Callable[[], str],
-    *,
-    ids: bool = True,
-    doubled: Mapping[str, str] | None = None,
+    folder: NoteFolder, new_id: Callable[[], str], *, ids: bool = True
 ) -> Iterator[Amendment]:
-    """Plan the fixes that give every file its title and author and, with `ids`, an id that no other has.
-
-    `files` are in path order: the first one keeps an id that several have, unless `doubled` names another.
-    """
-    wanted = [key for key in _MISSING if ids or key != "id"]
-    taken = {file.note.id for file in files if file.note is not None}
-    holders = dict(doubled or {})
-    for file in files:
-        if file.note is None or file.note.frontmatter_error is not None:
+    """Plan the fixes that give every file its title and author and, with `ids`, an id that no other has."""
+    wanted = [key for key in _WANTED if ids or key != "id"]
+    taken = {note.id for _, _, note in folder.notes}
+    holders = dict(folder.doubled)
+    for path, file, note in folder.notes:
+        if note.frontmatter_error is not None:
             continue
-        missing = [key for key in wanted if key not in file.given and not _is_taken(key, file.note)]
-        values = {key: str(getattr(file.note, key)) for key in missing}
+        missing = [key for key in wanted if _lacks(key, file, note)]
+        values = {key: str(getattr(note, key)) for key in missing}
         issues = len(missing)
-        if ids and holders.setdefault(file.note.id, file.path) != file.path:
+        if ids and holders.setdefault(note.id, path) != path:
             values = {"id": _unused(new_id, taken)} | {key: values[key] for key in missing if key != "id"}
             issues += 1
         if values:
-            yield Amendment(file.path, values, issues)
+            yield Amendment(path, values, issues)
 
 
-def _is_taken(key: str, note: Note) -> bool:
-    """Whether a person uses a key for something else, so that nothing is missing but an id."""
-    return key != "id" and key in note.extra
+def _lacks(key: str, file: CheckedFile, note: Note) -> bool:
+    """Whether a file lacks a key; a title or author that a person uses for something else is there."""
+    return key not in file.given and (key == "id" or key not in note.extra)
 
 
 def _unused(new_id: Callable[[], str], taken: set[str]) -> str:
@@ -162,78 +177,97 @@ def _unused(new_id: Callable[[], str], taken: set[str]) -> str:
     return note_id
 
 
-def _unread(file: CheckedFile) -> str | None:
-    """Why nothing, or nothing but the text, of a file can be read."""
-    if file.note is None:
-        return file.reason
-    problem = file.note.frontmatter_problem
-    return None if problem is None else f"{problem}; it is served without its frontmatter"
+@check("PARSE_ERROR", VALIDATE, place=1, severity="error")
+def _unread(folder: NoteFolder) -> Iterator[Issue]:
+    for file in folder.files:
+        if file.note is None:
+            yield Issue(file.path, file.reason)
+        elif (problem := file.note.frontmatter_problem) is not None:
+            yield Issue(file.path, f"{problem}; it is served without its frontmatter")
 
 
-_Notes = Sequence[tuple[CheckedFile, Note]]
+@check("DUPLICATE_ID", VALIDATE, place=2, severity="error", mend=plan_amendments)
+def _second_files(folder: NoteFolder) -> Iterator[Issue]:
+    return _repeated("id", ((path, note.id) for path, _, note in folder.notes), folder.doubled)
 
 
-def _missing(notes: _Notes) -> Iterator[Issue]:
-    for file, note in notes:
-        for key, group in _MISSING.items():
-            if key not in file.given and note.frontmatter_error is None and not _is_taken(key, note):
-                own = f"its {key} {note.own_id!r} is a property of its own" if key in note.extra else ""
-                cause = own or f"the file names no {key}"
-                yield Issue(group, file.path, f"{cause}; {getattr(note, key)!r} is used")
+@check("ESCAPE", VALIDATE, place=3, severity="error")
+def _escapes(folder: NoteFolder) -> Iterator[Issue]:
+    for path in folder.escapes:
+        yield Issue(path, "the symbolic link leads out of the folder of the notes")
 
 
-def _duplicates(
-    group: str,
-    name: str,
-    notes: _Notes,
-    key_of: Callable[[CheckedFile, Note], str | None],
-    doubled: Mapping[str, str] | None = None,
-) -> Iterator[Issue]:
-    holders = dict(doubled or {})
-    for file, note in notes:
-        key = key_of(file, note)
-        holder = file.path if key is None else holders.setdefault(key, file.path)
-        if holder != file.path:
-            yield Issue(group, file.path, f"{holder} has the same {name} {key}")
+@check("CONFLICT_COPY", VALIDATE, place=4, severity="warning")
+def _conflict_copies(folder: NoteFolder) -> Iterator[Issue]:
+    for path, original in sorted(folder.copies.items()):
+        yield Issue(path, f"it is what another machine wrote of {original}")
 
 
-def _slug(style: VaultStyle, file: CheckedFile, note: Note) -> str:
-    slug = slug_of(note.title, note.id)
-    return f"{folder_of(file.path)}/{slug}" if style.titles_per_folder else slug
+@check("CONFLICT_MARKERS", VALIDATE, place=5, severity="warning")
+def _conflict_markers(folder: NoteFolder) -> Iterator[Issue]:
+    for path, _, note in folder.notes:
+        if note.has_conflict_markers:
+            yield Issue(path, "git left a conflict in the text, <<<<<<< to >>>>>>>")
 
 
-def _address(_: CheckedFile, note: Note) -> str | None:
+@check("BROKEN_LINK", VALIDATE, place=6, severity="warning")
+def _broken_links(folder: NoteFolder) -> Iterator[Issue]:
+    for path, target, candidates in folder.unresolved:
+        if not candidates and target not in folder.attachments:
+            yield Issue(path, f"[[{target}]] leads to no note")
+
+
+@check("AMBIGUOUS", VALIDATE, place=7, severity="warning")
+def _ambiguous_links(folder: NoteFolder) -> Iterator[Issue]:
+    for path, target, candidates in folder.unresolved:
+        if candidates:
+            yield Issue(path, f"[[{target}]] may mean {name_some(candidates, 'or {} others')}")
+
+
+@check("SLUG_COLLISION", VALIDATE, place=8, severity="warning")
+def _same_slugs(folder: NoteFolder) -> Iterator[Issue]:
+    slugs = ((path, slug_of(note.title, note.id)) for path, _, note in folder.notes)
+    if folder.style.titles_per_folder:
+        slugs = ((path, f"{folder_of(path)}/{slug}") for path, slug in slugs)
+    return _repeated("slug", slugs)
+
+
+@check("DUPLICATE_URL", VALIDATE, place=9, severity="warning")
+def _same_urls(folder: NoteFolder) -> Iterator[Issue]:
+    found = ((path, note.source_url) for path, _, note in folder.notes)
+    return _repeated("source_url", ((path, _address(url)) for path, url in found if url))
+
+
+def _address(url: str) -> str:
     try:
-        return normalise_url(note.source_url) if note.source_url else None
+        return normalise_url(url)
     except InvalidInput:
-        return note.source_url
+        return url
 
 
-def _links(
-    notes: _Notes, attachments: Container[str], by_file_name: bool, doubled: Mapping[str, str]
+def _missing(key: str, folder: NoteFolder) -> Iterator[Issue]:
+    for path, file, note in folder.notes:
+        if note.frontmatter_error is None and _lacks(key, file, note):
+            own = f"its {key} {note.own_id!r} is a property of its own" if key in note.extra else ""
+            cause = own or f"the file names no {key}"
+            yield Issue(path, f"{cause}; {getattr(note, key)!r} is used")
+
+
+for _place, _key in enumerate(_WANTED, start=10):
+    _register = check(
+        f"MISSING_{_key.upper()}", VALIDATE, place=_place, severity="info", mend=plan_amendments
+    )
+    _register(partial(_missing, _key))
+
+
+def _repeated(
+    name: str, keys: Iterable[tuple[str, str]], holders: Mapping[str, str] | None = None
 ) -> Iterator[Issue]:
-    table = _table(notes, by_file_name, doubled)
-    for file, _ in notes:
-        for target in dict.fromkeys(file.links):
-            if table.resolve(target) is not None:
-                continue
-            candidates = table.candidates(target)
-            if candidates:
-                meant = name_some(candidates, "or {} others")
-                yield Issue(AMBIGUOUS, file.path, f"[[{target}]] may mean {meant}")
-            elif target not in attachments:
-                yield Issue(BROKEN_LINK, file.path, f"[[{target}]] leads to no note")
-
-
-def _table(notes: _Notes, by_file_name: bool, doubled: Mapping[str, str]) -> LinkTable:
-    """The link table of the notes, of each duplicate id the one that counts only."""
-    table, holders = LinkTable(), dict(doubled)
-    for file, note in notes:
-        if holders.setdefault(note.id, file.path) == file.path:
-            names = [file_alias(file.path)] if by_file_name else []
-            names += [note.link_id] if note.link_id is not None else []
-            table.add(note.id, file.path, note.title, (*note.aliases, *names))
-    return table
+    """Of files with the same key all but the one that counts."""
+    known = dict(holders or {})
+    for path, key in keys:
+        if known.setdefault(key, path) != path:
+            yield Issue(path, f"{known[key]} has the same {name} {key}")
 
 
 Status = Literal["ok", "warn", "fail"]
@@ -313,99 +347,3 @@ def name_some(names: Iterable[str], others: str = "and {} more") -> str:
     listed = list(names)
     more = " " + others.format(len(listed) - _NAMED) if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
-
-
-INDICES: Final = "indices"
-GRAPH: Final = "graph"
-PROVENANCE: Final = "provenance_projection"
-SCOPES: Final = (INDICES, GRAPH, PROVENANCE)
-#: Failure code of each scope.
-FAILURE_CODES: Final[Mapping[str, str]] = {
-    INDICES: "index_rebuild_failed",
-    GRAPH: "graph_rebuild_failed",
-    PROVENANCE: "projection_apply_failed",
-}
-INTERNAL_ERROR: Final = "internal_error"
-#: Reasons that are only reported: nothing is repaired for them.
-REPORTED: Final = frozenset({"target_slug_not_found", "not_enabled"})
-
-
-@frozen
-class Action:
-    """One repair that was made, or would be (dry run); with `is_repair` false it is only reported."""
-
-    reason: str
-    details: Mapping[str, Any] = field(factory=dict)
-    is_repair: bool = True
-    #: How many things it stands for.
-    count: int = 1
-
-
-@frozen
-class Failure:
-    """One repair that failed, and why."""
-
-    code: str
-    detail: str
-
-
-@frozen(kw_only=True)
-class ScopeResult:
-    """The report of one scope; `scanned` counts notes."""
-
-    scope: str
-    dry_run: bool
-    supported: bool = True
-    scanned: int = 0
-    skipped: int = 0
-    actions: tuple[Action, ...] = ()
-    failures: tuple[Failure, ...] = ()
-
-    @property
-    def repaired(self) -> int:
-        """How many things were repaired; none in a dry run."""
-        return 0 if self.dry_run else sum(action.count for action in self.actions if action.is_repair)
-
-    @property
-    def status(self) -> Literal["ok", "noop", "partial_failure", "failed"]:
-        """`ok` when something was repaired, or in a dry run would be."""
-        if self.failures:
-            return "partial_failure" if self.repaired else "failed"
-        return "ok" if any(action.is_repair for action in self.actions) else "noop"
-
-    @classmethod
-    def of_json(cls, told: Mapping[str, Any]) -> ScopeResult:
-        """The report that `as_json` made; raises `KeyError` and `TypeError` for what is none."""
-        actions: list[Action] = []
-        for each in told["actions"]:
-            details = {key: value for key, value in each.items() if key not in ("reason", "count")}
-            is_repair = each["reason"] not in REPORTED
-            actions.append(Action(each["reason"], details, is_repair=is_repair, count=each["count"]))
-        return cls(
-            scope=told["scope"],
-            dry_run=told["dry_run"],
-            supported=told["supported"],
-            scanned=told["summary"]["scanned"],
-            skipped=told["summary"]["skipped"],
-            actions=tuple(actions),
-            failures=tuple(Failure(**each) for each in told["failures"]),
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as printed."""
-        return {
-            "scope": self.scope,
-            "dry_run": self.dry_run,
-            "supported": self.supported,
-            "status": self.status,
-            "summary": {
-                "scanned": self.scanned,
-                "repaired": self.repaired,
-                "failed": len(self.failures),
-                "skipped": self.skipped,
-            },
-            "actions": [
-                {"reason": action.reason, "count": action.count, **action.details} for action in self.actions
-            ],
-            "failures": [{"code": failure.code, "detail": failure.detail} for failure in self.failures],
-        }

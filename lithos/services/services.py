@@ -53,9 +53,10 @@ from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep.care import Care
+from lithos.services.upkeep.checks import Live, Patient
 from lithos.services.upkeep.history import HistoryUpkeep
-from lithos.services.upkeep.reconcile import LiveCheck
 from lithos.services.upkeep.samples import Samples
+from lithos.services.upkeep.validation import Survey
 from lithos.services.upkeep.worth import WorthCounter
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
@@ -169,7 +170,11 @@ class Services:
 
     def _add_upkeep(self, texts: NoteTexts) -> None:
         actors = self.actors
-        self.live_check = LiveCheck(actors, self.projection)
+        survey = Survey(self.config.storage.data_dir, actors.stores.files, actors.catalogue, is_live=True)
+        #: What checks look at.
+        self.patient = Patient(
+            config=self.config, clock=self.clock, live=Live(actors, self.projection), survey=survey
+        )
         self.upkeep = Upkeep(actors)
         self.worth = WorthCounter(actors, self.learning)
         self.care = Care(actors, texts, self.coordination, self.config.care.days)

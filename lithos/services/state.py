@@ -19,6 +19,7 @@ from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.semantic import SemanticState
 from lithos.actors.indexing.tiers import STATIC, TIER
 from lithos.actors.watching.guard import WAY_OUT
+from lithos.core.findings import HEALTH, check, checks_of
 from lithos.core.times import format_optional, format_time
 from lithos.metrics import Sample
 from lithos.services.retrieve.feedback import Learning
@@ -114,22 +115,15 @@ class ServerState:
         return 503 if "unavailable" in statuses else 200, body
 
     async def _components(self) -> dict[str, Component]:
-        return {
-            "kb_directory": await self._knowledge_folder(),
-            "knowledge_base": Component("ok", details=self._notes()),
-            "search": self._search(),
-            "embedding_model": self._model(),
-            "index": self._index(),
-            "watcher": self._watcher(),
-            "events": self._events(),
-            "coordination": await self._coordination(),
-            "memory": self._memory(),
-            "history": self._history(),
-            "ownership": self._ownership(),
-            **self._attachments(),
-            **self._tokens(),
-        }
+        found: dict[str, Component] = {}
+        for each in checks_of(HEALTH):
+            told = each.look(self)
+            component = await told if isinstance(told, Awaitable) else told
+            if component is not None:
+                found[each.name] = component
+        return found
 
+    @check("kb_directory", HEALTH, place=1)
     async def _knowledge_folder(self) -> Component:
         folder = self._actors.config.storage.notes_folder
         try:
@@ -139,23 +133,26 @@ class ServerState:
             return Component("unavailable", f"{folder} cannot be read: {failure}")
         return await self._writing(folder)
 
-    def _attachments(self) -> dict[str, Component]:
+    @check("attachments", HEALTH, place=12)
+    def _attachments(self) -> Component | None:
         """How far the reading of attachments is; nothing where they are off."""
         if not self._actors.attaching.is_enabled:
-            return {}
+            return None
         known = self._actors.attaching.backlog()
         details: dict[str, Any] = {"files": known.files, "parts": known.parts, "waiting": known.waiting}
         details |= {"unread": dict(known.unread)} if known.unread else {}
         if known.trouble is not None:
-            return {"attachments": Component("degraded", known.trouble, details)}
-        return {"attachments": Component("warming" if known.waiting else "ok", None, details)}
+            return Component("degraded", known.trouble, details)
+        return Component("warming" if known.waiting else "ok", None, details)
 
-    def _tokens(self) -> dict[str, Component]:
+    @check("tokens", HEALTH, place=13)
+    def _tokens(self) -> Component | None:
         """Told only where something is wrong: `/health` is open to all."""
         trouble = self._token_trouble()
-        return {} if trouble is None else {"tokens": Component("degraded", trouble)}
+        return None if trouble is None else Component("degraded", trouble)
 
-    def _notes(self) -> dict[str, Any]:
+    @check("knowledge_base", HEALTH, place=2)
+    def _notes(self) -> Component:
         """How many notes there are, and of how many the frontmatter cannot be read: those are served too.
 
         And of how many another file has the id, or is their conflict copy; which, tell the notes: `/health`
@@ -168,7 +165,7 @@ class ServerState:
         copied = {note_id for note_id, _, _ in catalogue.copied()}
         duplicated = sum(1 for note_id in catalogue.doubles if catalogue.duplicates_of(note_id))
         counts = {"duplicated": duplicated, "conflict_copies": len(copied)}
-        return told | {name: count for name, count in counts.items() if count}
+        return Component("ok", None, told | {name: count for name, count in counts.items() if count})
 
     async def _writing(self, folder: Path) -> Component:
         try:
@@ -178,10 +175,12 @@ class ServerState:
             trouble = "the disk does not answer"
         return Component("degraded", f"notes cannot be written to {folder}: {trouble}") if trouble else _OK
 
+    @check("search", HEALTH, place=3)
     def _search(self) -> Component:
         failures = [indexer.failure for indexer in self._indexers if indexer.failure]
         return Component("degraded", "; ".join(failures)) if failures else Component("ok")
 
+    @check("embedding_model", HEALTH, place=4)
     def _model(self) -> Component:
         semantic = self._actors.semantic
         told = semantic.progress()
@@ -197,6 +196,7 @@ class ServerState:
             return Component("degraded", reason, details)
         return Component("ok" if semantic.is_answering else "warming", None, details)
 
+    @check("watcher", HEALTH, place=6)
     def _watcher(self) -> Component:
         watcher = self._actors.watcher
         details = {"mode": watcher.mode}
@@ -204,6 +204,7 @@ class ServerState:
             return Component("degraded", watcher.failure, details)
         return Component("ok" if watcher.is_settled else "warming", None, details)
 
+    @check("index", HEALTH, place=5)
     def _index(self) -> Component:
         skipped = len(self._actors.catalogue.skipped)
         details: dict[str, Any] = {"skipped_files": skipped} if skipped else {}
@@ -222,6 +223,7 @@ class ServerState:
             return Component("warming", None, details)
         return Component("ok", None, details)
 
+    @check("events", HEALTH, place=7)
     def _events(self) -> Component:
         coordinator = self._actors.coordinator
         details = {"head": coordinator.head}
@@ -229,6 +231,7 @@ class ServerState:
             return Component("degraded", f"the journal cannot be written: {coordinator.failure}", details)
         return Component("ok", None, details)
 
+    @check("coordination", HEALTH, place=8)
     async def _coordination(self) -> Component:
         try:
             with trio.fail_after(CHECK_DEADLINE):
@@ -240,10 +243,12 @@ class ServerState:
         pending = len(self._actors.coordinator.proposals)
         return Component("ok", details={"pending_proposals": pending} if pending else {})
 
+    @check("memory", HEALTH, place=9)
     def _memory(self) -> Component:
         troubles = [trouble for store in self._actors.memory.databases if (trouble := _trouble_of(store))]
         return Component("degraded", ". ".join(troubles)) if troubles else _OK
 
+    @check("history", HEALTH, place=10)
     def _history(self) -> Component:
         if self._actors.stores.history is None:
             return Component("ok", details={"enabled": False})
@@ -254,6 +259,7 @@ class ServerState:
             trouble += ". Until then changes of notes are refused, since no version could be kept of them"
         return Component("degraded", trouble)
 
+    @check("ownership", HEALTH, place=11)
     def _ownership(self) -> Component:
         stores = self._actors.stores
         troubles = [stores.lock.trouble, *(database.loss for database in stores.databases)]

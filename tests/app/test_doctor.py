@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
@@ -22,12 +23,14 @@ from attrs import define, field, frozen
 
 import lithos.app.doctor
 from lithos.actors.watching.listening import Probe
-from lithos.app.doctor import Doctor, Patient
+from lithos.app.doctor import make_patient
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
+from lithos.config.sections import ServerConfig, StorageConfig
+from lithos.core.findings import DOCTOR, checks_of
 from lithos.core.learning.memory import NodeStats
 from lithos.services.upkeep import checks_storage
+from lithos.services.upkeep.checks import run_check
 from lithos.services.upkeep.checks_notes import check_vault_files
 from lithos.services.upkeep.checks_storage import check_upstream
 from lithos.stores.learning.stats import StatsStore
@@ -495,7 +498,7 @@ def test_a_check_that_breaks_leaves_the_others_alone(ward: Ward) -> None:
     def crash(_: Path) -> Any:
         raise RuntimeError("a bug")
 
-    ward.monkeypatch.setattr(checks_storage, "check_layout", crash)
+    ward.monkeypatch.setattr(checks_storage, "read_layout_version", crash)
     done = ward.program.run("doctor", "--json")
     told = {each["name"]: each for each in done.answer["checks"]}
     assert "RuntimeError: a bug" in told.pop("layout")["message"]
@@ -509,11 +512,10 @@ async def test_a_check_that_hangs_is_told_and_left(
     hanging = threading.Event()
     monkeypatch.setattr(checks_storage, "free_space", lambda _: hanging.wait())
     shutil.copytree(sound, tmp_path / "data")
-    patient = Patient(config=Config(storage=StorageConfig(data_dir=tmp_path / "data")))
+    patient = make_patient(Config(storage=StorageConfig(data_dir=tmp_path / "data")))
+    (space,) = [each for each in checks_of(DOCTOR) if each.name == "disk space"]
     try:
-        doctor = Doctor(patient, lambda _: None, load=load_once, bound=3.0)
-        look = dict(doctor._checks())["disk space"]
-        result = await lithos.app.doctor.run_check("disk space", look, 0.05)
+        result = await run_check(space, patient, 0.05)
         assert (result.status, result.findings[0].cause[:28]) == ("fail", "This check was not done afte")
     finally:
         hanging.set()
@@ -579,7 +581,8 @@ def test_an_upstream_directory_that_was_never_served_here_is_counted(tmp_path: P
     database.execute("INSERT INTO tasks VALUES('t','T',NULL,'x')")
     database.commit()
     database.close()
-    told = [finding.cause for finding in check_upstream(tmp_path, is_live=False, outcomes="status")]
+    config = Config(storage=StorageConfig(data_dir=tmp_path), server=ServerConfig(write_outcomes="status"))
+    told = [finding.cause for finding in check_upstream(make_patient(config))]
     assert len(told) == 1
     assert "1 tasks" in told[0]
     assert [path.name for path in tmp_path.iterdir()] == ["coordination.db"]
@@ -587,15 +590,19 @@ def test_an_upstream_directory_that_was_never_served_here_is_counted(tmp_path: P
 
 def test_of_a_vault_it_tells_what_writes_do_to_its_files(tmp_path: Path) -> None:
     """Issue 25, numbers 7 and 9: birth times, and where replaced files lie. Nothing is tried out."""
-    vault, private = tmp_path / "vault", tmp_path / "private"
+    vault, data = tmp_path / "vault", tmp_path / "data"
     vault.mkdir()
-    private.mkdir()
-    (near,) = check_vault_files(vault, private)
-    assert "leaves the vault at once" in str(near)
-    assert "birth time" in str(near)
-    if Path("/var/tmp").stat().st_dev != vault.stat().st_dev:
-        (far,) = check_vault_files(vault, Path("/var/tmp"))
-        assert ".swap" in str(far)
-    (unknown,) = check_vault_files(vault, tmp_path / "missing")
-    assert "cannot be told" in str(unknown)
-    assert list(vault.iterdir()) == list(private.iterdir()) == []
+    (data / ".lithos").mkdir(parents=True)
+
+    def told(vault: Path, data: Path) -> str:
+        (found,) = check_vault_files(make_patient(Config(storage=StorageConfig(data_dir=data, vault=vault))))
+        return str(found)
+
+    assert "leaves the vault at once" in told(vault, data)
+    assert "birth time" in told(vault, data)
+    with TemporaryDirectory(dir="/var/tmp") as other:
+        (Path(other) / ".lithos").mkdir()
+        if Path(other).stat().st_dev != vault.stat().st_dev:
+            assert ".swap" in told(vault, Path(other))
+    assert "cannot be told" in told(tmp_path / "missing", data)
+    assert list(vault.iterdir()) == list((data / ".lithos").iterdir()) == []

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from lithos.actors.indexing.ports import FulltextPort
-from lithos.core.findings import GRAPH, INDICES, PROVENANCE, SCOPES, Action, Failure, ScopeResult
 from lithos.core.learning.memory import ProjectProvenance
+from lithos.services.upkeep.reconcile import reconcile
+from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.stores.indexes.linkgraph import Remembered
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos
@@ -19,7 +20,8 @@ from tests.servers import Lithos, serving
 
 
 async def check(lithos: Lithos, *scopes: str) -> list[dict[str, Any]]:
-    return [result.as_json() for result in await lithos.server.live_check.run(scopes or SCOPES)]
+    results = await reconcile(lithos.server.patient, scopes or SCOPES, dry_run=True)
+    return [result.as_json() for result in results]
 
 
 async def test_a_busy_server_has_no_faults(tmp_path: Path) -> None:
@@ -68,22 +70,6 @@ async def test_a_scope_that_breaks_does_not_stop_the_others(
     assert indices["failures"][0]["code"] == "index_rebuild_failed"
     assert "the disk is gone" in indices["failures"][0]["detail"]
     assert graph["status"] == "noop"
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        ScopeResult(scope=GRAPH, dry_run=True, scanned=3, skipped=2, actions=(
-            Action("edge_set_mismatch", {"targets": 4}),
-            Action("target_slug_not_found", {"targets": ["a", "b"]}, is_repair=False, count=2),
-        )),
-        ScopeResult(scope=INDICES, dry_run=True, failures=(Failure("internal_error", "Bug."),)),
-        ScopeResult(scope=PROVENANCE, dry_run=True, supported=False, skipped=1,
-                    actions=(Action("not_enabled", is_repair=False),)),
-    ],
-)  # fmt: skip
-def test_a_report_survives_its_way_over_the_wire(result: ScopeResult) -> None:
-    assert ScopeResult.of_json(json.loads(json.dumps(result.as_json()))) == result
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import lithos.services.upkeep.reconcile
 from lithos.app.maintenance import owned, reconcile
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, StorageConfig
-from lithos.core.findings import SCOPES
+from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.fulltext_schema import remove_index
 from tests.e2e.vault import snapshot

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.findings import GROUPS, CheckedFile, plan_amendments
+from lithos.core.findings import VALIDATE, CheckedFile, NoteFolder, checks_of, plan_amendments
 from lithos.core.notes.document import amend_document, derive_id, parse_document
 from lithos.core.notes.healing import is_id
 from lithos.core.notes.model import Note
 from lithos.core.times import from_nanoseconds
 from lithos.services.upkeep import validation
-from lithos.services.upkeep.validation import Fixing, fix_notes, plan_fixes, validate_notes
+from lithos.services.upkeep.validation import Fixing, fix_notes, validate_notes
 from lithos.stores.lock import OwnerLock
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.system_calls import KernelCalls
@@ -69,7 +69,7 @@ def test_every_group_is_found_and_nothing_is_changed(program: Program) -> None:
     before = snapshot(program.data)
     done = program.run("validate", "--json")
     assert snapshot(program.data) == before
-    assert list(done.answer["groups"]) == list(GROUPS)
+    assert list(done.answer["groups"]) == [each.name for each in checks_of(VALIDATE)]
     assert issues_of(done.answer) == {
         "PARSE_ERROR": ["binary.md"],
         "MISSING_ID": ["bare.md"],
@@ -172,7 +172,7 @@ def fix(data: Path) -> Fixing:
     files = NoteFiles(data / "knowledge")
     before = validate_notes(files)
     return fix_notes(
-        files, before, plan_fixes(before, iter([NEW.format(1), NEW.format(2)]).__next__, ids=True)
+        files, before, tuple(plan_amendments(before.folder, iter([NEW.format(1), NEW.format(2)]).__next__))
     )
 
 
@@ -256,7 +256,7 @@ def test_a_new_id_is_none_that_another_file_has() -> None:
         CheckedFile(path=f"{number}.md", note=Note(id=note_id, title="T"), given=given)
         for number, note_id in enumerate(["a", "a", "b"])
     ]
-    planned = list(plan_amendments(files, iter(["b", "a", "c"]).__next__))
+    planned = list(plan_amendments(NoteFolder(files), iter(["b", "a", "c"]).__next__))
     assert [(each.path, each.values, each.issues) for each in planned] == [("1.md", {"id": "c"}, 1)]
 
 

@@ -20,7 +20,7 @@ import lithos.catalogue.scan
 from lithos.actors import opening
 from lithos.app import Server, running_server
 from lithos.app.backup import back_up, restore
-from lithos.app.doctor import Doctor, Patient
+from lithos.app.doctor import examine_all, make_patient
 from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
@@ -111,7 +111,7 @@ async def test_what_is_no_note_is_nowhere(tmp_path: Path, vault: Path) -> None:
         assert {row["path"] for row in found["results"]} <= {"Zanzibar.md", "deep/er/Mombasa.md"}
         refusal(await lithos.call("lithos_read", path="Old/Gone.md"), "doc_not_found")
     files = open_notes(storage(tmp_path, vault))
-    assert {file.path for file in validate_notes(files).files} == {"Zanzibar.md", "deep/er/Mombasa.md"}
+    assert {file.path for file in validate_notes(files).folder.files} == {"Zanzibar.md", "deep/er/Mombasa.md"}
     index = back_up(config(tmp_path, vault), tmp_path / "backup")
     assert {name for name in index.files if name.endswith(".md")} == {
         "vault/Zanzibar.md",
@@ -378,7 +378,7 @@ async def test_doctor_makes_nothing_in_a_vault(tmp_path: Path, vault: Path) -> N
     async with serving(tmp_path / "data", storage={"vault": vault}):
         pass
     before, times = everything(vault), vault.stat().st_mtime_ns
-    results = await Doctor(Patient(config=config(tmp_path, vault, watch=True)), lambda _: None).examine()
+    results = await examine_all(make_patient(config(tmp_path, vault, watch=True)), lambda _: None)
     assert {result.name for result in results if result.status == "fail"} <= {"port"}
     assert everything(vault) == before
     assert vault.stat().st_mtime_ns == times

@@ -6,9 +6,9 @@ import pytest
 
 from lithos.cli import options
 from lithos.core.evaluation.questions import DEEPEST, MODES
-from lithos.core.findings import SCOPES
 from lithos.core.principals import TOKEN_RIGHTS
 from lithos.core.proposals import STATUSES
+from lithos.services.upkeep.reconcile_indices import SCOPES
 
 
 def test_the_parser_knows_the_scopes_and_modes() -> None:

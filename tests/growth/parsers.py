@@ -244,7 +244,8 @@ def _check_files(given: str) -> object:
     note = evolve(_NOTE, title=given, source_url=given, aliases=(given,))
     found = tuple(link.target for link in links.scan_links(given))
     files = [findings.CheckedFile(path=f"{n}.md", note=note, links=(*found, given)) for n in range(2)]
-    return findings.find_issues(files), list(findings.plan_amendments(files, lambda: given + "0"))
+    folder = findings.NoteFolder(files)
+    return findings.find_issues(folder), list(findings.plan_amendments(folder, lambda: given + "0"))
 
 
 def _index(given: str) -> object:

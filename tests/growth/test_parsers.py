@@ -41,7 +41,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "chats.read_chatgpt": ("chats.walk_up",),
     "adds numbers by id": ("match.word_features", "ranking.merge"),
     "keeps what it is given": (
-        "findings.ok", "findings.warn", "findings.fail", "findings.ScopeResult.of_json",
+        "findings.ok", "findings.warn", "findings.fail", "findings.check", "findings.checks_of",
         "edges.announce_edge",
     ),
     "joins a few names": ("findings.name_some",),

@@ -20,7 +20,7 @@ from lithos.core.findings import Finding, fail, name_some, ok, warn
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.services.retrieve.questions import PRIVATE
-from lithos.services.upkeep.checks_notes import look_aside
+from lithos.services.upkeep.checks import look_aside
 from lithos.services.upkeep.stored_questions import list_questions
 from lithos.stores.lock import OwnerRecord, is_owned
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from lithos.app.doctor import Doctor, Patient
+from lithos.app.doctor import examine_all, make_patient
 from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
@@ -20,13 +20,21 @@ from lithos.cli.session import Session, check_places, find_vaults, read_log_sett
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
-from lithos.core.findings import GROUPS, SEVERITIES, Amendment, CheckResult, worst
+from lithos.core.findings import (
+    SEVERITIES,
+    VALIDATE,
+    Amendment,
+    CheckResult,
+    checks_of,
+    plan_amendments,
+    worst,
+)
+from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
     Progress,
     Validation,
     fix_notes,
-    plan_fixes,
     validate_notes,
 )
 from lithos.stores.notes.files import NoteFiles
@@ -60,7 +68,7 @@ def _examine(invocation: Invocation, patient: Patient, vault: str | None) -> int
         if not invocation.as_json:
             print_line(f"{result.status:<4}  {result.name + ':':<15} {result.message}")
 
-    results = trio.run(Doctor(patient, show).examine)
+    results = trio.run(examine_all, patient, show)
     statuses = [result.status for result in results]
     numbers = {status: statuses.count(status) for status in ("ok", "warn", "fail")}
     checks = [result.as_json() for result in results]
@@ -101,7 +109,7 @@ def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
     except ConfigError as error:
         problems += error.problems
     start_logging([loaded.config], logs)
-    return Patient(config=loaded.config, problems=tuple(problems), warnings=loaded.warnings)
+    return make_patient(loaded.config, problems, loaded.warnings)
 
 
 #: Entries of a group that are listed.
@@ -130,7 +138,7 @@ def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
     """Show what would be written, ask, and write it. Raises `AlreadyOwned`."""
     typed, as_json = session.typed, session.as_json
     before = trio.run(_owning, session, partial(_look, session, files))
-    amendments = plan_fixes(before, lambda: str(uuid.uuid4()), ids=ids)
+    amendments = tuple(plan_amendments(before.folder, lambda: str(uuid.uuid4()), ids=ids))
     planned = [{"path": each.path, "values": dict(each.values)} for each in amendments]
     document = _document(before) | {"planned": planned}
     if not as_json:
@@ -187,11 +195,12 @@ async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
 
 
 def _list_issues(before: Validation, *, everything: bool) -> Iterator[str]:
-    yield f"Validating {len(before.files)} files..."
-    for group, issues in before.groups.items():
-        if GROUPS[group] == "info" and not everything:
+    yield f"Validating {len(before.folder.files)} files..."
+    for each in checks_of(VALIDATE):
+        issues = before.groups.get(each.name, ())
+        if not issues or (each.severity == "info" and not everything):
             continue
-        yield f"{group} ({GROUPS[group]}): {len(issues)}"
+        yield f"{each.name} ({each.severity}): {len(issues)}"
         yield from _cut([f"{issue.path}: {issue.detail}" for issue in issues], everything=everything)
     if not before.total:
         yield "No issues found"
@@ -225,7 +234,7 @@ def _document(before: Validation) -> dict[str, Any]:
         for group, issues in before.groups.items()
     }
     summary = {severity: before.count(severity) for severity in SEVERITIES}
-    return {"files": len(before.files), "groups": groups, "summary": summary, "total": before.total}
+    return {"files": len(before.folder.files), "groups": groups, "summary": summary, "total": before.total}
 
 
 def _fixed(fixing: Fixing) -> dict[str, Any]:

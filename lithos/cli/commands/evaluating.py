@@ -33,7 +33,7 @@ from lithos.core.evaluation.baseline import (
 from lithos.core.evaluation.questions import Question, UnusableTests, write_questions
 from lithos.core.times import format_time
 from lithos.services.notes.undo import ToolCalls
-from lithos.services.upkeep.checks_notes import look_aside
+from lithos.services.upkeep.checks import look_aside
 from lithos.stores import replace_file
 
 #: Characters of a question in the table.

@@ -7,7 +7,7 @@ and `--forget-questions`, which has the memory of questions forget.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -25,9 +25,8 @@ from lithos.app.maintenance import (
 from lithos.cli.commands.asking import owner_now
 from lithos.cli.output import print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
-from lithos.core.findings import SCOPES, ScopeResult
 from lithos.core.learning.questions import QuestionFilter
-from lithos.services.upkeep.reconcile_indices import Progress
+from lithos.services.upkeep.reconcile_indices import SCOPES, Progress
 
 
 @contextmanager
@@ -159,35 +158,30 @@ def run_reconcile(session: Session) -> int:
     session.require_notes(_WAY_OUT)
     scope, dry_run = typed.get("scope", ALL), typed.get("dry_run", False)
     scopes = SCOPES if scope == ALL else (scope,)
-    asked = trio.run(_ask_owner, session, scope) if dry_run else None
-    if asked is not None:
-        results = asked
-    else:
+    owner = owner_now(session) if dry_run else None
+    # A running server answers for its own state, which its files lag behind.
+    told = None if owner is None else trio.run(owner.reconcile, scope)
+    if told is None:
         with progress_bars(session, "notes") as progress:
             results = trio.run(partial(reconcile, session.config, scopes, dry_run=dry_run, progress=progress))
-    envelopes = [result.as_json() for result in results]
-    document = {"scope": ALL, "dry_run": dry_run, "results": envelopes} if scope == ALL else envelopes[0]
-    tell(session, document, ())
-    for result in () if session.as_json else results:
-        _print_scope(result)
-    return 1 if any(result.failures for result in results) else 0
+        told = [result.as_json() for result in results]
+    tell(session, {"scope": ALL, "dry_run": dry_run, "results": told} if scope == ALL else told[0], ())
+    for each in () if session.as_json else told:
+        _print_scope(each)
+    return 1 if any(each["failures"] for each in told) else 0
 
 
-async def _ask_owner(session: Session, scope: str) -> list[ScopeResult] | None:
-    """What a running server finds in its own state, which its files lag behind; None without one."""
-    owner = owner_now(session)
-    told = None if owner is None else await owner.reconcile(scope)
-    return None if told is None else [ScopeResult.of_json(each) for each in told]
-
-
-def _print_scope(result: ScopeResult) -> None:
-    would = " (dry run, nothing was changed)" if result.dry_run else ""
-    print_line(f"{result.scope}: {result.status}, {result.scanned} notes looked at{would}")
-    for action in result.actions:
-        details = ", ".join(f"{name} {_shown(value)}" for name, value in action.details.items())
-        print_line(f"  {action.reason}: {action.count}" + (f" ({details})" if details else ""))
-    for failure in result.failures:
-        print(f"  {failure.code}: {failure.detail}", file=sys.stderr)
+def _print_scope(told: Mapping[str, Any]) -> None:
+    would = " (dry run, nothing was changed)" if told["dry_run"] else ""
+    scanned = told["summary"]["scanned"]
+    print_line(f"{told['scope']}: {told['status']}, {scanned} notes looked at{would}")
+    for action in told["actions"]:
+        rest = [
+            f"{name} {_shown(value)}" for name, value in action.items() if name not in ("reason", "count")
+        ]
+        print_line(f"  {action['reason']}: {action['count']}" + (f" ({', '.join(rest)})" if rest else ""))
+    for failure in told["failures"]:
+        print(f"  {failure['code']}: {failure['detail']}", file=sys.stderr)
 
 
 def _shown(value: Any) -> str:

@@ -10,8 +10,8 @@ from lithos.core.text.analysis import fold
 from lithos.core.text.snippet import Terms, first_places
 
 #: The first rows have so many times the room of the others: they most often hold the answer. Of 60 questions
-#: each, ten rows showed it for 40 rather than 27 % (documentation) and 42 rather than 33 % (dialogues), in the
-#: same characters, compared with twice the room for the first three.
+#: each, ten rows showed it for 40 rather than 27 % (documentation) and 42 rather than 33 % (dialogues), in
+#: the same characters, compared with twice the room for the first three.
 _FIRST: Final = (4, 3, 2)
 #: Characters that a snippet always has.
 LEAST: Final = 60

@@ -109,7 +109,7 @@ async def _look_up(console: Console) -> Numbers:
         numbers.get("documents"),
         numbers.get("active_tasks"),
         parts.proposals.counts()["pending"],
-        None if concerns is None else _told(concerns.counts),
+        None if concerns is None else _told(concerns.totals),
         tuple(sorted(untold)),
     )
 

@@ -10,6 +10,7 @@ import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
+from lithos.core.care import CareReport
 from lithos.core.errors import LithosError
 from lithos.core.learning.edges import RESOLUTIONS
 from lithos.core.notes.model import WarningKind
@@ -18,7 +19,6 @@ from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.front.console.wording import OWN_AGENTS, in_words
-from lithos.services.notes.concerns import ConcernReport
 from lithos.services.tasks.event_stream import Holding, Holdings
 from lithos.services.upkeep.samples import Sample
 from lithos.stores.sqlite import DatabaseFailed
@@ -82,7 +82,7 @@ class Summary:
     agents: tuple[ActiveAgent, ...]
     held: Holdings | None
     conflicts: Sequence[Mapping[str, Any]] | None
-    concerns: ConcernReport | None
+    concerns: CareReport | None
     samples: Sequence[Sample]
     #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
     unreadable: int
@@ -95,7 +95,7 @@ class Summary:
     @property
     def knowledge(self) -> tuple[tuple[str, str], ...]:
         """What in the notes waits for somebody: how many of what, and where they are listed."""
-        counts = self.concerns.counts if self.concerns is not None else {}
+        counts = self.concerns.totals if self.concerns is not None else {}
         found = [
             (self.proposals, "proposal to look at", "proposals to look at", "/console/review"),
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),

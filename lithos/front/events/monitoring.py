@@ -25,7 +25,6 @@ from werkzeug.exceptions import HTTPException
 from lithos.actors.writing.messages import acting_as
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden, InvalidInput, LithosError
-from lithos.core.findings import SCOPES
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
 from lithos.core.times import parse_time
 from lithos.front.server.admissions import principal_of
@@ -34,7 +33,9 @@ from lithos.metrics import CONTENT_TYPE
 from lithos.services.importing.importing import Importing, NoImport
 from lithos.services.importing.records import Options, SourceEdge, batch_from_json, record_from_json
 from lithos.services.tasks.agents import AccessLog, with_titles
-from lithos.services.upkeep.reconcile import LiveCheck
+from lithos.services.upkeep.checks import Patient
+from lithos.services.upkeep.reconcile import reconcile
+from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -123,7 +124,7 @@ def read_limit(text: str) -> int:
         return DEFAULT_LIMIT
 
 
-def add_reconcile(check: LiveCheck, app: QuartTrio) -> None:
+def add_reconcile(patient: Patient, app: QuartTrio) -> None:
     """Add `GET /reconcile`: what a dry run of `lithos reconcile` finds; `scope` is one of them or `all`."""
 
     @app.get("/reconcile")
@@ -132,7 +133,7 @@ def add_reconcile(check: LiveCheck, app: QuartTrio) -> None:
         if wanted not in (ALL, *SCOPES):
             message = f"scope must be {ALL} or one of {', '.join(SCOPES)}."
             return _refuse(400, "invalid_scope", message)
-        results = await check.run(SCOPES if wanted == ALL else (wanted,))
+        results = await reconcile(patient, SCOPES if wanted == ALL else (wanted,), dry_run=True)
         return json_response(200, {"results": [result.as_json() for result in results]})
 
 

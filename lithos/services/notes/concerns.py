@@ -6,16 +6,16 @@ until it is over the result of the last one is told.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from time import perf_counter
-from typing import Final
+from typing import Final, get_args
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 
-from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.care import CareReport, CareRow, Found, Named
 from lithos.core.notes.model import NoteWarning, WarningKind
 
 #: Seconds for which a look is good, and how many times as long as it took.
@@ -32,23 +32,21 @@ WarningsOf = Callable[[str, datetime], tuple[NoteWarning, ...]]
 Settle = Callable[[], Awaitable[None]]
 
 
-@frozen
-class Concern:
-    """A note (`id`, `title`) and the first warning of one kind about it."""
+async def in_slices(catalogue: Catalogue, ids: Sequence[str], seconds: float = SLICE) -> AsyncIterator[Entry]:
+    """The notes that are still there when their turn comes, in slices of `seconds` with pauses between."""
+    until = perf_counter() + seconds
+    for note_id in ids:
+        entry = catalogue.get(note_id)
+        if entry is not None:
+            yield entry
+        if perf_counter() >= until:
+            await trio.sleep(PAUSE)
+            until = perf_counter() + seconds
 
-    id: str
-    title: str
-    warning: NoteWarning
-    expires_at: datetime | None
 
-
-@frozen
-class ConcernReport:
-    """How many notes have warnings of each kind, and the first of them."""
-
-    at: datetime
-    counts: Mapping[WarningKind, int]
-    named: Mapping[WarningKind, tuple[Concern, ...]]
+def named_of(entry: Entry) -> Named:
+    """A note as reports name it."""
+    return Named(entry.note.id, entry.note.title, entry.path)
 
 
 @define(eq=False)
@@ -61,12 +59,12 @@ class Concerns:
     _named: int = NAMED
     #: Awaited before each look: it gets `warnings_of` ready.
     _settle: Settle = trio.lowlevel.checkpoint
-    _report: ConcernReport | None = field(default=None, init=False)
+    _report: CareReport | None = field(default=None, init=False)
     _good_until: float = field(default=0.0, init=False)
     _wanted: trio.Event = field(factory=trio.Event, init=False)
     _done: trio.Event = field(factory=trio.Event, init=False)
 
-    async def report(self) -> ConcernReport | None:
+    async def report(self) -> CareReport | None:
         """What the last look found; None when there was none yet. Has the next one begin if it is due."""
         if trio.current_time() >= self._good_until:
             self._wanted.set()
@@ -86,23 +84,14 @@ class Concerns:
             self._wanted = trio.Event()
             self._done.set()
 
-    async def _look(self) -> ConcernReport:
+    async def _look(self) -> CareReport:
+        """How many notes have warnings of each kind, and the first of them, each with its first warning."""
         await self._settle()
-        now = self._clock()
-        counts = Counter[WarningKind]()
-        named: dict[WarningKind, list[Concern]] = {}
-        until = perf_counter() + SLICE
-        for note_id in [entry.note.id for entry in self._catalogue]:
-            kinds = set[WarningKind]()
-            for warning in self._warnings_of(note_id, now):
-                if warning.kind in kinds:
-                    continue
-                kinds.add(warning.kind)
-                counts[warning.kind] += 1
-                entry, group = self._catalogue.get(note_id), named.setdefault(warning.kind, [])
-                if entry is not None and len(group) < self._named:
-                    group.append(Concern(note_id, entry.note.title, warning, entry.note.expires_at))
-            if perf_counter() >= until:
-                await trio.sleep(PAUSE)
-                until = perf_counter() + SLICE
-        return ConcernReport(now, dict(counts), {kind: tuple(group) for kind, group in named.items()})
+        now, found = self._clock(), Found(self._named)
+        ids = [entry.note.id for entry in self._catalogue]
+        async for entry in in_slices(self._catalogue, ids):
+            warnings = {each.kind: each for each in reversed(self._warnings_of(entry.note.id, now))}
+            for kind, warning in warnings.items():
+                about = Named(warning.id, warning.title, "")
+                found.add(kind, CareRow(notes=(named_of(entry), about), why=warning.reason))
+        return found.report(now, len(ids), (), get_args(WarningKind))

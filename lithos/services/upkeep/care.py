@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from heapq import nlargest
-from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -50,15 +49,16 @@ from lithos.core.tasks.commands import CreateTask
 from lithos.core.text.hidden import hide, without_hidden
 from lithos.core.text.likeness import LOOKED_AT, STRONG, Pairs, Templates, likeness, word_pairs
 from lithos.core.text.markdown import visible_text
+from lithos.services.notes.concerns import in_slices, named_of
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.search.duplicates import read_bodies
 from lithos.services.tasks.coordination import Coordination, TaskFilter
 from lithos.stores.indexes.vectors import VectorIndex
 from lithos.stores.sqlite import DatabaseFailed
 
-#: Notes of one call of the thread, seconds of one slice on the event loop, and of the pause behind it.
+#: Notes of one call of the thread, and seconds of one slice on the event loop.
 AT_ONCE: Final = 20
-SLICE, PAUSE = 0.002, 0.004
+SLICE: Final = 0.002
 #: Passages of a note that are looked for beside its mean, the notes asked for of each, and those compared.
 PASSAGES: Final = 3
 NEAREST: Final = 8
@@ -170,20 +170,12 @@ class Care:
         await self._find_duplicates(ids, found, troubles)
         return found.report(now, len(ids), troubles)
 
-    async def _entries(self, ids: Sequence[str]) -> AsyncIterator[Entry]:
-        """The notes that are still there, in short slices."""
-        until = perf_counter() + SLICE
-        for note_id in ids:
-            entry = self._actors.catalogue.get(note_id)
-            if entry is not None:
-                yield entry
-            if perf_counter() >= until:
-                await trio.sleep(PAUSE)
-                until = perf_counter() + SLICE
+    def _entries(self, ids: Sequence[str]) -> AsyncIterator[Entry]:
+        return in_slices(self._actors.catalogue, ids, SLICE)
 
     def _look_at(self, entry: Entry, now: datetime, used: frozenset[str] | None, found: Found) -> None:
         """What the catalogue knows of one note."""
-        note, named = entry.note, _named(entry)
+        note, named = entry.note, named_of(entry)
         if note.frontmatter_problem is not None:
             found.add(BROKEN, CareRow(notes=(named,), why=note.frontmatter_problem))
         for warning in self._actors.lineage.warnings(note.id, now):
@@ -191,7 +183,7 @@ class Care:
             if group is None or (group == CONTRADICTED and warning.id < note.id):
                 continue  # of two notes that contradict each other one is told
             about = self._actors.catalogue.get(warning.id) if warning.id != note.id else None
-            notes = (named,) if about is None else (named, _named(about))
+            notes = (named,) if about is None else (named, named_of(about))
             found.add(group, CareRow(notes=notes, why=warning.reason))
         if note.status != "active":
             return
@@ -236,7 +228,7 @@ class Care:
                 number = None if text is None else len(words_of(visible_text(text)))
                 if number is not None and number < STUB_WORDS:
                     why = f"{number} words" if number else "no text"
-                    found.add(STUBS, CareRow(notes=(_named(entry),), why=why))
+                    found.add(STUBS, CareRow(notes=(named_of(entry),), why=why))
 
     async def _find_dead_links(self, ids: Sequence[str], found: Found) -> None:
         graph, catalogue = self._actors.catalogue.graph, self._actors.catalogue
@@ -245,7 +237,7 @@ class Care:
             return
         likely = LikelyNotes()
         async for entry in self._entries(ids):
-            likely.add(_named(entry), (entry.note.title, file_alias(entry.path), *entry.note.aliases))
+            likely.add(named_of(entry), (entry.note.title, file_alias(entry.path), *entry.note.aliases))
         rows: list[CareRow] = []
         for target in broken[:LINKS]:
             known = (catalogue.get(each) for each in graph.writers_of(target))
@@ -253,7 +245,7 @@ class Care:
             meant = await self._thread.run(partial(likely.find, target))
             hint = "" if meant is None else f"; {meant.path} may be meant"
             why = f"[[{target[:200]}]] leads nowhere{hint}"
-            notes = tuple(map(_named, writers[:10]))
+            notes = tuple(map(named_of, writers[:10]))
             rows.append(CareRow(notes=notes, why=why, link=target, likely=meant))
         # Those first that are easily corrected, and of these those that most notes have.
         for row in sorted(rows, key=lambda row: (row.likely is None, -len(row.notes))):
@@ -291,7 +283,7 @@ class Care:
         groups = [(max(map(best.__getitem__, group)), group) for group in clusters.groups()]
         # Two notes that say the same are merged in a minute; many are rather a list of something.
         for share, group in sorted(groups, key=lambda row: (len(row[1]) > FEW, -row[0], row[1])):
-            notes = [_named(known) for each in group if (known := catalogue.get(each)) is not None]
+            notes = [named_of(known) for each in group if (known := catalogue.get(each)) is not None]
             why = f"they share up to {share:.0%} of their neighbouring words"
             found.add(DUPLICATES, CareRow(notes=tuple(notes[:20]), why=why))
 
@@ -379,10 +371,6 @@ def _compare_without(
     """The pairs that share enough without their template, with that share."""
     shares = {(one, other): templates.likeness(known[one], known[other]) for one, other in pairs}
     return {pair: share for pair, share in shares.items() if share >= STRONG}
-
-
-def _named(entry: Entry) -> Named:
-    return Named(entry.note.id, entry.note.title, entry.path)
 
 
 def _told(row: CareRow) -> str:

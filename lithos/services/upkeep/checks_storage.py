@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from lithos.config.catalogue import OLDER_NAMES
-from lithos.core.findings import Finding, fail, name_some, ok, warn
-from lithos.core.times import format_time, from_nanoseconds
+from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, name_some, ok, warn
+from lithos.core.times import format_time, to_microseconds
+from lithos.services.upkeep.checks import Patient, has_data, look_aside
 from lithos.stores.importing.upstream import unknown_columns
 from lithos.stores.lock import has_locks
 from lithos.stores.migrations import CURRENT
@@ -58,21 +59,17 @@ def find_upstream(data: Path) -> tuple[str, ...]:
     return (*signs, *(old for old in OLDER_NAMES if old.rpartition(".")[2] in keys))
 
 
-def check_upstream(data: Path, *, is_live: bool, outcomes: str) -> Iterator[Finding]:
-    """What was found, what carries over, and what clients need; nothing where there is no sign. Blocks.
-
-    `outcomes` is `server.write_outcomes`.
-    """
+@check("upstream", DOCTOR, place=100, when=lambda patient: bool(find_upstream(patient.data)))
+def check_upstream(patient: Patient) -> Iterator[Finding]:
+    """What was found, what carries over, and what clients need."""
+    data = patient.data
     signs = find_upstream(data)
-    if not signs:
-        return
-    private = data / ".lithos"
-    if (data / "coordination.db").is_file() and (private / "coordination.db").is_file():
+    if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():
         yield warn(
             "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
             "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
         )
-    counts, unknown = _look_into(data, is_live=is_live)
+    counts, unknown = _look_into(data, is_live=patient.is_live)
     found = f" Found: {', '.join(counts)}." if counts else ""
     if unknown:
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
@@ -82,7 +79,7 @@ def check_upstream(data: Path, *, is_live: bool, outcomes: str) -> Iterator[Find
         f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
         "graph.pickle) are not read and not deleted."
     )
-    if outcomes == "envelope":
+    if patient.config.server.write_outcomes == "envelope":
         yield ok(
             "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
             f"to status for them ({PAGE}); see what carries over from upstream there."
@@ -123,8 +120,22 @@ def are_asked_for(private: Path) -> bool:
         return True
 
 
-def check_tokens(private: Path, now: datetime) -> Iterator[Finding]:
+@check("configuration", DOCTOR, SYSTEM, place=10)
+def check_configuration(patient: Patient) -> Iterator[Finding]:
+    """Wrong values, unknown keys, and a server that is open to all."""
+    for problem in patient.problems:
+        yield fail(f"{problem}.", "Correct it: no server starts like this.")
+    for warning in patient.warnings:
+        yield warn(f"{warning}.", "Correct the name, or take it out.")
+    for remark in patient.remarks():
+        yield warn(remark, "")
+    yield ok("All values are known and allowed.")
+
+
+@check("tokens", DOCTOR, place=50, when=has_data)
+def check_tokens(patient: Patient) -> Iterator[Finding]:
     """Whether they can be read, by nobody else, and which have expired."""
+    private, now = patient.private, patient.clock()
     try:
         tokens = read_tokens(private)
     except TokensUnreadable as trouble:
@@ -182,9 +193,14 @@ _DATABASES: Final[Mapping[str, str]] = {
 }
 
 
-def check_data_directory(data: Path, notes: Path, vault: Path | None) -> Iterator[Finding]:
+@check("data directory", DOCTOR, SYSTEM, place=20)
+def check_data_directory(patient: Patient) -> Iterator[Finding]:
     """Whether files can be written, locked and renamed wherever Lithos does so; a vault is only asked."""
-    lockless = []
+    data, storage, lockless = patient.data, patient.config.storage, list[Path]()
+    notes, vault = storage.notes_folder, storage.vault
+    if not data.is_dir():
+        yield _missing_data_directory(data)
+        return
     if vault is not None and vault.is_dir():
         try:
             check_writable(vault)
@@ -219,8 +235,7 @@ def _way_to_write(failure: OSError) -> str:
     return f"Give user {os.geteuid()} the right to write there, or choose another --data-dir."
 
 
-def missing_data_directory(data: Path) -> Finding:
-    """That there is none."""
+def _missing_data_directory(data: Path) -> Finding:
     if data.exists():
         return fail(
             f"{data.absolute()} is a file, not a directory.",
@@ -232,8 +247,10 @@ def missing_data_directory(data: Path) -> Finding:
     )
 
 
-def check_space(data: Path) -> Iterator[Finding]:
+@check("disk space", DOCTOR, SYSTEM, place=30, when=has_data)
+def check_space(patient: Patient) -> Iterator[Finding]:
     """Free bytes and inodes."""
+    data = patient.data
     space = free_space(data)
     for free, name, least, little in (
         (space.bytes, "bytes", _LEAST[0], _LITTLE[0]),
@@ -247,9 +264,10 @@ def check_space(data: Path) -> Iterator[Finding]:
     yield ok(f"{space.bytes // _MIB:,} MiB{inodes} are free.")
 
 
-def check_databases(private: Path, *, is_live: bool) -> Iterator[Finding]:
+@check("databases", DOCTOR, SYSTEM, place=90, when=has_data)
+def check_databases(patient: Patient) -> Iterator[Finding]:
     """Whether every database is sound, and what earlier starts moved aside."""
-    sound = []
+    private, is_live, sound = patient.private, patient.is_live, list[str]()
     for name, way_out in _DATABASES.items():
         path = private / name
         is_rebuildable = name == "manifest.db"
@@ -295,9 +313,10 @@ def _examine_database(path: Path, *, is_live: bool) -> str | None:
         return str(damage).removeprefix(f"{path} is damaged (").removesuffix(")")
 
 
-def check_layout(data: Path) -> Iterator[Finding]:
+@check("layout", DOCTOR, SYSTEM, place=40, when=has_data)
+def check_layout(patient: Patient) -> Iterator[Finding]:
     """Whether this version knows the layout."""
-    path = data / ".lithos" / "migrations" / "registry.json"
+    path = patient.private / "migrations" / "registry.json"
     try:
         version = read_layout_version(path)
     except ValueError as problem:
@@ -308,7 +327,7 @@ def check_layout(data: Path) -> Iterator[Finding]:
         return
     if version is not None and version > CURRENT:
         yield fail(
-            f"{data.absolute()} was last used by a newer Lithos: its layout is {version}, "
+            f"{patient.data.absolute()} was last used by a newer Lithos: its layout is {version}, "
             f"this version knows {CURRENT}.",
             "Install that version or a later one, or choose another --data-dir.",
         )
@@ -316,18 +335,19 @@ def check_layout(data: Path) -> Iterator[Finding]:
     yield ok("There is none yet." if version is None else f"Layout {version} is known.")
 
 
-def check_clock(
-    private: Path, times_ns: Iterable[tuple[str, int]], now: datetime, *, is_live: bool
-) -> Iterator[Finding]:
-    """Whether the clock is behind what has happened; `times_ns` are the notes' file times by path."""
-    newest = _newest_event(private / "coordination.db", is_live=is_live)
+@check("clock", DOCTOR, SYSTEM, place=220, when=has_data)
+async def check_clock(patient: Patient) -> AsyncIterator[Finding]:
+    """Whether the clock is behind what has happened, the times of the notes' files among it."""
+    now, path, is_live = patient.clock(), patient.private / "coordination.db", patient.is_live
+    newest = await look_aside(lambda: _newest_event(path, is_live=is_live))
     if newest is not None and newest - now > _CLOCK_SLACK:
         yield fail(
             f"The clock says {format_time(now)}, but the newest event is of {format_time(newest)}.",
             "Set the clock of this machine (let it follow a time server), then start the server again: "
             "claims would expire late.",
         )
-    future = [path for path, time in times_ns if from_nanoseconds(time) > now + _FAR_FUTURE]
+    latest = to_microseconds(now + _FAR_FUTURE) * 1_000
+    future = [each.path for each in patient.known_notes if each.state.mtime_ns > latest]
     if future:
         yield warn(
             f"{len(future)} note files are dated in the future: {name_some(future)}.",

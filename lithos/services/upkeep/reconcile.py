@@ -2,13 +2,14 @@
 
 The cache of the link graph is compared with the links in the notes, the projected edges in `edges.db` with
 the provenance in their frontmatter. Beside a running server `--dry-run` compares its own indexes, graph and
-edges (`LiveCheck`): files lag behind it by seconds, and comparing them would tell of faults that are none.
+edges (`Patient.live`): files lag behind it by seconds, and comparing them would tell of faults that are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 import trio
@@ -19,19 +20,26 @@ from lithos.actors.remembering.actor import make_edge_id
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_graph import NoteGraph
 from lithos.core.errors import leaves_of
-from lithos.core.findings import (
+from lithos.core.findings import RECONCILE, Check, check, checks_of
+from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
+from lithos.services.enrich.projection import IncompleteScan, check_complete, desired_edges
+from lithos.services.upkeep.checks import Patient
+from lithos.services.upkeep.reconcile_indices import (
+    DANGLING,
     FAILURE_CODES,
     GRAPH,
     INDICES,
     INTERNAL_ERROR,
+    NOT_ENABLED,
     PROVENANCE,
     Action,
     Failure,
+    Progress,
     ScopeResult,
+    find_index_faults,
+    index_differences,
+    repair_indices,
 )
-from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
-from lithos.services.enrich.projection import IncompleteScan, Projection, check_complete, desired_edges
-from lithos.services.upkeep.reconcile_indices import index_differences
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.linkgraph import Remembered, read_remembered, write_remembered
@@ -41,97 +49,46 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.reconcile")
 
-_EXPECTED = (CorruptDatabase, DatabaseFailed, IndexFailed, OSError)
+_EXPECTED = (CorruptDatabase, DatabaseFailed, IncompleteScan, IndexFailed, OSError)
 #: Unresolved targets that are named.
 _NAMED = 20
 #: Seconds that the first indexing, or a change of the model, is waited for.
 PATIENCE: Final = 5.0
 
 
-class LiveCheck:
-    """Compares the derived state of a running server with its notes."""
-
-    def __init__(self, actors: Actors, projection: Projection) -> None:
-        self.catalogue = actors.catalogue
-        self.visibility = actors.visibility
-        self.fulltext = actors.fulltext_port
-        self.semantic = actors.semantic
-        self.projection = projection
-
-    async def run(self, scopes: Sequence[str]) -> list[ScopeResult]:
-        """A result for each scope, as of a dry run; a failing one does not stop the others."""
-        checks: Mapping[str, Callable[[], Awaitable[ScopeResult]]] = {
-            INDICES: self._indices,
-            GRAPH: self._graph,
-            PROVENANCE: self._provenance,
-        }
-        return [await run_scope(scope, checks[scope], dry_run=True) for scope in scopes]
-
-    async def _indices(self) -> ScopeResult:
-        await self.visibility.reach()
-        with trio.move_on_after(PATIENCE):
-            await self.semantic.settled.wait()
-        entries, port = list(self.catalogue), self.semantic.port
-
-        def compare() -> list[Action]:
-            words = {entry.serial: self.fulltext.expected(entry) for entry in entries}
-            found = list(index_differences("fulltext", words, self.fulltext.stamps()))
-            if port.target is not None:
-                meaning = {entry.serial: port.expected(entry) for entry in entries}
-                found += index_differences("vectors", meaning, port.stamps())
-            else:
-                reason = self.semantic.reason or "the model is being loaded; ask again in a moment"
-                found.append(Action("check_failed", {"index": "vectors", "detail": reason}))
-            return found
-
-        # What changed meanwhile is no fault: only what a second look finds as well.
-        actions = await Threads().run(compare)
-        if actions:
-            await self.visibility.reach()
-            entries = list(self.catalogue)
-            actions = await Threads().run(compare)
-        return ScopeResult(scope=INDICES, dry_run=True, scanned=len(entries), actions=tuple(actions))
-
-    async def _graph(self) -> ScopeResult:
-        entries: list[Entry] = list(self.catalogue)
-        held = self.catalogue.graph.remembered()
-
-        def make() -> Remembered:
-            graph = NoteGraph()
-            graph.load(entries)
-            return graph.remembered()
-
-        fresh = await Threads().run(make)
-        actions = [*graph_differences(held, fresh), *unresolved_links(fresh)]
-        return ScopeResult(
-            scope=GRAPH,
-            dry_run=True,
-            scanned=len(entries),
-            skipped=sum(action.count for action in actions if not action.is_repair),
-            actions=tuple(actions),
-        )
-
-    async def _provenance(self) -> ScopeResult:
-        actions: tuple[Action, ...] = ()
-        failures: tuple[Failure, ...] = ()
-        try:
-            actions = projection_actions(await self.projection.reconcile(dry_run=True))
-        except IncompleteScan as failure:
-            failures = (Failure(FAILURE_CODES[PROVENANCE], str(failure)),)
-        return ScopeResult(
-            scope=PROVENANCE, dry_run=True, scanned=len(self.catalogue), actions=actions, failures=failures
-        )
+Outcome = tuple[Sequence[Action], Sequence[Failure]]
 
 
-async def run_scope(scope: str, run: Callable[[], Awaitable[ScopeResult]], *, dry_run: bool) -> ScopeResult:
-    """The result of `run`, or a failed one: broken storage by the scope's code, a bug as `internal_error`."""
+async def reconcile(
+    patient: Patient, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
+) -> list[ScopeResult]:
+    """Look at derived state, scope by scope, or repair it; a failing scope does not stop the others."""
+    known = {each.name: each for each in checks_of(RECONCILE)}
+    return [await run_scope(known[scope], patient, dry_run=dry_run, progress=progress) for scope in scopes]
+
+
+async def run_scope(
+    scope: Check, patient: Patient, *, dry_run: bool, progress: Progress | None
+) -> ScopeResult:
+    """The result of a scope, or a failed one: broken storage by its code, a bug as `internal_error`."""
+    actions: Sequence[Action] = ()
+    failures: Sequence[Failure] = ()
     try:
-        return await run()
+        if dry_run or scope.mend is None:
+            actions = await scope.look(patient)
+        else:
+            actions, failures = await scope.mend(patient, progress)
     except Exception as failure:
-        failures = tuple(_explain(scope, leaf) for leaf in leaves_of(failure))
+        failures = tuple(_explain(scope.name, leaf) for leaf in leaves_of(failure))
         if any(each.code == INTERNAL_ERROR for each in failures):
-            log.error("reconciling failed", scope=scope, reason=repr(failure), exc_info=True)
-        return ScopeResult(scope=scope, dry_run=dry_run, failures=failures)
+            log.error("reconciling failed", scope=scope.name, reason=repr(failure), exc_info=True)
+    return ScopeResult(
+        scope=scope.name,
+        dry_run=dry_run,
+        scanned=len(patient.survey.catalogue),
+        actions=tuple(actions),
+        failures=tuple(failures),
+    )
 
 
 def _explain(scope: str, failure: BaseException) -> Failure:
@@ -140,30 +97,82 @@ def _explain(scope: str, failure: BaseException) -> Failure:
     return Failure(INTERNAL_ERROR, f"{type(failure).__name__}: {failure}. Report this with the log.")
 
 
-def reconcile_graph(survey: Survey, *, dry_run: bool) -> ScopeResult:
-    """Compare the cache with the links in the notes, and write it anew if it differs. Blocks."""
-    path = survey.data / ".graph" / "graph.json"
-    fresh = survey.catalogue.graph.remembered()
-    actions = [*_cache_faults(survey, fresh), *unresolved_links(fresh)]
-    failures: tuple[Failure, ...] = ()
-    if not dry_run and any(action.is_repair for action in actions):
+async def _mend_indices(patient: Patient, progress: Progress | None) -> Outcome:
+    return await repair_indices(patient, progress)
+
+
+@check(INDICES, RECONCILE, place=1, mend=_mend_indices)
+async def look_at_indices(patient: Patient) -> Sequence[Action]:
+    """The differences between the indexes and the notes."""
+    if patient.live is None:
+        return await Threads().run(lambda: find_index_faults(patient, patient.load))
+    actors = patient.live.actors
+    with trio.move_on_after(PATIENCE):
+        await actors.semantic.settled.wait()
+    # What changed meanwhile is no fault: only what a second look finds as well.
+    return await _compare_held(actors) and await _compare_held(actors)
+
+
+async def _compare_held(actors: Actors) -> list[Action]:
+    """What the indexes that a server holds lack, or have too much."""
+    await actors.visibility.reach()
+    entries, fulltext, port = list(actors.catalogue), actors.fulltext_port, actors.semantic.port
+
+    def compare() -> list[Action]:
+        words = {entry.serial: fulltext.expected(entry) for entry in entries}
+        found = list(index_differences("fulltext", words, fulltext.stamps()))
+        if port.target is not None:
+            meaning = {entry.serial: port.expected(entry) for entry in entries}
+            return [*found, *index_differences("vectors", meaning, port.stamps())]
+        reason = actors.semantic.reason or "the model is being loaded; ask again in a moment"
+        return [*found, Action("check_failed", {"index": "vectors", "detail": reason})]
+
+    return await Threads().run(compare)
+
+
+async def _mend_graph(patient: Patient, _: Progress | None) -> Outcome:
+    """Write the cache anew if it differs."""
+    actions = await look_at_graph(patient)
+    if any(action.is_repair for action in actions):
+        path, fresh = _cache_of(patient.survey), patient.survey.catalogue.graph.remembered()
         try:
-            write_remembered(path, fresh)
+            await Threads().run(lambda: write_remembered(path, fresh))
         except OSError as failure:
-            actions = [action for action in actions if not action.is_repair]
-            failures = (Failure(FAILURE_CODES[GRAPH], f"The link graph cache cannot be written: {failure}"),)
-    return ScopeResult(
-        scope=GRAPH,
-        dry_run=dry_run,
-        scanned=len(survey.catalogue),
-        skipped=sum(action.count for action in actions if not action.is_repair),
-        actions=tuple(actions),
-        failures=failures,
-    )
+            told = f"The link graph cache cannot be written: {failure}"
+            reported = [action for action in actions if not action.is_repair]
+            return reported, [Failure(FAILURE_CODES[GRAPH], told)]
+    return actions, ()
+
+
+@check(GRAPH, RECONCILE, place=2, mend=_mend_graph)
+async def look_at_graph(patient: Patient) -> Sequence[Action]:
+    """How the link graph differs from the links in the notes, and links that lead nowhere."""
+    if patient.live is None:
+        return await Threads().run(lambda: graph_faults(patient.survey))
+    entries: list[Entry] = list(patient.survey.catalogue)
+    held = patient.survey.catalogue.graph.remembered()
+
+    def compare() -> list[Action]:
+        graph = NoteGraph()
+        graph.load(entries)
+        fresh = graph.remembered()
+        return [*graph_differences(held, fresh), *unresolved_links(fresh)]
+
+    return await Threads().run(compare)
+
+
+def graph_faults(survey: Survey) -> list[Action]:
+    """What of the cache is not as the notes say. Blocks."""
+    fresh = survey.catalogue.graph.remembered()
+    return [*_cache_faults(survey, fresh), *unresolved_links(fresh)]
+
+
+def _cache_of(survey: Survey) -> Path:
+    return survey.data / ".graph" / "graph.json"
 
 
 def _cache_faults(survey: Survey, fresh: Remembered) -> Iterator[Action]:
-    path = survey.data / ".graph" / "graph.json"
+    path = _cache_of(survey)
     if not path.exists():
         yield Action("cache_missing")
         return
@@ -191,32 +200,31 @@ def unresolved_links(fresh: Remembered) -> Iterator[Action]:
     """Dangling links: reported only, since only a person knows what they should mean."""
     targets = sorted(target for target, found in fresh.targets.items() if found is None)
     if targets:
-        named = {"targets": targets[:_NAMED]}
-        yield Action("target_slug_not_found", named, is_repair=False, count=len(targets))
+        yield Action(DANGLING, {"targets": targets[:_NAMED]}, len(targets))
 
 
-def reconcile_provenance(survey: Survey, now: datetime, *, dry_run: bool) -> ScopeResult:
-    """Make the projected edges what the notes say; the database is never created. Blocks.
+async def _mend_provenance(patient: Patient, _: Progress | None) -> Outcome:
+    return await _project_notes(patient, dry_run=False), ()
+
+
+@check(PROVENANCE, RECONCILE, place=3, mend=_mend_provenance)
+async def look_at_provenance(patient: Patient) -> Sequence[Action]:
+    """How the projected edges differ from what the notes say."""
+    if patient.live is None:
+        return await _project_notes(patient, dry_run=True)
+    return projection_actions(await patient.live.projection.reconcile(dry_run=True))
+
+
+async def _project_notes(patient: Patient, *, dry_run: bool) -> Sequence[Action]:
+    """Make the projected edges what the notes say; the database is never created.
 
     Files that cannot be read end it before anything is changed.
     """
-    scanned = len(survey.catalogue)
+    survey, now = patient.survey, patient.clock()
     if not (survey.private / "edges.db").exists():
-        actions = (Action("not_enabled", is_repair=False),)
-        return ScopeResult(
-            scope=PROVENANCE, dry_run=dry_run, supported=False, scanned=scanned, skipped=1, actions=actions
-        )
-    outcome, failures = ProjectionOutcome(), list[Failure]()
-    try:
-        outcome = _project(survey, _whole_corpus(survey, dry_run=dry_run), now)
-    except (IncompleteScan, CorruptDatabase, DatabaseFailed, OSError) as failure:
-        failures.append(Failure(FAILURE_CODES[PROVENANCE], str(failure)))
-    return ScopeResult(
-        scope=PROVENANCE,
-        dry_run=dry_run,
-        scanned=scanned,
-        actions=projection_actions(outcome),
-        failures=tuple(failures),
+        return [Action(NOT_ENABLED)]
+    return projection_actions(
+        await Threads().run(lambda: _project(survey, _whole_corpus(survey, dry_run=dry_run), now))
     )
 
 

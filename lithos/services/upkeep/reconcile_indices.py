@@ -1,22 +1,24 @@
-"""The scope `indices` of `lithos reconcile`: consistency faults of the search indexes, and their repair."""
+"""Reports of `lithos reconcile` (docs/spec/cli-config.md §2.2), and its scope `indices`.
+
+`indices`: consistency faults of the search indexes, and their repair.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
+from typing import Any, Final, Literal
 
 import trio
-from attrs import frozen
+from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.indexer import Indexer
-from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
+from lithos.actors.indexing.ports import FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.kit import supervise
-from lithos.core.findings import FAILURE_CODES, INDICES, Action, Failure, ScopeResult
 from lithos.core.plan import plan_index
-from lithos.services.upkeep.validation import Survey
+from lithos.services.upkeep.checks import Patient
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.inspection import Inspected, inspect_fulltext, inspect_vectors
@@ -32,27 +34,99 @@ _PATIENCE = 6 * 3600.0
 Progress = Callable[[str, int, int], None]
 
 
+INDICES: Final = "indices"
+GRAPH: Final = "graph"
+PROVENANCE: Final = "provenance_projection"
+SCOPES: Final = (INDICES, GRAPH, PROVENANCE)
+#: Failure code of each scope.
+FAILURE_CODES: Final[Mapping[str, str]] = {
+    INDICES: "index_rebuild_failed",
+    GRAPH: "graph_rebuild_failed",
+    PROVENANCE: "projection_apply_failed",
+}
+INTERNAL_ERROR: Final = "internal_error"
+NOT_ENABLED: Final = "not_enabled"
+DANGLING: Final = "target_slug_not_found"
+
+
+@frozen
+class Action:
+    """One repair that was made, or would be (dry run)."""
+
+    reason: str
+    details: Mapping[str, Any] = field(factory=dict)
+    #: How many things it stands for.
+    count: int = 1
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether anything is repaired; else it is only reported."""
+        return self.reason not in (NOT_ENABLED, DANGLING)
+
+
+@frozen
+class Failure:
+    """One repair that failed, and why."""
+
+    code: str
+    detail: str
+
+
 @frozen(kw_only=True)
-class IndexSettings:
-    """The embedding model by name, how it is loaded, and how notes are cut for it."""
+class ScopeResult:
+    """The report of one scope; `scanned` counts notes."""
 
-    model: str
-    load: Callable[[str], Embedder]
-    sizes: ChunkSizes
+    scope: str
+    dry_run: bool
+    scanned: int = 0
+    actions: tuple[Action, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def repaired(self) -> int:
+        """How many things were repaired; none in a dry run."""
+        return 0 if self.dry_run else sum(action.count for action in self.actions if action.is_repair)
+
+    @property
+    def status(self) -> Literal["ok", "noop", "partial_failure", "failed"]:
+        """`ok` when something was repaired, or in a dry run would be."""
+        if self.failures:
+            return "partial_failure" if self.repaired else "failed"
+        return "ok" if any(action.is_repair for action in self.actions) else "noop"
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as printed."""
+        return {
+            "scope": self.scope,
+            "dry_run": self.dry_run,
+            "supported": all(action.reason != NOT_ENABLED for action in self.actions),
+            "status": self.status,
+            "summary": {
+                "scanned": self.scanned,
+                "repaired": self.repaired,
+                "failed": len(self.failures),
+                "skipped": sum(action.count for action in self.actions if not action.is_repair),
+            },
+            "actions": [
+                {"reason": action.reason, "count": action.count, **action.details} for action in self.actions
+            ],
+            "failures": [{"code": failure.code, "detail": failure.detail} for failure in self.failures],
+        }
 
 
-def find_index_faults(survey: Survey, settings: IndexSettings) -> tuple[Action, ...]:
+def find_index_faults(patient: Patient, load: Callable[[str], Embedder]) -> tuple[Action, ...]:
     """The differences between the indexes and the notes; empty when they are consistent. Blocks."""
+    survey, sizes = patient.survey, patient.sizes
     entries = list(survey.catalogue)
     fulltext = inspect_fulltext(survey.data / ".tantivy")
     try:
-        identity = settings.load(settings.model).identity
+        identity = load(patient.config.search.embedding_model).identity
     except EmbedderUnavailable:
         identity = None  # whose vectors there are cannot be told, but of which notes
     vectors = inspect_vectors(survey.data / ".usearch", identity)
     kept = survey.catalogue.entities
     wanted = {entry.serial: kept.stamped(entry.stamp, entry.note)[0] for entry in entries}
-    mixed = {entry.serial: settings.sizes.mix(entry.stamp) for entry in entries}
+    mixed = {entry.serial: sizes.mix(entry.stamp) for entry in entries}
     lost = survey.unreadable
     return (*_faults("fulltext", fulltext, wanted, lost), *_faults("vectors", vectors, mixed, lost))
 
@@ -75,21 +149,18 @@ def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, i
         )
 
 
-async def reconcile_indices(
-    survey: Survey, settings: IndexSettings, *, dry_run: bool, progress: Progress | None = None
-) -> ScopeResult:
-    """Find the faults, and unless `dry_run` repair them and check again."""
-    faults = await Threads().run(lambda: find_index_faults(survey, settings))
-    failures: tuple[Failure, ...] = ()
-    if faults and not dry_run:
-        reason = await mend_indexes(survey, settings, progress)
-        left = await Threads().run(lambda: find_index_faults(survey, settings))
-        # What cannot be looked at is still broken, whatever the indexer said.
-        failures = tuple(_describe(fault, reason) for fault in left)
-        faults = tuple(fault for fault in faults if fault.details["index"] not in _names(left))
-    return ScopeResult(
-        scope=INDICES, dry_run=dry_run, scanned=len(survey.catalogue), actions=faults, failures=failures
-    )
+async def repair_indices(
+    patient: Patient, progress: Progress | None
+) -> tuple[tuple[Action, ...], tuple[Failure, ...]]:
+    """Find the faults, repair them and look again: what was repaired, and what is still broken."""
+    faults = await Threads().run(lambda: find_index_faults(patient, patient.load))
+    if not faults:
+        return (), ()
+    reason = await _mend_indexes(patient, progress)
+    left = await Threads().run(lambda: find_index_faults(patient, patient.load))
+    # What cannot be looked at is still broken, whatever the indexer said.
+    failures = tuple(_describe(fault, reason) for fault in left)
+    return tuple(fault for fault in faults if fault.details["index"] not in _names(left)), failures
 
 
 def _names(faults: tuple[Action, ...]) -> set[str]:
@@ -102,27 +173,22 @@ def _describe(fault: Action, reason: str | None) -> Failure:
     return Failure(FAILURE_CODES[INDICES], f"The index {name} could not be repaired ({fault.reason}): {said}")
 
 
-async def mend_indexes(
-    survey: Survey, settings: IndexSettings, progress: Progress | None = None
-) -> str | None:
+async def _mend_indexes(patient: Patient, progress: Progress | None) -> str | None:
     """Bring both indexes in line with the notes, as a server does at its start; why one could not be."""
-    fulltext = await Threads().run(partial(FulltextIndex.open, survey.data / ".tantivy"))
+    fulltext = await Threads().run(partial(FulltextIndex.open, patient.data / ".tantivy"))
     try:
-        return await _run_indexers(survey, settings, fulltext, progress)
+        return await _run_indexers(patient, fulltext, progress)
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + 60.0):
             await Threads().run(fulltext.close)
 
 
-async def _run_indexers(
-    survey: Survey, settings: IndexSettings, fulltext: FulltextIndex, progress: Progress | None
-) -> str | None:
-    embedding, directory = Threads(), Path(survey.data / ".usearch")
-    semantic = SemanticBackend(
-        VectorPort(settings.sizes), embedding, settings.load, directory, settings.model
-    )
+async def _run_indexers(patient: Patient, fulltext: FulltextIndex, progress: Progress | None) -> str | None:
+    survey, sizes, model = patient.survey, patient.sizes, patient.config.search.embedding_model
+    embedding, directory = Threads(), survey.data / ".usearch"
+    semantic = SemanticBackend(VectorPort(sizes), embedding, patient.load, directory, model)
     catalogue, files = survey.catalogue, survey.files
-    port = FulltextPort(fulltext, settings.sizes, catalogue.entities)
+    port = FulltextPort(fulltext, sizes, catalogue.entities)
     words = Indexer("fulltext", port, catalogue, files, Threads(), repair_slice=_FULLTEXT_SLICE)
     meaning = Indexer("vectors", semantic.port, catalogue, files, embedding)
     held: Mapping[str, Callable[[], int]] = {

@@ -21,13 +21,14 @@ from lithos.catalogue.note_reading import LARGEST_FILE
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
 from lithos.core.findings import (
-    GROUPS,
+    VALIDATE,
     Amendment,
     CheckedFile,
     Issue,
+    NoteFolder,
     Severity,
+    checks_of,
     find_issues,
-    plan_amendments,
 )
 from lithos.core.notes.document import amend_document, given_keys, parse_document
 from lithos.core.notes.links import FileNames, targets_in
@@ -162,15 +163,10 @@ Progress = Callable[[str, int, int], None]
 
 @frozen
 class Validation:
-    """The issues of the note files of a folder, by group."""
+    """The note files of a folder, and their issues by group."""
 
-    files: tuple[CheckedFile, ...] = field(repr=False)
+    folder: NoteFolder = field(repr=False)
     groups: Mapping[str, tuple[Issue, ...]]
-    style: VaultStyle = PLAIN
-    #: The paths of the files that count, by the ids that several have.
-    doubled: Mapping[str, str] = {}
-    #: The conflict copies, which are not among the files.
-    copies: Mapping[str, str] = {}
 
     @property
     def total(self) -> int:
@@ -179,7 +175,9 @@ class Validation:
 
     def count(self, severity: Severity) -> int:
         """How many of them have this severity."""
-        return sum(len(issues) for group, issues in self.groups.items() if GROUPS[group] == severity)
+        return sum(
+            len(self.groups.get(each.name, ())) for each in checks_of(VALIDATE) if each.severity == severity
+        )
 
 
 @frozen
@@ -216,8 +214,8 @@ def validate_notes(
     attachments = FileNames(list_attachments(str(files.root)))
     given = {(file.note.id, file.path) for file in checked if file.note is not None}
     doubled = {note_id: path for note_id, path in (doubled or {}).items() if (note_id, path) in given}
-    issues = find_issues(checked, style, find_escapes(files.root), attachments, doubled, copies)
-    return Validation(tuple(checked), issues, style, doubled, copies)
+    folder = NoteFolder(checked, style, find_escapes(files.root), attachments, doubled, copies)
+    return Validation(folder, find_issues(folder))
 
 
 def find_escapes(root: Path) -> list[str]:
@@ -259,11 +257,6 @@ def _checked(
     return CheckedFile(path=path, note=document.note, given=given, links=links)
 
 
-def plan_fixes(before: Validation, new_id: Callable[[], str], *, ids: bool) -> tuple[Amendment, ...]:
-    """What is to be written: missing titles and authors and, with `ids`, missing and duplicate ids."""
-    return tuple(plan_amendments(before.files, new_id, ids=ids, doubled=before.doubled))
-
-
 def fix_notes(
     files: NoteFiles,
     before: Validation,
@@ -275,12 +268,13 @@ def fix_notes(
     To whoever read a note before, this is an edit like a person's: the next start counts it as a version.
     Only for the owner of the data directory. One file that cannot be written leaves the others alone.
     """
-    known = {file.path: file for file in before.files}
+    folder = before.folder
+    known = {file.path: file for file in folder.files}
     failures: list[str] = []
     fixed = 0
     for start in range(0, len(amendments), _BATCH):
         batch = amendments[start : start + _BATCH]
-        reasons = _write(files, batch, known, before.style)
+        reasons = _write(files, batch, known, folder.style)
         fixed += sum(each.issues for each in batch if each.path not in reasons)
         failures += (f"{path}: {reason}" for path, reason in reasons.items())
         if progress is not None:
@@ -288,16 +282,12 @@ def fix_notes(
     _settle(files, Displaced(files.root.parent / ".lithos" / DISPLACED))
     left = before
     if amendments:
-        left = validate_notes(files, None, _nameless(before), before.style, before.doubled, before.copies)
+        left = validate_notes(files, None, _nameless(folder), folder.style, folder.doubled, folder.copies)
     return Fixing(fixed, left, tuple(failures))
 
 
-def _nameless(validation: Validation) -> dict[str, str]:
-    return {
-        file.path: file.note.id
-        for file in validation.files
-        if file.note is not None and "id" not in file.given
-    }
+def _nameless(folder: NoteFolder) -> dict[str, str]:
+    return {path: note.id for path, file, note in folder.notes if "id" not in file.given}
 
 
 def _write(

@@ -11,6 +11,7 @@ import pytest
 from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import ForgetNotes, RecordEntities
 from lithos.core.text.entities import MARKER
+from lithos.services.upkeep.reconcile import reconcile
 from lithos.stores.indexes.fulltext_schema import remove_index
 from tests.servers import Lithos, put_note, serving
 
@@ -80,13 +81,12 @@ async def test_an_index_that_missed_what_was_found_or_is_built_anew_gets_it_at_a
         assert await lithos.found("log", mode="fulltext") == ["Raft"]
         assert await extraction.refresh(note_id)
         assert await lithos.found("entities:ongaro", mode="fulltext") == []
-        assert [each.reason for each in (await lithos.server.live_check.run(["indices"]))[0].actions] == [
-            "doc_set_mismatch"
-        ]
+        (indices,) = await reconcile(lithos.server.patient, ["indices"], dry_run=True)
+        assert [each.reason for each in indices.actions] == ["doc_set_mismatch"]
     for _ in range(2):
         async with serving(tmp_path) as lithos:
             assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
-            assert (await lithos.server.live_check.run(["indices"]))[0].actions == ()
+            assert (await reconcile(lithos.server.patient, ["indices"], dry_run=True))[0].actions == ()
         remove_index(tmp_path / ".tantivy")
 
 

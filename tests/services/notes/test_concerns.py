@@ -30,9 +30,14 @@ async def test_notes_are_counted_by_kind_and_the_first_are_named(tmp_path: Path)
             while (report := await concerns.report()) is None:
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
-        assert report.counts == {"suspect": 15, "expired": 15}
-        assert [each.title for each in report.named["suspect"]] == ["Note 1", "Note 3", "Note 5", "Note 7"]
-        assert report.named["suspect"][0].warning.reason == "it is quarantined"
+        assert report.totals == {"suspect": 15, "expired": 15}
+        assert [each.notes[0].title for each in report.rows["suspect"]] == [
+            "Note 1",
+            "Note 3",
+            "Note 5",
+            "Note 7",
+        ]
+        assert report.rows["suspect"][0].why == "it is quarantined"
 
 
 async def test_a_look_is_told_again_until_it_is_too_old(tmp_path: Path) -> None:

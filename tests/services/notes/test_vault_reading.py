@@ -9,8 +9,10 @@ import pytest
 import trio
 
 from lithos.app.vault import style_of
+from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, StorageConfig
 from lithos.core.notes import document
+from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.checks_notes import check_notes
 from lithos.services.upkeep.validation import survey_notes, validate_notes
 from lithos.stores.notes.files import NoteFiles
@@ -240,7 +242,9 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     assert issue.path == "Broken one.md"
     assert "line 4" in issue.detail
     survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), 0.5, Clock()(), style)
-    assert "Broken one.md: line 4" in next(iter(check_notes(survey))).cause
+    config = Config(storage=StorageConfig(data_dir=tmp_path, **VAULT))
+    found = [each async for each in check_notes(Patient(config=config, clock=Clock(), survey=survey))]
+    assert "Broken one.md: line 4" in found[0].cause
 
 
 async def test_what_an_earlier_version_made_of_a_broken_frontmatter_is_made_anew(tmp_path: Path) -> None:

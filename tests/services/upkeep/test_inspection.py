@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.core.findings import CheckResult, ok
+from lithos.core.findings import Check, CheckResult, ok
 from lithos.services.upkeep import inspection
-from lithos.services.upkeep.inspection import Inspection, Place
+from lithos.services.upkeep.inspection import Inspection
 from tests.servers import Lithos, put_note, serving
 
 
 def make_inspection(lithos: Lithos) -> Inspection:
-    server, storage = lithos.server, lithos.server.config.storage
-    place = Place(storage.data_dir, storage.notes_folder, storage.vault)
-    return Inspection(place, lambda: [ok("Fine.")], server.catalogue, server.live_check, server.clock)
+    return Inspection(lithos.server.patient)
 
 
 def by_name(checks: tuple[CheckResult, ...]) -> dict[str, CheckResult]:
@@ -38,10 +36,10 @@ async def test_files_that_are_not_served_as_they_should_be_are_named(tmp_path: P
     put_note(tmp_path, "twice-a.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\na")
     put_note(tmp_path, "twice-b.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\nb")
     async with serving(tmp_path) as lithos:
-        notes = by_name((await make_inspection(lithos).run()).checks)["notes"]
-        assert notes.status == "warn"
-        assert "broken.md" in notes.message
-        assert "twice-" in notes.message
+        found = by_name((await make_inspection(lithos).run()).checks)
+        assert found["notes"].status == found["duplicate ids"].status == "warn"
+        assert "broken.md" in found["notes"].message
+        assert "twice-" in found["duplicate ids"].message
 
 
 async def test_who_asks_during_a_run_gets_its_results(
@@ -49,11 +47,11 @@ async def test_who_asks_during_a_run_gets_its_results(
 ) -> None:
     runs = 0
 
-    async def counted(name: str, look: object, bound: float) -> CheckResult:
+    async def counted(check: Check, patient: object, bound: float) -> CheckResult:
         nonlocal runs
-        runs += name == "clock"
+        runs += check.name == "clock"
         await trio.lowlevel.checkpoint()
-        return CheckResult(name, (ok("Fine."),))
+        return CheckResult(check.name, (ok("Fine."),))
 
     monkeypatch.setattr(inspection, "run_check", counted)
     async with serving(tmp_path, settled=False) as lithos:
@@ -74,7 +72,7 @@ async def test_a_check_that_fails_does_not_stop_the_others(
     def fail(*_: object) -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("lithos.services.upkeep.checks_storage.check_space", fail)
+    monkeypatch.setattr("lithos.services.upkeep.checks_storage.free_space", fail)
     async with serving(tmp_path) as lithos:
         checks = by_name((await make_inspection(lithos).run()).checks)
         assert checks["disk space"].status == "fail"

@@ -8,18 +8,17 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 from prometheus_client.core import Metric
 from quart import Blueprint, Response, request
 
 from lithos.config.catalogue import SETTINGS, Config, as_public_dict
-from lithos.core.findings import Finding, ok, warn
 from lithos.front.console.console import Console
 from lithos.front.console.formats import Chart, ago, make_chart
 from lithos.front.console.summary import Summaries
 from lithos.front.console.wording import in_words
 from lithos.front.server.access import AccessPolicy, open_bind_warning
-from lithos.services.upkeep.inspection import Inspection, Place
+from lithos.services.upkeep.inspection import Inspection
 from lithos.services.upkeep.samples import INTERVAL, Sample
 
 #: Metrics whose gauges the page shows, by the name it uses.
@@ -128,22 +127,12 @@ def minutes(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
 
 def _make_inspection(console: Console) -> Inspection:
     services, settings = console.parts, console.settings
-    storage = services.config.storage
     policy = AccessPolicy(settings.host, keyring=services.keyring)
 
-    def configuration() -> list[Finding]:
-        findings = [warn(f"{each}.", "Correct the name, or take it out.") for each in settings.warnings]
-        told = (open_bind_warning(policy), services.keyring.trouble)
-        findings += [warn(each, "") for each in told if each is not None]
-        return [*findings, ok("All values are known and allowed.")]
+    def remarks() -> list[str]:
+        return [each for each in (open_bind_warning(policy), services.keyring.trouble) if each is not None]
 
-    return Inspection(
-        Place(storage.data_dir, storage.notes_folder, storage.vault),
-        configuration,
-        services.catalogue,
-        services.live_check,
-        services.clock,
-    )
+    return Inspection(evolve(services.patient, warnings=settings.warnings, remarks=remarks))
 
 
 @frozen(kw_only=True)

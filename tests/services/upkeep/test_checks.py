@@ -1,0 +1,55 @@
+"""The registry of checks: one decorated function is in all its views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lithos.app.doctor import examine_all, make_patient
+from lithos.config.catalogue import Config
+from lithos.config.sections import StorageConfig
+from lithos.core import findings
+from lithos.core.findings import DOCTOR, HEALTH, RECONCILE, SYSTEM, VALIDATE, Finding, check, checks_of, warn
+from lithos.services.upkeep.checks import Patient
+from lithos.services.upkeep.inspection import Inspection
+from tests.servers import serving
+
+
+@pytest.mark.parametrize("view", [DOCTOR, SYSTEM, VALIDATE, RECONCILE, HEALTH])
+def test_names_of_a_view_are_unique(view: str) -> None:
+    names = [each.name for each in checks_of(view)]
+    assert names
+    assert len(names) == len(set(names))
+
+
+def test_only_checks_of_derived_state_and_of_files_can_mend() -> None:
+    assert {each.name for each in findings.CHECKS if each.mend is not None} == {
+        "indices", "graph", "provenance_projection", "DUPLICATE_ID", "MISSING_ID", "MISSING_TITLE",
+        "MISSING_AUTHOR",
+    }  # fmt: skip
+
+
+async def test_a_registered_check_is_made_by_doctor_and_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "CHECKS", [])
+
+    @check("exports", DOCTOR, SYSTEM, place=1)
+    def check_exports(patient: Patient) -> Iterator[Finding]:
+        yield warn(f"{patient.data.name} is looked at.", "Look away.")
+
+    @check("nothing", DOCTOR, SYSTEM, place=2, when=lambda _: False)
+    def check_nothing(_: Patient) -> Iterator[Finding]:
+        raise AssertionError("it does not apply")
+
+    told = list[str]()
+    config = Config(storage=StorageConfig(data_dir=tmp_path))
+    await examine_all(make_patient(config), lambda result: told.append(result.message))
+    monkeypatch.undo()
+    assert told == [f"{tmp_path.name} is looked at. Look away."]
+    async with serving(tmp_path) as lithos:
+        monkeypatch.setattr(findings, "CHECKS", [*findings.CHECKS])
+        check("exports", SYSTEM, place=1)(check_exports)
+        assert (await Inspection(lithos.server.patient).run()).checks[0].message == told[0]
