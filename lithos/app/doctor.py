@@ -154,11 +154,17 @@ Tell = Callable[[CheckResult], None]
 
 @frozen(kw_only=True)
 class Patient:
-    """A configuration as far as it can be used, what cannot be, and what was ignored in it."""
+    """A configuration as far as it can be used, what cannot be, and what was ignored in it.
+
+    `vault` is its name among several; `elsewhere` has by note id the vault and the path of the notes of the
+    vaults that were examined before, and gets those of this one.
+    """
 
     config: Config
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    vault: str = ""
+    elsewhere: dict[str, tuple[str, str]] | None = None
 
 
 class Doctor:
@@ -218,6 +224,8 @@ class Doctor:
             yield "attachments", aside(lambda: checks_notes.check_attachments(open_notes(storage)))
         yield "displaced texts", aside(lambda: checks_notes.check_displaced(private))
         yield "duplicate ids", self._of_notes(checks_notes.check_duplicates)
+        if self._patient.elsewhere is not None:
+            yield "other vaults", self._of_notes(partial(check_elsewhere, self._patient))
         yield "conflict copies", self._of_notes(checks_notes.check_copies)
         yield "vanished files", self._of_notes(checks_notes.check_vanished)
         yield "embedder", aside(self._look_at_embedder)
@@ -294,6 +302,26 @@ class Doctor:
         times = () if survey is None else ((each.path, each.state.mtime_ns) for each in survey.catalogue)
         private, is_live = self._config.storage.data_dir / ".lithos", self._ownership.is_live
         return checks_storage.check_clock(private, times, utc_now(), is_live=is_live)
+
+
+def check_elsewhere(patient: Patient, survey: Survey) -> list[Finding]:
+    """Notes that another vault has too: of moves that did not end."""
+    known, found = patient.elsewhere, list[Finding]()
+    if known is None:
+        return found
+    for entry in survey.catalogue:
+        if not entry.identified:  # the same path gives two files the same id
+            continue
+        name, path = known.setdefault(entry.note.id, (patient.vault, entry.path))
+        if name != patient.vault:
+            found.append(
+                warn(
+                    f"The note {entry.note.id} is in two vaults: {name} at {path}, {patient.vault} at "
+                    f"{entry.path}. A move to another vault may not have ended.",
+                    "Move it again (lithos_note_move with vault and to_vault), or delete one.",
+                )
+            )
+    return found or [ok("No note is in another vault too.")]
 
 
 _SEE_NOTES: Final = "See the check of the notes."
