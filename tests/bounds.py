@@ -253,7 +253,6 @@ services.tasks.requests.Requests: _running | a call
 services.tasks.event_stream.EventStream: _pending | `.PAGE` | `stores.coordination.store.PAGE_BYTES` and one
     event
 services.upkeep.samples.Samples: _kept | `.KEPT` | some numbers each
-services.vaults.joining.Troubles: by_vault | a call
 services.vaults.retrieving._Meeting: _arrived drawn | a call
 stores.carrying.RowMerger: _uniques created updated | a call
 stores.coordination.ready_rows.WaitingCounts: _known | `.FILTERS_KEPT` | the filter of a call each

@@ -142,7 +142,7 @@ def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> 
     server = work.loaded.config.server
     assert (server.port, server.host) == (9000, "::1")
     assert [each.split()[0] for each in work.loaded.warnings] == [
-        "vaults.work.server.port", "vaults.work.telemetry.enabled",
+        "vaults.work.server.port", "telemetry",
     ]  # fmt: skip
 
 

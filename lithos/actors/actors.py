@@ -68,7 +68,7 @@ from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
 from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import CopyMerges, Displaced, Moves, VaultMoves
+from lithos.stores.notes.displaced import CopyMerges, Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.orders import VanishedFiles
 from lithos.telemetry import get_logger
@@ -94,8 +94,6 @@ class Stores:
     moves: Moves
     #: The merge of a conflict copy that is under way.
     copy_merges: CopyMerges
-    #: Moves to other vaults that are under way.
-    vault_moves: VaultMoves
     #: None where `history.enabled` is off.
     history: HistoryStore | None
     #: How the notes are understood and written.

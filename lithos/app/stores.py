@@ -26,7 +26,7 @@ from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import CONFIRM_EVERY, OwnerLock
 from lithos.stores.manifest import Manifest
 from lithos.stores.migrations import migrate
-from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves, VaultMoves
+from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import Kept
 from lithos.telemetry import get_logger
@@ -110,7 +110,6 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         fulltext,
         moves,
         copy_merges,
-        VaultMoves(private),
         history,
         style,
         ending,

@@ -52,7 +52,7 @@ from lithos.metrics import labelled
 from lithos.services.keyring import TokenRing
 from lithos.services.vault_tokens import spread_tokens
 from lithos.services.vaults.joint import JointRing, Vault, VaultSet
-from lithos.services.vaults.moving import VaultMoving, pending_targets
+from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.database import DatabaseLost
 from lithos.stores.lock import AlreadyOwned
 from lithos.stores.migrations import NewerLayout
@@ -220,7 +220,6 @@ class Vaults:
             each.door = self.doors[each.name] = Door(each.ring, application, front.sessions)
             server.publish_address(f"{port.url}{base_of(each.name)}")
             self.set.tell()
-            nursery.start_soon(self._resume_moves, each)
             try:
                 await shutdown.wait()
             finally:  # also when its actors end: nobody waits for a stream that nothing feeds
@@ -246,22 +245,6 @@ class Vaults:
             self._movings = {pair: kept for pair, kept in self._movings.items() if alive.issuperset(pair)}
             self._movings[key] = VaultMoving(here, there, target.name)
         return self._movings[key]
-
-    async def _resume_moves(self, each: HostedVault) -> None:
-        """Settle the moves that a stop interrupted, as soon as both vaults have their notes."""
-        for other in self.hosted.values():
-            if other is not each:
-                await self._resume(each, other)
-                await self._resume(other, each)
-
-    async def _resume(self, source: HostedVault, target: HostedVault) -> None:
-        here, there = source.server, target.server
-        if here is None or there is None:
-            return  # whichever comes last looks
-        for server in (here, there):
-            await server.opening.complete.wait()
-        if source.server is here and target.server is there and target.name in await pending_targets(here):
-            await self._moving(source.vault, target.vault).resume()
 
     # What is told of all
 

@@ -1,4 +1,4 @@
-"""Tools asked of all vaults at once (`vault: "*"`): one answer, ranked, cut and paged as one.
+"""Tools asked of all vaults at once (`vault: "*"`): one answer, merged, cut and paged as one.
 
 Specified in docs/spec/vaults.md §2. Rows carry `vault`; a vault that does not answer is in `failed_vaults`.
 """

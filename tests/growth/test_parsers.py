@@ -118,7 +118,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "reads with the functions of each kind": ("reading.read_parts",),
     "takes what a list has": ("foreign_json.objects_of",),
     "joins ids": ("care.Clusters.join",),
-    "merges rankings of numbers": ("joining.interleave",),
+    "merges rankings of numbers": ("joining.even_out", "joining.interleave"),
     "care.LikelyNotes.find": ("care.LikelyNotes.add",),
     "looks a proposal up": (
         "proposals.PendingProposals.get", "proposals.PendingProposals.own",

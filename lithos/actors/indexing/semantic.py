@@ -305,9 +305,3 @@ class SemanticBackend:
         accurate = self.accurate.answering if self.accurate is not None else None
         searched: Searched = static if accurate is None else accurate
         return self._queries.ask(searched, query, notes, threshold, among)
-
-    def ask_static(
-        self, query: str, notes: int, threshold: float, among: Sequence[int] | None = None
-    ) -> Asked:
-        """The same of the static tier, whatever answers others: for who compares with such vectors."""
-        return self._queries.ask(self._answering(), query, notes, threshold, among)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import trio
+from attrs import evolve
 
 from lithos.app.doctor import examine_all, make_patient
 from lithos.app.vault import open_notes, style_of, survey_of
@@ -55,11 +56,11 @@ def run_doctor(invocation: Invocation) -> int:
     if not vaults.configured:
         return _examine(invocation, _load_patient(invocation, ()), None)
     meant = [vault for vault in vaults.configured if not vaults.chosen or vault.name in vaults.chosen]
-    code = 0
+    code, elsewhere = 0, dict[str, tuple[str, str]]()
     for vault in meant:
         if not invocation.as_json:
             print_line(f"{vault.name}: {vault.root}")
-        code = max(code, _examine(invocation, _patient_of(vault, vaults), vault.name))
+        code = max(code, _examine(invocation, _patient_of(vault, vaults, elsewhere), vault.name))
     return code
 
 
@@ -91,13 +92,13 @@ def _load_patient(invocation: Invocation, known: Sequence[str]) -> Patient:
     return _patient(loaded, [*dict.fromkeys((*known, *problems))])
 
 
-def _patient_of(vault: NamedVault, vaults: Vaults) -> Patient:
+def _patient_of(vault: NamedVault, vaults: Vaults, elsewhere: dict[str, tuple[str, str]]) -> Patient:
     problems = list(vault.problems)
     try:
         check_vault_roots([(each.name, each.root, each.data_dir) for each in vaults.configured])
     except VaultsOverlap as overlap:
         problems.append(str(overlap).removesuffix("."))
-    return _patient(vault.loaded, problems)
+    return evolve(_patient(vault.loaded, problems), vault=vault.name, elsewhere=elsewhere)
 
 
 def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:

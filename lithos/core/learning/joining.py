@@ -1,79 +1,67 @@
-"""Rankings of several vaults joined to one: keys of notes, legs, rows (docs/spec/vaults.md §2).
+"""Answers of several vaults merged into one (docs/spec/vaults.md §2).
 
-In each vault notes have serials of its own. A key is made of a serial and the place of the vault, so that
-rankings over several are made by the same rules as those of one.
+Each vault ranks its own notes. The scores of a hybrid search count from the best and the worst of a vault, so
+they are put on one scale before rows are merged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from operator import itemgetter
-from typing import TypeVar
 
 from attrs import frozen
 
-V = TypeVar("V")
+from lithos.core.learning.ranking import FUSION_K
 
 
-@frozen
-class Keys:
-    """The keys of the notes of `vaults` vaults; each vault has a place, from 0."""
+@frozen(kw_only=True)
+class Scale:
+    """What the scores of one hybrid ranking count from.
 
-    vaults: int
+    `words` is the highest BM25 score, times the factor of `even_out`; `lowest` and `highest` are the
+    similarities found, `meaning` the share that the highest similarity gives a score. `model`: similarities
+    of two models do not compare.
+    """
 
-    def of(self, place: int, serial: int) -> int:
-        """The key of a note."""
-        return serial * self.vaults + place
+    words: float = 0.0
+    lowest: float = 0.0
+    highest: float = 0.0
+    meaning: float = 0.0
+    model: object = None
 
-    def place(self, key: int) -> int:
-        """The place of the vault that has a note."""
-        return key % self.vaults
-
-    def serial(self, key: int) -> int:
-        """The serial of a note in its vault."""
-        return key // self.vaults
-
-    def by_place(self, keys: Iterable[int]) -> dict[int, list[int]]:
-        """The serials of notes by the place of their vault, in their order."""
-        found: dict[int, list[int]] = {}
-        for key in keys:
-            found.setdefault(self.place(key), []).append(self.serial(key))
-        return found
-
-    def part(self, place: int, values: Mapping[int, V]) -> dict[int, V]:
-        """Of values by key those of one vault, by serial."""
-        return {self.serial(key): value for key, value in values.items() if self.place(key) == place}
-
-    def join(self, legs: Mapping[int, Sequence[tuple[int, float]]], most: int) -> list[tuple[int, float]]:
-        """The `most` best of legs (serial, score) by place, as (key, score), best first, ties by key.
-
-        Scores must be of one scale.
-        """
-        return best_of_all(
-            ([(self.of(place, serial), score) for serial, score in leg] for place, leg in legs.items()), most
+    @classmethod
+    def whole(cls, scales: Iterable[Scale]) -> Scale:
+        """Return the scale of all rankings together; its model is None where they have several."""
+        scales = list(scales)
+        near = [each for each in scales if each.highest]
+        models = {each.model for each in near}
+        return cls(
+            words=max((each.words for each in scales), default=0.0),
+            lowest=min((each.lowest for each in near), default=0.0),
+            highest=max((each.highest for each in near), default=0.0),
+            model=models.pop() if len(models) == 1 else None,
         )
 
+    def onto(self, whole: Scale, words: float, meaning: float | None) -> float:
+        """Return what to add to a score with these parts to have it on the scale of all rankings.
 
-def best_of_all(legs: Iterable[Iterable[tuple[int, float]]], most: int) -> list[tuple[int, float]]:
-    """The `most` best of several legs (key, score), best first, ties by key."""
-    found = sorted(chain.from_iterable(legs), key=itemgetter(0))
-    found.sort(key=itemgetter(1), reverse=True)
-    return found[:most]
+        `meaning` is None for a note without a similarity.
+        """
+        added = words * (self.words / whole.words - 1) if whole.words else 0.0
+        width = whole.highest - whole.lowest
+        if meaning is None or whole.model is None or not width:
+            return added
+        own = (self.highest - self.lowest) / width
+        return added + meaning * (own - 1) + self.meaning * (self.lowest - whole.lowest) / width
 
 
-def onto_scale(scores: Sequence[float], scale: Sequence[float]) -> list[float]:
-    """Scores stretched to the lowest and the highest of another scale; equal ones become its highest.
+def even_out(rarities: Mapping[str, float]) -> dict[str, float]:
+    """Return what to multiply the BM25 scores of each vault by, given the rarity of a query's words there.
 
-    For similarities of another model: how near something is, only the other notes of that model say.
+    That is the sum of their inverse document frequencies: where a vault is full of a topic, its words count
+    little, and the best answers may be there.
     """
-    if not scores or not scale:
-        return list(scores)
-    lowest, highest = min(scores), max(scores)
-    least, width = min(scale), max(scale) - min(scale)
-    if highest == lowest:
-        return [least + width] * len(scores)
-    return [least + width * (score - lowest) / (highest - lowest) for score in scores]
+    mean = sum(rarities.values()) / max(1, len(rarities))
+    return {name: mean / rarity if rarity > 0 else 1.0 for name, rarity in rarities.items()}
 
 
 def interleave(rows: Mapping[str, Sequence[float]], most: int) -> list[tuple[str, int]]:
@@ -87,3 +75,8 @@ def interleave(rows: Mapping[str, Sequence[float]], most: int) -> list[tuple[str
         for row, score in enumerate(scores)
     ]
     return [(name, row) for _, row, _, name in sorted(ordered)[:most]]
+
+
+def by_rank(rows: int) -> list[float]:
+    """Return the reciprocal ranks of an answer, for scores that do not compare."""
+    return [1 / (FUSION_K + rank) for rank in range(1, rows + 1)]

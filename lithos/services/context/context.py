@@ -224,7 +224,7 @@ class Context:
     async def gather(
         self, request: ContextRequest, ranking: HybridRanking | None = None
     ) -> AsyncIterator[Gathered]:
-        """What a briefing is made of; `ranking` is that of several vaults. Raises as `brief`."""
+        """What a briefing is made of; `ranking`: on one scale with other vaults. Raises as `brief`."""
         _check(request)
         troubles = list[tuple[str, str]]()
         cursor = str(self._coordinator.head) if self._changes.is_kept else None  # before anything is read

@@ -194,7 +194,7 @@ class Retrieve:
     async def select(self, drawing: Drawing, hybrid: HybridRanking | None = None) -> Drawn:
         """The notes of an accepted request, best first, all of which pass the gate now.
 
-        `hybrid`: the search's ranking of these notes, where it was made over several vaults.
+        `hybrid`: the search's ranking of these notes, where it is on one scale with those of other vaults.
         """
         request, report = drawing.request, drawing.report
         await self._actors.visibility.reach()

@@ -139,7 +139,7 @@ class Ask:
 
     `admitted` are all notes that pass the gate, known only when it is narrow. `seeds` are the best notes
     so far, for the scouts that start from them. `hybrid`: the search's ranking of these notes, where it is
-    made elsewhere, over several vaults.
+    on one scale with those of other vaults.
     """
 
     query: str

@@ -43,12 +43,6 @@ class Nearest:
         asked = capture(self._semantic.ask, query, notes, threshold, among)
         return Asked(asked) if isinstance(asked, Error) else asked.unwrap()
 
-    def ask_static(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
-        """The same of the static tier."""
-        among = self._among(filters) if filters != Filters() else None
-        asked = capture(self._semantic.ask_static, query, notes, threshold, among)
-        return Asked(asked) if isinstance(asked, Error) else asked.unwrap()
-
     def _among(self, filters: Filters) -> list[int]:
         """The notes that pass the filters."""
         wanted = FacetFilter(tags=filters.tags, author=filters.author, path_prefix=filters.path_prefix)

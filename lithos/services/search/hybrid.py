@@ -319,6 +319,10 @@ class Hybrid:
             if total
         }
 
+    def divisor(self, ranking: HybridRanking) -> float:
+        """Return what the parts of words and meaning are divided by to have scores of 0..1."""
+        return (1 + self._settings.lead_weight) * ranking.highest * ranking.spread
+
     def parts(self, ranking: HybridRanking) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
         """What words, meaning and lead coverage give each note; they add up to the scores of a ranking."""
         lexical = list(ranking.lexical.items())
@@ -331,7 +335,7 @@ class Hybrid:
         else:
             words, meaning = blend_parts(lexical, list(similarities.items()), ranking.weight)
         lead, whole = self._settings.lead_weight, (1 + self._settings.lead_weight) * ranking.highest
-        fused = whole * ranking.spread
+        fused = self.divisor(ranking)
         words = {serial: part / fused for serial, part in words.items()}
         meaning = {serial: part / fused for serial, part in meaning.items()}
         for serial, part in ranking.beside.items():  # of a neighbour's words or meaning

@@ -1,7 +1,6 @@
-"""What a hybrid search asks of indexes and the catalogue: those of one vault, or of several as one.
+"""What a hybrid search asks of indexes and the catalogue: those of notes, or those of attachments.
 
-Notes are known by whole numbers, their serials; of several vaults they are keys made of those
-(`services.vaults.joining`).
+Notes are known by whole numbers, their serials.
 """
 
 from __future__ import annotations

@@ -103,6 +103,8 @@ class RankedRows:
     message: str = ""
     #: By serial, all others are weak; None: the rows say nothing of it.
     matches: Mapping[int, Judged] | None = None
+    #: What a hybrid search ranked; its `scores` are the same iterator.
+    ranking: HybridRanking | None = None
 
 
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
@@ -138,20 +140,24 @@ class Search:
 
     async def look(self, request: SearchRequest) -> SearchAnswer:
         """The same without a record of who asked, and what was shown."""
+        _, limit = self.bounds(request)
+        ranked = await self.rank(request)
+        hits = await self.present(request, ranked, limit)
+        return SearchAnswer(hits, ranked.failed, ranked.message)
+
+    async def rank(self, request: SearchRequest) -> RankedRows:
+        """Rank notes without reading their texts: at least so many as the page of the request ends with."""
         threshold, limit = self.bounds(request)
         await self._visibility.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
         if request.mode == "graph":
-            ranked = await self._rank_graph(request, threshold)
-        elif not request.query.strip():
-            return SearchAnswer(())
-        elif request.mode == "fulltext":
-            ranked = self._rank_fulltext(request, limit)
-        elif request.mode == "semantic":
-            ranked = await self._rank_semantic(request, limit, threshold)
-        else:
-            ranked = await self._rank_hybrid(request, limit, threshold)
-        hits = await self.present(request, ranked, limit)
-        return SearchAnswer(hits, ranked.failed, ranked.message)
+            return await self._rank_graph(request, threshold)
+        if not request.query.strip():
+            return _NOTHING
+        if request.mode == "fulltext":
+            return self._rank_fulltext(request, limit)
+        if request.mode == "semantic":
+            return await self._rank_semantic(request, limit, threshold)
+        return await self._rank_hybrid(request, limit, threshold)
 
     async def explain(self, request: SearchRequest, note_ids: Iterable[str]) -> Explained:
         """Why `search` ranks these notes as it does, by another search of the same kind; nothing is recorded.
@@ -320,7 +326,7 @@ class Search:
         ranking = await self._rank_pages(request, limit, threshold)
         matches = self.judged(ranking)
         return RankedRows(
-            ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches
+            ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches, ranking
         )
 
     def judged(self, ranking: HybridRanking) -> Mapping[int, Judged] | None:

@@ -70,6 +70,10 @@ class Patient:
     #: Reads the notes, where nobody has yet; blocks.
     take_survey: Callable[[], Survey] | None = None
     live: Live | None = None
+    #: Its name among several vaults.
+    vault: str = ""
+    #: By note id the vault and the path of the notes of the vaults that were looked at before.
+    elsewhere: dict[str, tuple[str, str]] | None = None
     _survey: Survey | None = None
     owner: Ownership = field(default=Ownership(False, None), init=False)
     embedder: Embedder | None = field(default=None, init=False)

@@ -31,7 +31,6 @@ from lithos.services.notes.moving import RESUMED
 from lithos.services.notes.texts import LoadedNote
 from lithos.services.services import Services
 from lithos.stores.history.schema import NewVersion
-from lithos.stores.notes.displaced import VaultMoveIntent
 from lithos.stores.notes.values import LinkedFile, OutsideKnowledge
 
 #: Bytes of the kept versions that go along, of each as a whole file: they are in memory all at once.
@@ -42,10 +41,17 @@ MOST_KNOWN: Final = 100_000
 
 @frozen(kw_only=True)
 class VaultMovePlan:
-    """A move that nothing is known to be against."""
+    """A move of the note at `path` here, with these versions here and there, that nothing known is against.
 
-    intent: VaultMoveIntent
+    `copy` is what the target has of the note, from a move that was not finished: the note as it is now
+    (`was_there`), or an earlier state of it.
+    """
+
+    path: str
+    version: int
     request: TakeOverNote
+    copy: Entry | None
+    was_there: bool
     left: int
     unresolved: int
 
@@ -101,37 +107,35 @@ class VaultMovePlanning:
         if loaded.document.note.id != note_id:
             raise no_such_note(DeleteNote(id=note_id, agent=agent))
         check_version(expected_version, loaded.document.note)
-        was_there = self._check_place(note_id, new, loaded)
+        copy = await self._working.run(lambda: self._check_place(note_id, new, loaded))
+        was_there = copy is not None and (copy.digest, copy.path) == (loaded.source.digest, new)
         past = await self._working.run(lambda: self._past(note_id))
         request = await self._working.run(lambda: self._request(entry, loaded, agent, new, past))
         if not was_there:
-            check_unique(request.document.note, None, new, target.catalogue)
-            if await self._working.run(lambda: target.actors.stores.files.is_file(new)):
+            check_unique(request.document.note, None if copy is None else copy.note, new, target.catalogue)
+            is_own = copy is not None and copy.path == new
+            if not is_own and await self._working.run(lambda: target.actors.stores.files.is_file(new)):
                 raise path_collision(new, target.catalogue)
         linked = await source.knowledge.linked_from(note_id, 1)
-        intent = VaultMoveIntent(
-            id=note_id,
-            agent=agent,
+        return VaultMovePlan(
             path=entry.path,
-            target=self._target_name,
-            new=new,
-            digest=loaded.source.digest,
             version=loaded.document.note.version,
-            new_version=request.document.note.version,
+            request=request,
+            copy=copy,
             was_there=was_there,
+            left=past.left + (len(past.versions) if was_there else 0),
+            unresolved=linked.total,
         )
-        left = past.left + (len(past.versions) if was_there else 0)
-        return VaultMovePlan(intent=intent, request=request, left=left, unresolved=linked.total)
 
-    def _check_place(self, note_id: str, new: str, loaded: LoadedNote) -> bool:
-        """Whether the target has the note, with the same bytes. Raises `Duplicate` and `PathCollision`."""
-        catalogue = self._target.catalogue
+    def _check_place(self, note_id: str, new: str, loaded: LoadedNote) -> Entry | None:
+        """What the target has of the note. Blocks. Raises `PathCollision`, `Duplicate` of another note."""
+        catalogue, history = self._target.catalogue, self._source.actors.stores.history
         there = catalogue.get(note_id)
-        if there is None:
-            check_free(new, catalogue)
-            return False
-        if (there.digest, there.path) == (loaded.source.digest, new):
-            return True
+        check_free(new, catalogue, note_id)
+        if there is None or there.digest == loaded.source.digest:
+            return there
+        if history is not None and history.knows(note_id, there.digest):
+            return there
         raise Duplicate(
             f"The vault {self._target_name} has a note with this id already, {there.note.title!r} at "
             f"{there.path}. Look at both; delete one, or write what differs into the other.",

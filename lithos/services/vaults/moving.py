@@ -1,10 +1,9 @@
 """A note moves to another vault of the same process, with its kept versions (docs/spec/vaults.md §2).
 
-It is written there, then deleted here, under one intent in the `.lithos` of the vault that it leaves. That is
-durable before the first step and goes after the last, so that what a killed process began is settled by
-`VaultMoving.resume`: the note is in one vault then, never in none and never in two. Where it was changed or
-deleted here after it was written there, and where it cannot be deleted here, the move stops: what was written
-there is taken back, and the change stays. Without `expected_version` it is then moved as it is now.
+It is written there, then deleted here; each step is crash-safe by itself. A process that ends between the two
+leaves the note in both vaults, and nothing is lost: `lithos doctor` names it, and another move finishes what
+the first began. Where the note was changed or deleted here after it was written there, and where it cannot be
+deleted here, what was written there is taken back. Without `expected_version` the changed note is then moved.
 """
 
 from __future__ import annotations
@@ -17,23 +16,15 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Threads
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.actors.writing.messages import ACTING, DeleteNote, WriteOutcome
-from lithos.catalogue.catalogue import Entry
-from lithos.core.errors import (
-    DocNotFound,
-    LithosError,
-    StorageFailed,
-    VersionConflict,
-)
+from lithos.core.errors import DocNotFound, LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.principals import Principal
 from lithos.services.notes.knowledge import WRITE_DEADLINE, ask_patiently
 from lithos.services.notes.moving import RESUMED
 from lithos.services.services import Services
 from lithos.services.vaults.move_plans import VaultMovePlan, VaultMovePlanning
-from lithos.stores.notes.displaced import VaultMoveIntent
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.vaults")
@@ -65,18 +56,14 @@ class VaultMoving:
     """Moves notes from one vault to another, one at a time; one object for a pair serves all callers."""
 
     def __init__(self, source: Services, target: Services, target_name: str) -> None:
-        """`target_name` is the target's name in the configuration, by which a later process finds it."""
+        """`target_name` is the target's name in the configuration, for errors and the log."""
         if source is target:
             raise ValueError("A vault is no other vault than itself")
         self._source = source
         self._target = target
         self._target_name = target_name
-        self._intents = source.actors.stores.vault_moves
         self._planning = VaultMovePlanning(source, target, target_name)
-        self._working = Threads()
         self._turn = trio.Lock()
-
-    # -- moving ----------------------------------------------------------------------------------
 
     async def move(
         self,
@@ -101,13 +88,15 @@ class VaultMoving:
         await self._source.opening.wait_known()
         await self._target.opening.wait_known()
         async with self._turn:
-            await self._settle_earlier(note_id)
             for attempt in range(1, RETRIES + 1):
                 plan = await self._planning.plan(
                     note_id, agent, path, expected_version, caller, by_there or caller
                 )
                 try:
                     with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT):
+                        if plan.copy is not None and not plan.was_there:
+                            await self._take_back(plan, plan.copy.note.version)
+                            continue
                         return await self._carry_out(plan)
                 except VersionConflict:
                     is_gone = note_id not in self._source.catalogue
@@ -115,196 +104,90 @@ class VaultMoving:
                         raise
                     continue
                 raise _interrupted("it took too long")
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _settle_earlier(self, note_id: str) -> None:
-        """Settle what an earlier call could not finish. Raises `StorageFailed` where it cannot be now."""
-        intent = await self._working.run(lambda: self._intents.find(note_id))
-        if intent is None:
-            return
-        if intent.target != self._target_name:
-            raise _is_moving()
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + CARRIED_OUT), _honest():
-            await self._settle(intent)
+        raise _interrupted("the note changed again and again")
 
     async def _carry_out(self, plan: VaultMovePlan) -> VaultMove:
-        intent = plan.intent
-        try:
-            await self._working.run(lambda: self._intents.begin(intent))
-        except FileExistsError:
-            raise _is_moving() from None
-        except OSError as failure:
-            raise StorageFailed(
-                f"The record of the move cannot be kept: {failure.strerror or failure}. Nothing was changed; "
-                "make room on the disk, then move the note again."
-            ) from failure
+        request = plan.request
         with _honest():
-            self._source.coordinator.touch(intent.agent)
-            if intent.was_there:
-                there = self._target.catalogue.get(intent.id)
-                version = there.note.version if there is not None else intent.version
-                outcome = WriteOutcome("created", intent.id, intent.new, version)
+            self._source.coordinator.touch(request.agent)
+            if plan.was_there and plan.copy is not None:
+                outcome = WriteOutcome("created", request.id, request.path, plan.copy.note.version)
             else:
                 outcome = await self._write(plan)
-            await self._delete(intent)
-            await self._working.run(lambda: self._intents.remove(intent.id))
-        log.info("note moved to another vault", path=intent.path, to_vault=intent.target, new=intent.new)
+            await self._delete(plan)
+        log.info("note moved to another vault", path=plan.path, to_vault=self._target_name, new=request.path)
         return VaultMove(
             outcome=outcome,
-            former_path=intent.path,
-            versions=0 if intent.was_there else len(plan.request.past),
+            former_path=plan.path,
+            versions=0 if plan.was_there else len(request.past),
             left=plan.left,
             unresolved=plan.unresolved,
         )
 
     async def _write(self, plan: VaultMovePlan) -> WriteOutcome:
         """Write the note there. What is refused is as if nothing had begun."""
-        target, intent = self._target, plan.intent
-        target.coordinator.touch(intent.agent)
+        target, request = self._target, plan.request
+        target.coordinator.touch(request.agent)
         try:
-            return await ask_patiently(target.actors.writer.mailbox, plan.request, WRITE_DEADLINE)
+            return await ask_patiently(target.actors.writer.mailbox, request, WRITE_DEADLINE)
         except LithosError:
-            there = target.catalogue.get(intent.id)
-            if there is not None and (there.digest, there.path) == (intent.digest, intent.new):
-                await self._take_back(intent)  # it is there, but not as promised: not indexed or journalled
-            await self._working.run(lambda: self._intents.remove(intent.id))
+            there = target.catalogue.get(request.id)
+            if there is not None and there.note.version == request.document.note.version:
+                await self._take_back(plan, there.note.version)  # it is there, but not indexed or journalled
             raise
 
-    async def _delete(self, intent: VaultMoveIntent) -> None:
+    async def _delete(self, plan: VaultMovePlan) -> None:
         """Delete the note here as it was written there, or take that back and raise why.
 
         A note that is gone here although the answer is a failure, as of an index, counts as deleted.
         """
         try:
-            await self._ask_deletion(self._source, intent, expected=intent.version)
+            await self._ask_deletion(self._source, plan, expected=plan.version)
         except LithosError as refusal:
-            is_gone = intent.id not in self._source.catalogue
-            if not is_gone or isinstance(refusal, DocNotFound):
-                await self._take_back(intent)
-            await self._working.run(lambda: self._intents.remove(intent.id))
+            is_gone = plan.request.id not in self._source.catalogue
+            if not plan.was_there and (not is_gone or isinstance(refusal, DocNotFound)):
+                await self._take_back(plan, plan.request.document.note.version)
             raise
 
-    async def _take_back(self, intent: VaultMoveIntent) -> None:
-        """Remove what was written there; it has it no more then.
-
-        Where somebody changed it there meanwhile, that stays in the history there. Raises `StorageFailed`
-        where no history is kept: nothing of it is removed, and the intent stays.
-        """
-        if intent.was_there:
-            return
-        ask = partial(self._ask_deletion, self._target, intent, source=TAKING_BACK)
+    async def _take_back(self, plan: VaultMovePlan, version: int) -> None:
+        """Delete what the target has of the note. Raises `StorageFailed` where it was changed there."""
+        ask = partial(self._ask_deletion, self._target, plan, source=TAKING_BACK)
         try:
-            await ask(expected=intent.new_version)
+            await ask(expected=version)
         except DocNotFound:
             return
         except VersionConflict:
-            if self._target.actors.stores.history is None:
-                log.error(
-                    "note changed in both vaults", path=intent.path, to_vault=intent.target, new=intent.new
-                )
-                raise StorageFailed(
-                    f"While it was moved, the note was changed here and in the vault {intent.target}, so it "
-                    f"is in both, here at {intent.path}, there at {intent.new}. Bring both together, then "
-                    "delete one."
-                ) from None
-            log.warning("changed copy taken back", path=intent.new, to_vault=intent.target)
-            await ask(expected=None)
+            log.error("note changed in both vaults", path=plan.path, to_vault=self._target_name)
+            raise StorageFailed(
+                f"While it was moved, the note was changed here and in the vault {self._target_name}, so it "
+                f"is in both, here at {plan.path}, there at {plan.request.path}. Bring both together, then "
+                "delete one."
+            ) from None
 
     async def _ask_deletion(
-        self, vault: Services, intent: VaultMoveIntent, *, expected: int | None, source: str = TOOL
+        self, vault: Services, plan: VaultMovePlan, *, expected: int, source: str = TOOL
     ) -> None:
         request = DeleteNote(
-            id=intent.id, agent=intent.agent, expected_version=expected, source=source, by=RESUMED
+            id=plan.request.id,
+            agent=plan.request.agent,
+            expected_version=expected,
+            source=source,
+            by=RESUMED,
         )
         await ask_patiently(vault.actors.writer.mailbox, request, WRITE_DEADLINE)
-
-    # -- after a start ---------------------------------------------------------------------------
-
-    async def resume(self) -> int:
-        """Settle what an earlier process began to move to this target; how many moves could not be.
-
-        For a start, once both vaults are open. What cannot be settled is logged and left to the next start,
-        or to the next move of the note.
-        """
-        await self._source.opening.wait_known()
-        await self._target.opening.wait_known()
-        left = 0
-        async with self._turn:
-            try:
-                pending = await self._working.run(self._intents.pending)
-            except OSError as failure:
-                log.error("moves to other vaults that were begun cannot be read", reason=str(failure))
-                return 0
-            for intent in pending:
-                if intent.target != self._target_name:
-                    continue
-                try:
-                    await self._settle(intent)
-                except (LithosError, OSError, *_INTERRUPTED) as failure:
-                    left += 1
-                    log.error(
-                        "move to another vault not finished",
-                        path=intent.path, to_vault=intent.target, reason=str(failure),
-                    )  # fmt: skip
-        return left
-
-    async def _settle(self, intent: VaultMoveIntent) -> None:
-        """Finish a move or undo it, by where the note is now."""
-        here, there = self._source.catalogue.get(intent.id), self._target.catalogue.get(intent.id)
-        if here is not None and there is not None:
-            if await self._working.run(lambda: self._came_from_here(intent, there)):
-                return await self._delete_later(intent)
-            log.error("note is in two vaults", path=intent.path, to_vault=intent.target, new=there.path)
-        elif here is not None:
-            # Nobody was told that it is moved.
-            log.warning("move to another vault given up: it was not written", path=intent.path)
-        await self._working.run(lambda: self._intents.remove(intent.id))
-        return None
-
-    async def _delete_later(self, intent: VaultMoveIntent) -> None:
-        """Finish a move; where that stops it and nothing of it is left, this is all that is to be told."""
-        try:
-            await self._delete(intent)
-        except LithosError as refusal:
-            if await self._working.run(lambda: self._intents.find(intent.id)) is not None:
-                raise
-            log.warning("move to another vault undone", path=intent.path, reason=refusal.message)
-        await self._working.run(lambda: self._intents.remove(intent.id))
-
-    def _came_from_here(self, intent: VaultMoveIntent, there: Entry) -> bool:
-        """Whether the target's note is what the move wrote, changed since or not. Blocks."""
-        if intent.new == there.path or intent.digest == there.digest:
-            return True
-        history = self._target.actors.stores.history
-        return history is not None and history.knows(intent.id, intent.digest)
-
-
-async def pending_targets(source: Services) -> tuple[str, ...]:
-    """The names of the vaults to which moves from this one were begun: each pair is to be resumed."""
-    pending = await Threads().run(source.actors.stores.vault_moves.pending)
-    return tuple(sorted({intent.target for intent in pending}))
 
 
 @contextmanager
 def _honest() -> Iterator[None]:
-    """Tell of a move that stopped in the middle that it did; its intent stays."""
+    """Report a move that stopped in the middle as such."""
     try:
         yield
     except _INTERRUPTED as failure:
         raise _interrupted(str(failure) or "it took too long") from failure
-    except OSError as failure:  # of the intent's file
-        raise _interrupted(failure.strerror or str(failure)) from failure
 
 
 def _interrupted(reason: str) -> StorageFailed:
     return StorageFailed(
-        f"The move to another vault was interrupted: {reason}. It is finished or undone at the next start, "
-        "or when the note is moved again; read the note in both vaults first."
-    )
-
-
-def _is_moving() -> StorageFailed:
-    """It does not say where to: the caller may not know of that vault."""
-    return StorageFailed(
-        "This note is being moved to another vault already. Nothing was changed; look for it in a moment."
+        f"The move to another vault was interrupted: {reason}. The note may be in both vaults now. Read it "
+        "in both, then move it again, or delete one."
     )

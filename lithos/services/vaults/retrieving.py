@@ -1,7 +1,7 @@
 """One retrieval over several vaults (docs/spec/vaults.md §2).
 
-The hybrid ranking is made over all of them; each vault then weighs what its own notes were cited for, and
-adds what its scouts find. Rows are merged by score. Each vault keeps a receipt of its own rows.
+Each vault ranks its own notes, weighs their citations, and adds the notes that its scouts find. Rows are
+merged by score. Each vault keeps a receipt of its own rows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lithos.services.retrieve.retrieve import Drawn, Result, RetrieveAnswer, Ret
 from lithos.services.retrieve.scouts import DEADLINE, PASSED
 from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
 from lithos.services.services import Services
-from lithos.services.vaults.joining import FULLTEXT, SEMANTIC, Joined, Part
+from lithos.services.vaults.joining import on_one_scale
 
 #: How much more is asked for while too few notes pass the gate.
 _WIDER: Final = 4
-_UNRANKED: Final = evolve(NOTHING_RANKED, failed=(FULLTEXT, SEMANTIC))
+_UNRANKED: Final = evolve(NOTHING_RANKED, failed=("fulltext", "semantic"))
 
 
 @frozen
@@ -124,60 +124,41 @@ class JointRetrieve:
         return await retrieve.complete(drawing, answer)
 
     async def rank(self, request: RetrieveRequest) -> dict[str, HybridRanking]:
-        """The ranking of all vaults, divided among them; as failed as it is."""
+        """The ranking of each vault, with scores that compare; as failed as it is."""
         if not request.query.strip():
             return dict.fromkeys(self.vaults, NOTHING_RANKED)
-        joined = await Joined.reach(self.vaults)
-        ranking = _UNRANKED
-        with trio.move_on_after(DEADLINE):
-            try:
-                ranking = await _widen(joined, request)
-            except SearchBackendFailed as failure:
-                ranking = evolve(_UNRANKED, message=failure.message)
-        scores = dict(ranking.scores)
-        return {part.name: _restrict(joined, part, ranking, scores) for part in joined.parts}
+        rankings = dict.fromkeys(self.vaults, _UNRANKED)
+
+        async def rank(name: str, services: Services) -> None:
+            with trio.move_on_after(DEADLINE):
+                await services.actors.visibility.reach()
+                try:
+                    rankings[name] = await _widen(services, request)
+                except SearchBackendFailed as failure:
+                    rankings[name] = evolve(_UNRANKED, message=failure.message)
+
+        async with trio.open_nursery() as nursery:
+            for name, services in self.vaults.items():
+                nursery.start_soon(rank, name, services)
+        return on_one_scale(rankings, self.vaults)
 
 
-async def _widen(joined: Joined, request: RetrieveRequest) -> HybridRanking:
-    """Search for more until enough notes of all vaults pass the gate, or there are no more."""
-    wanted, gate = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate
+async def _widen(services: Services, request: RetrieveRequest) -> HybridRanking:
+    """Search for more until enough notes of a vault pass the gate, or there are no more."""
+    wanted, gate, catalogue = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate, services.catalogue
     passing = request.limit
     if gate.is_narrow:
-        passing = min(passing, sum([len(await gate.admit(part.catalogue)) for part in joined.parts]))
-    threshold = joined.parts[0].search.threshold
+        passing = min(passing, len(await gate.admit(catalogue)))
     while True:
-        ranking = await joined.hybrid.rank(request.query, gate.filters, wanted // LEG_SHARE, threshold)
+        ranking = await services.search.rank_hybrid(request.query, gate.filters, wanted)
         scores = list(ranking.scores)
         found = 0
         async for some in slices(scores, PASSED):
-            entries = [joined.notes.at(key) for key, _ in some]
-            found += sum(entry is not None and gate.passes(entry) for entry in entries)
+            entries = catalogue.at_serials([serial for serial, _ in some])
+            found += sum(map(gate.passes, entries))
         if found >= passing or ranking.is_all:
             return evolve(ranking, scores=scores)
         wanted *= _WIDER
-
-
-def _restrict(
-    joined: Joined, part: Part, ranking: HybridRanking, scores: Mapping[int, float]
-) -> HybridRanking:
-    """The ranking as far as it is about the notes of one vault, which are known by their serials there."""
-    keys, place = joined.keys, part.place
-    failed = ranking.failed or tuple(joined.troubles.by_vault.get(part.name, ()))
-    return HybridRanking(
-        scores=list(keys.part(place, scores).items()),
-        chunks=[
-            hit._replace(serial=keys.serial(hit.serial))
-            for hit in ranking.chunks
-            if keys.place(hit.serial) == place
-        ],
-        lexical=keys.part(place, ranking.lexical),
-        terms=ranking.terms,
-        features={} if failed else keys.part(place, ranking.features),
-        is_all=ranking.is_all,
-        is_accurate=ranking.is_accurate,
-        failed=failed,
-        message=ranking.message,
-    )
 
 
 def _rows(meeting: _Meeting, answers: Mapping[str, RetrieveAnswer]) -> tuple[tuple[str, Result], ...]:

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
-from attrs import field, frozen
 from tantivy import Index, IndexWriter, Query, Searcher
 
 from lithos.core.learning.compounds import Compounds, long_words
-from lithos.core.learning.frequencies import Counts, Term, bm25_idf
+from lithos.core.learning.frequencies import bm25_idf
 from lithos.core.learning.lead import Covered, LeadText, lead_coverage
 from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node
@@ -55,32 +54,6 @@ _LEAST_STEP: Final = 1 - 4e-7
 
 class _Unopenable(Exception):
     """There is no index of this format that can be used; the text says why."""
-
-
-@frozen
-class _TermCollector(QueryTranslator):
-    """Notes the terms of the queries it translates."""
-
-    seen: set[Term] = field(factory=set, init=False)
-
-    def _in_field(self, field: str, tokens: list[str], share: float, slop: int = 0) -> Query:
-        self.seen.update((field, token) for token in tokens)
-        return super()._in_field(field, tokens, share, slop)
-
-
-@frozen
-class _SharedTranslator(QueryTranslator):
-    """Translates for scores with the frequencies of several indexes; `idf` has these, and this index's own.
-
-    BM25 multiplies by the idf of a term, or the sum of those of a phrase: so a boost exchanges it.
-    """
-
-    idf: Mapping[Term, tuple[float, float]]
-
-    def _in_field(self, field: str, tokens: list[str], share: float, slop: int = 0) -> Query:
-        known = [self.idf[field, token] for token in tokens if (field, token) in self.idf]
-        common, own = (sum(each) for each in zip(*known, strict=True)) if known else (1.0, 1.0)
-        return super()._in_field(field, tokens, share * (common / own), slop)
 
 
 class FulltextIndex:
@@ -283,48 +256,18 @@ class FulltextIndex:
         """Let searches fail while the index is stale (lacks notes that it could not take), never silently."""
         self._behind = reason
 
-    def search(
-        self, node: Node, limit: int, filters: Filters, common: Counts | None = None
-    ) -> list[tuple[int, float]]:
+    def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:
         """Return (serial, BM25 score) of the `limit` best notes, best first, ties by serial.
 
-        `common`: how frequent the terms (`terms_in`) are in several indexes together, so that scores are as
-        if there were but one; the mean length of notes stays that of this index.
         Raises `IndexFailed` when the engine cannot read its files, or `tell_behind` gave a reason.
         """
         if self._behind is not None:
             raise IndexFailed(self._behind)
         try:
-            translator = self._translator if common is None else self._sharing(common)
-            query = translator.translate(node, filters)
+            query = self._translator.translate(node, filters)
             return _best(self._searcher, query, limit) if query is not None else []
         except (ValueError, OSError, RuntimeError) as error:
             raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
-
-    def terms_in(self, node: Node) -> frozenset[Term]:
-        """The terms of a query whose frequency decides what they are worth."""
-        collector = _TermCollector(self._translator.schema, self._translator.analyzer, holding=self._holding)
-        collector.translate(node, Filters())
-        return frozenset(collector.seen)
-
-    def count(self, terms: Iterable[Term]) -> Counts:
-        """Count the notes, and those with each of these terms. Raises `IndexFailed`, as `search` does."""
-        if self._behind is not None:
-            raise IndexFailed(self._behind)
-        try:
-            notes = self._searcher.num_docs
-            having = {term: self._searcher.doc_freq(*term) for term in terms}
-        except (ValueError, OSError, RuntimeError) as error:
-            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
-        return Counts(notes, having)
-
-    def _sharing(self, common: Counts) -> QueryTranslator:
-        """A translator whose queries score with common frequencies: tantivy itself has those of its index."""
-        own = self.count(common.having)
-        weights = {term: (common.idf(term), own.idf(term)) for term, found in own.having.items() if found}
-        return _SharedTranslator(
-            self._translator.schema, self._translator.analyzer, weights, holding=self._holding
-        )
 
     def content_stems(self, text: str) -> list[str]:
         """The distinct stems of a query without function words; all of them when there are no others."""

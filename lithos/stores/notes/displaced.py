@@ -3,20 +3,17 @@
 `displaced/` has a file with the bytes as another program saved them and, beside it, a `.json` that names the
 note. `moves/`, the journal of moves, has a file for each note that is being moved: written before the note's
 file is renamed and removed once all links to it are rewritten, so what a killed process began is finished at
-the next start. `merging-copy.json` is the same for the merge of a conflict copy, and `vault-moves/`, a file
-for each note, for moves to another vault.
+the next start. `merging-copy.json` is the same for the merge of a conflict copy.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Lock
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 from attrs import frozen
@@ -28,14 +25,14 @@ from lithos.stores import replace_file, sync_folder
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
-Intent = TypeVar("Intent", bound="MoveIntent | CopyIntent | VaultMoveIntent")
+Intent = TypeVar("Intent", bound="MoveIntent | CopyIntent")
 
 log = get_logger("lithos.moves")
 
-#: The names of folders in `.lithos`.
+#: The name of a folder in `.lithos`.
 MOVES: Final = "moves"
-VAULT_MOVES: Final = "vault-moves"
 _FORMAT: Final = 1
+_NOT_FINISHED: Final = "move not finished"
 
 
 @frozen(kw_only=True)
@@ -76,25 +73,6 @@ class CopyIntent:
     body: str
 
 
-@frozen(kw_only=True)
-class VaultMoveIntent:
-    """A move to another vault that has begun: of which note, by whom, from `path` to `new` in vault `target`.
-
-    `digest` is the hash of the bytes that are written there; `version` is theirs here, `new_version` there.
-    `was_there`: the target had the note with these bytes before.
-    """
-
-    id: str
-    agent: str
-    path: str
-    target: str
-    new: str
-    digest: str
-    version: int
-    new_version: int
-    was_there: bool = False
-
-
 def _store(path: Path, intent: Any) -> None:
     replace_file(path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
     sync_folder(path.parent)
@@ -122,25 +100,27 @@ def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
         return None
 
 
-class _Intents(Generic[Intent]):
-    """A folder of intents, one file a note: at most as many as moves are under way."""
+class Moves:
+    """The journal of moves within the vault: a folder of intents, one file a note."""
 
-    _kind: ClassVar[type[Any]]
-    _trouble: ClassVar[str]
+    def __init__(self, private: Path) -> None:
+        self._folder = private / MOVES
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def find(self, note_id: str) -> Intent | None:
+    def find(self, note_id: str) -> MoveIntent | None:
         """The intent of a note."""
-        return self._load(self._path(note_id))
+        return _load(self._path(note_id), MoveIntent, _NOT_FINISHED)
 
-    def pending(self) -> list[Intent]:
-        """All intents; what cannot be read is set aside and logged."""
-        return [intent for path in self._files() if (intent := self._load(path)) is not None]
+    def pending(self) -> list[MoveIntent]:
+        """All intents, the earliest first; what cannot be read is set aside and logged."""
+        paths = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        return [intent for path in paths if (intent := _load(path, MoveIntent, _NOT_FINISHED)) is not None]
 
-    def _files(self) -> list[Path]:
-        return sorted(self._folder.glob("*.json"))
+    def write(self, intent: MoveIntent) -> None:
+        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
+        if not self._folder.is_dir():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            sync_folder(self._folder.parent)
+        _store(self._path(intent.id), intent)
 
     def remove(self, note_id: str) -> None:
         """Remove an intent; none is fine. Raises `OSError`."""
@@ -148,55 +128,8 @@ class _Intents(Generic[Intent]):
             self._path(note_id).unlink()
             sync_folder(self._folder)
 
-    def _load(self, path: Path) -> Intent | None:
-        return _load(path, self._kind, self._trouble)
-
-    def _make_folder(self) -> None:
-        if not self._folder.is_dir():
-            self._folder.mkdir(parents=True, exist_ok=True)
-            sync_folder(self._folder.parent)
-
     def _path(self, note_id: str) -> Path:
         return self._folder / f"{digest_of(note_id.encode('utf-8', 'surrogatepass'))}.json"
-
-
-class Moves(_Intents[MoveIntent]):
-    """The journal of moves within the vault."""
-
-    _kind = MoveIntent
-    _trouble = "move not finished"
-
-    def __init__(self, private: Path) -> None:
-        super().__init__(private / MOVES)
-
-    def write(self, intent: MoveIntent) -> None:
-        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
-        self._make_folder()
-        _store(self._path(intent.id), intent)
-
-    def _files(self) -> list[Path]:
-        """The earliest first."""
-        return sorted(super()._files(), key=lambda path: path.stat().st_mtime_ns)
-
-
-class VaultMoves(_Intents[VaultMoveIntent]):
-    """Moves from this vault to others that are under way: one of a note at a time."""
-
-    _kind = VaultMoveIntent
-    _trouble = "move to a vault lost"
-
-    def __init__(self, private: Path) -> None:
-        super().__init__(private / VAULT_MOVES)
-        self._beginning = Lock()
-
-    def begin(self, intent: VaultMoveIntent) -> None:
-        """Make an intent durable. Raises `FileExistsError` where the note has one, and other `OSError`."""
-        with self._beginning:
-            self._make_folder()
-            path = self._path(intent.id)
-            if path.exists():
-                raise FileExistsError(errno.EEXIST, "The note is being moved already", str(path))
-            _store(path, intent)
 
 
 class CopyMerges:

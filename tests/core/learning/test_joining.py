@@ -1,4 +1,4 @@
-"""Rankings of several vaults joined to one."""
+"""Answers of several vaults merged into one."""
 
 from __future__ import annotations
 
@@ -6,52 +6,64 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.learning.joining import Keys, best_of_all, interleave, onto_scale
+from lithos.core.learning.joining import Scale, by_rank, even_out, interleave
+from lithos.core.learning.ranking import blend_parts
 
 SCORES = st.lists(st.floats(0, 1), max_size=8)
+LEG = st.dictionaries(st.integers(0, 20), st.integers(10, 100).map(lambda value: value / 100), min_size=1)
+WEIGHT = 0.4
 
 
-@given(vaults=st.integers(1, 40), serial=st.integers(0, 2**40), place=st.integers(0, 39))
-def test_a_key_tells_the_vault_and_the_note(vaults: int, serial: int, place: int) -> None:
-    keys, place = Keys(vaults), place % vaults
-    key = keys.of(place, serial)
-    assert (keys.place(key), keys.serial(key)) == (place, serial)
+def scale(words: dict[int, float], near: dict[int, float], model: object = "one") -> Scale:
+    return Scale(
+        words=max(words.values(), default=0.0),
+        lowest=min(near.values(), default=0.0),
+        highest=max(near.values(), default=0.0),
+        meaning=WEIGHT,
+        model=model,
+    )
 
 
-def test_with_one_vault_keys_are_the_serials() -> None:
-    assert [Keys(1).of(0, serial) for serial in range(5)] == list(range(5))
+@given(legs=st.lists(st.tuples(LEG, LEG), min_size=2, max_size=3))
+def test_scores_on_one_scale_are_those_of_one_vault(
+    legs: list[tuple[dict[int, float], dict[int, float]]],
+) -> None:
+    """As if one vault had found all notes with these BM25 scores and similarities."""
+    whole = Scale.whole([scale(*each) for each in legs])
+    width = whole.highest - whole.lowest
+    for words, near in legs:
+        lexical, meaning = blend_parts(list(words.items()), list(near.items()), WEIGHT)
+        own = scale(words, near)
+        for key in words.keys() | near.keys():
+            part = meaning.get(key)
+            expected = (1 - WEIGHT) * words.get(key, 0.0) / whole.words
+            if key in near:
+                expected += WEIGHT * ((near[key] - whole.lowest) / width if width else 1.0)
+            score = lexical.get(key, 0.0) + (part or 0.0)
+            assert score + own.onto(whole, lexical.get(key, 0.0), part) == pytest.approx(expected)
 
 
-def test_keys_are_parted_by_vault_in_their_order() -> None:
-    keys = Keys(3)
-    mixed = [keys.of(2, 7), keys.of(0, 7), keys.of(2, 1)]
-    assert keys.by_place(mixed) == {2: [7, 1], 0: [7]}
-    assert keys.part(2, dict.fromkeys(mixed, "x")) == {7: "x", 1: "x"}
+def test_similarities_of_several_models_keep_their_own_scale() -> None:
+    one, other = scale({1: 2.0}, {1: 0.9, 2: 0.5}), scale({1: 1.0}, {1: 0.3, 2: 0.1}, "other")
+    whole = Scale.whole([one, other])
+    assert whole.model is None
+    assert other.onto(whole, 0.0, 0.4) == 0.0
+    assert other.onto(whole, 0.6, 0.4) == pytest.approx(-0.3)
 
 
-def test_legs_are_joined_by_score_and_ties_go_by_key() -> None:
-    keys = Keys(2)
-    joined = keys.join({0: [(5, 0.9), (1, 0.5)], 1: [(0, 0.9), (2, 0.7), (1, 0.5)]}, 4)
-    assert joined == [
-        (keys.of(1, 0), 0.9),
-        (keys.of(0, 5), 0.9),
-        (keys.of(1, 2), 0.7),
-        (keys.of(0, 1), 0.5),
-    ]
+def test_scales_of_nothing_move_nothing() -> None:
+    assert Scale.whole([]) == Scale.whole([Scale(), Scale()]) == Scale()
+    assert Scale().onto(Scale(), 0.5, 0.5) == 0.0
 
 
-@given(legs=st.lists(SCORES, max_size=4), most=st.integers(0, 12))
-def test_the_best_of_all_legs_are_those_of_one_list(legs: list[list[float]], most: int) -> None:
-    keyed = [[(10 * i + j, score) for j, score in enumerate(leg)] for i, leg in enumerate(legs)]
-    flat = sorted((row for leg in keyed for row in leg), key=lambda row: (-row[1], row[0]))
-    assert best_of_all(keyed, most) == flat[:most]
+def test_bm25_of_vaults_where_words_are_common_counts_more() -> None:
+    assert even_out({"a": 1.0, "b": 3.0, "c": 0.0}) == pytest.approx({"a": 4 / 3, "b": 4 / 9, "c": 1.0})
+    assert even_out({"a": 2.0}) == {"a": 1.0}
+    assert even_out({}) == {}
 
 
-def test_scores_of_another_scale_are_stretched_to_it_in_their_order() -> None:
-    assert onto_scale([0.2, 0.4, 0.3], [0.9, 0.5]) == pytest.approx([0.5, 0.9, 0.7])
-    assert onto_scale([0.2, 0.2], [0.9, 0.5]) == [0.9, 0.9]
-    assert onto_scale([0.2], []) == [0.2]
-    assert onto_scale([], [0.5]) == []
+def test_ranks_count_less_from_row_to_row() -> None:
+    assert by_rank(2) == [1 / 61, 1 / 62]
 
 
 @given(rows=st.dictionaries(st.text(max_size=3), SCORES, max_size=4), most=st.integers(0, 20))

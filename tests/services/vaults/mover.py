@@ -17,7 +17,6 @@ def say(word: str) -> None:
 
 async def main(root: Path, frontmatter: str) -> None:
     async with vaults(root, storage={"frontmatter": frontmatter}) as pair:
-        await pair.moving.resume()
         say("begin")
         for entry in list(pair.here.server.catalogue):
             await pair.move(entry.note.id)

@@ -1,4 +1,4 @@
-"""A move to another vault that a crash interrupted: one vault has the note then (behaviour 297)."""
+"""A move to another vault that a crash interrupted: nothing is lost, another finishes it (behaviour 297)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import pytest
 import trio
 
 from lithos.actors.writing.applying import Applying
-from lithos.services.vaults.moving import VaultMoving, pending_targets
+from lithos.app.stores import utc_now
+from lithos.app.vault import survey_of
+from lithos.core.errors import Duplicate
+from lithos.services.upkeep.checks import Patient
+from lithos.services.upkeep.checks_notes import check_elsewhere
+from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.history.store import HistoryStore
-from lithos.stores.notes.displaced import VaultMoves
 from tests.repeats import repeats
 from tests.services.vaults.pairs import AGENT, Pair, history, three_versions, vaults
-
-STEPS = ("write", "delete", "remove")
 
 
 class Killed(BaseException):
@@ -29,101 +31,98 @@ async def kill(*_: Any, **__: Any) -> Any:
     raise Killed
 
 
-async def stop_before(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, step: str, note_id: str, **more: Any
-) -> None:
-    """Begin a move that is stopped before a step of it."""
+async def stop_before_deletion(pair: Pair, monkeypatch: pytest.MonkeyPatch, note_id: str) -> None:
+    """Begin a move that is stopped after the note is written there."""
     with monkeypatch.context() as patch:
-        if step == "remove":
-            delete = VaultMoving._delete
-
-            async def delete_then_die(*given: Any) -> None:
-                await delete(*given)
-                raise Killed
-
-            patch.setattr(VaultMoving, "_delete", delete_then_die)
-        else:
-            patch.setattr(VaultMoving, f"_{step}", kill)
+        patch.setattr(VaultMoving, "_delete", kill)
         with pytest.raises(Killed):
-            await pair.move(note_id, **more)
-    assert await pending_targets(pair.here.server) == ("there",)
+            await pair.move(note_id)
+    assert pair.places(note_id) == ["here", "there"]
 
 
-@pytest.mark.parametrize("step", STEPS)
-async def test_a_crash_before_a_step_leaves_one_note_with_its_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+async def test_a_crash_between_write_and_deletion_leaves_the_note_in_both_vaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297"""
+    """behaviour 297: another move finishes it."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         data, before = pair.files()["here/plan.md"], await history(pair.here, note_id)
-        await stop_before(pair, monkeypatch, step, note_id)
+        await stop_before_deletion(pair, monkeypatch, note_id)
     async with vaults(tmp_path) as pair:
-        assert await pending_targets(pair.here.server) == ("there",)
-        assert await pair.moving.resume() == 0
-        assert await pending_targets(pair.here.server) == ()
-        place = "here" if step == "write" else "there"
-        assert pair.places(note_id) == [place]
-        assert pair.files() == {f"{place}/plan.md": data}
-        side = pair.here if place == "here" else pair.there
-        assert (await history(side, note_id))[-3:] == before
-        assert (await side.read(note_id))["content"] == "third"
-    async with vaults(tmp_path) as pair:
-        assert await pair.moving.resume() == 0
-        assert pair.files() == {f"{place}/plan.md": data}
+        assert pair.files() == {"here/plan.md": data, "there/plan.md": data}
+        await pair.there.server.actors.catching_up.done.wait()
+        assert await history(pair.here, note_id) == before
+        assert (await history(pair.there, note_id))[-3:] == before
+        await pair.move(note_id)
+        assert pair.files() == {"there/plan.md": data}
+        assert (await history(pair.there, note_id))[-3:] == before
+        assert (await pair.there.read(note_id))["content"] == "third"
 
 
-@pytest.mark.parametrize("frontmatter", ["full", "minimal"])
-async def test_what_a_person_changed_after_the_crash_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frontmatter: str
-) -> None:
-    """behaviour 297: what was written there is taken back, and the note stays here as it is."""
-    storage = {"frontmatter": frontmatter}
-    async with vaults(tmp_path, storage=storage) as pair:
-        note_id = await three_versions(pair.here)
-        await stop_before(pair, monkeypatch, "delete", note_id)
-        assert pair.places(note_id) == ["here", "there"]
-    with (tmp_path / "here/plan.md").open("a") as file:
-        file.write("\nby a person\n")
-    async with vaults(tmp_path, storage=storage) as pair:
-        assert await pair.moving.resume() == 0
-        assert pair.places(note_id) == ["here"]
-        assert list(pair.files()) == ["here/plan.md"]
-        assert "by a person" in (await pair.here.read(note_id))["content"]
-        moved = await pair.move(note_id)
-        assert pair.places(note_id) == ["there"]
-        assert "by a person" in (await pair.there.read(note_id))["content"]
-        assert moved.outcome.version == 5, "after the deletion of what was taken back"
-
-
-async def test_what_a_person_changed_there_after_the_crash_stays_there(
+async def test_doctor_names_a_note_that_is_in_two_vaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297"""
+
+    async def look(pair: Pair) -> list[str]:
+        elsewhere: dict[str, tuple[str, str]] = {}
+        told = []
+        for name, side in (("work", pair.here), ("home", pair.there)):
+            config = side.server.config
+            survey = survey_of(config, utc_now())
+            patient = Patient(config=config, clock=utc_now, survey=survey, vault=name, elsewhere=elsewhere)
+            told += [str(each) async for each in check_elsewhere(patient)]
+        return told
+
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
-        await stop_before(pair, monkeypatch, "delete", note_id)
-    with (tmp_path / "there/plan.md").open("a") as file:
+        await pair.there.create("Other")
+        assert all("No note is in another vault too" in each for each in await look(pair))
+        await stop_before_deletion(pair, monkeypatch, note_id)
+        _, told = await look(pair)
+        assert f"The note {note_id} is in two vaults: work at plan.md, home at plan.md." in told
+        assert "Move it again" in told
+        await pair.move(note_id)
+        assert all("No note is in another vault too" in each for each in await look(pair))
+
+
+@pytest.mark.parametrize("frontmatter", ["full", "minimal"])
+async def test_a_change_after_the_crash_goes_along_with_the_next_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frontmatter: str
+) -> None:
+    """behaviour 297: what is there is an earlier state of the note, and is replaced."""
+    storage = {"frontmatter": frontmatter}
+    async with vaults(tmp_path, storage=storage) as pair:
+        note_id = await three_versions(pair.here)
+        await stop_before_deletion(pair, monkeypatch, note_id)
+    with (tmp_path / "here/plan.md").open("a") as file:
         file.write("\nby a person\n")
-    (tmp_path / "there/plan.md").rename(tmp_path / "there/renamed.md")
-    async with vaults(tmp_path) as pair:
-        assert await pair.moving.resume() == 0
-        assert list(pair.files()) == ["there/renamed.md"]
+    async with vaults(tmp_path, storage=storage) as pair:
+        await pair.here.server.actors.catching_up.done.wait()
+        assert pair.places(note_id) == ["here", "there"]
+        moved = await pair.move(note_id, path="elsewhere/")
+        assert list(pair.files()) == ["there/elsewhere/plan.md"]
         assert "by a person" in (await pair.there.read(note_id))["content"]
+        assert moved.outcome.version == 5, "after the deletion of what was there"
 
 
-async def test_a_move_that_was_begun_is_settled_by_the_next_call(
+async def test_changes_in_both_vaults_after_the_crash_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: another target is refused meanwhile."""
+    """behaviour 297: a person has to choose."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
-        await stop_before(pair, monkeypatch, "write", note_id, path="one.md")
-        other = VaultMoving(pair.here.server, pair.there.server, "other")
-        with pytest.raises(Exception, match="another vault already"):
-            await other.move(note_id=note_id, agent=AGENT)
-        assert (await pair.move(note_id, path="two.md")).versions == 3
-        assert list(pair.files()) == ["there/two.md"]
+        await stop_before_deletion(pair, monkeypatch, note_id)
+    for name in ("here", "there"):
+        with (tmp_path / name / "plan.md").open("a") as file:
+            file.write(f"\nby a person {name}\n")
+    async with vaults(tmp_path) as pair:
+        with pytest.raises(Duplicate):
+            await pair.move(note_id)
+        for name, data in pair.files().items():
+            assert f"by a person {name.partition('/')[0]}".encode() in data
+        await pair.here.call("lithos_delete", id=note_id, agent="ann")
+        assert pair.places(note_id) == ["there"]
 
 
 async def move_until(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str, note_id: str) -> None:
@@ -152,14 +151,12 @@ async def test_a_crash_of_the_other_vaults_writer_keeps_note_and_versions_togeth
     assert ended.group_contains(Killed, depth=None)
     monkeypatch.undo()
     async with vaults(tmp_path) as pair:
-        assert await pending_targets(pair.here.server) == ("there",)
-        assert await pair.moving.resume() == 0
-        place = "there" if moment == "after the file" else "here"
-        assert pair.places(note_id) == [place]
+        is_there = moment == "after the file"
+        assert pair.places(note_id) == (["here", "there"] if is_there else ["here"])
         await pair.there.server.actors.catching_up.done.wait()
         store = pair.there.server.actors.stores.history
         assert isinstance(store, HistoryStore)
-        if place == "here":
+        if not is_there:
             assert store.rows(note_id, 10) == ([], 0)
         else:
             rows = await history(pair.there, note_id)
@@ -176,7 +173,7 @@ PATIENCE = 120.0
 
 @pytest.mark.slow
 @pytest.mark.parametrize("frontmatter", ["full", "minimal"])
-async def test_a_kill_at_any_moment_leaves_each_note_in_one_vault(tmp_path: Path, frontmatter: str) -> None:
+async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path, frontmatter: str) -> None:
     """behaviour 297: kill -9 while one note after the other moves."""
     ids: dict[str, bytes] = {}
     for number in range(NOTES):
@@ -192,9 +189,11 @@ async def test_a_kill_at_any_moment_leaves_each_note_in_one_vault(tmp_path: Path
     for _ in range(KILLS):
         moved = await move_and_kill(tmp_path, frontmatter, lags.uniform(0, LONGEST_LAG))
         async with vaults(tmp_path, storage={"frontmatter": frontmatter}) as pair:
-            assert await pair.moving.resume() == 0
-            assert await pending_targets(pair.here.server) == ()
             await pair.there.server.actors.catching_up.done.wait()
+            assert set(pair.files().values()) == set(ids.values())
+            for note_id in ids:
+                if pair.places(note_id) == ["here", "there"]:
+                    await pair.move(note_id)
             assert set(pair.files().values()) == set(ids.values())
             assert len(pair.files()) == NOTES
             for note_id in ids:
@@ -219,18 +218,3 @@ async def move_and_kill(root: Path, frontmatter: str, lag: float) -> set[str]:
             process.kill()
         rest = await trio.to_thread.run_sync(process.stdout.read)
     return {line.rstrip("\n") for line in rest.splitlines(keepends=True) if line.endswith("\n")}
-
-
-async def test_a_record_that_cannot_be_read_is_set_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """behaviour 297: the note stays where it is, and can be moved."""
-    async with vaults(tmp_path) as pair:
-        note_id = await three_versions(pair.here)
-        await stop_before(pair, monkeypatch, "delete", note_id)
-        (record,) = (tmp_path / "data-here/.lithos/vault-moves").glob("*.json")
-        record.write_text("{")
-        assert VaultMoves(tmp_path / "data-here/.lithos").pending() == []
-        assert record.with_suffix(".unreadable").exists()
-        await pair.move(note_id)
-        assert list(pair.files()) == ["there/plan.md"]

@@ -13,8 +13,8 @@ from attrs import evolve
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.services.search.search import SearchRequest
 from lithos.services.services import Services
+from lithos.services.vaults import searching
 from lithos.services.vaults.searching import JointAnswer, JointSearch
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext_schema import Filters
 from tests.servers import Lithos, put_note, serving
 
@@ -77,28 +77,35 @@ async def whole_rows(lithos: Lithos, request: SearchRequest) -> Sequence[tuple[s
     return [(hit.entry.path, hit.score, hit.match) for hit in answer.hits]
 
 
-async def test_a_split_vault_ranks_as_the_whole_one(tmp_path: Path) -> None:
+async def test_merged_rows_are_mostly_those_of_one_vault(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (whole, vaults):
         for mode in MODES:
+            shared = 0
             for query in QUERIES:
                 request = SearchRequest(query=query, mode=mode, limit=20)
                 joint = await JointSearch(vaults).search(request)
                 expected = await whole_rows(whole, request)
-                scores = {path: score for path, score, _ in expected}
                 assert (joint.failed, joint.lacking, joint.message) == ({}, {}, "")
                 assert len(joint.rows) == len(expected) == 20
-                # Notes of one score stand in another order, and at the end one of them for another.
-                assert [hit.score for _, hit in joint.rows] == pytest.approx(
-                    [score for _, score, _ in expected], abs=1e-4
-                )
-                told = {path: hit.score for path, (_, hit) in zip(paths(joint), joint.rows, strict=True)}
-                least = expected[-1][1]
-                assert {path for path in told if told[path] > least + 1e-4} <= scores.keys()
-                assert all(
-                    told[path] == pytest.approx(scores[path], abs=1e-4) for path in told & scores.keys()
-                )
-                assert [hit.match for _, hit in joint.rows] == [match for _, _, match in expected]
+                scores = [hit.score for _, hit in joint.rows]
+                assert scores == sorted(scores, reverse=True)
                 assert all(hit.snippet for _, hit in joint.rows)
+                shared += len(set(paths(joint)) & {path for path, _, _ in expected})
+                if mode == "semantic":
+                    assert scores == pytest.approx([score for _, score, _ in expected], abs=1e-4)
+            assert shared / len(QUERIES) >= 15, mode
+
+
+async def test_match_is_as_each_vault_judged_it(tmp_path: Path) -> None:
+    async with serving_split(tmp_path) as (_, vaults):
+        request = SearchRequest(query=QUERIES[0], limit=30)
+        judged = {
+            hit.entry.path: hit.judged
+            for services in vaults.values()
+            for hit in (await services.search.look(request)).hits
+        }
+        joint = await JointSearch(vaults).look(request)
+        assert {hit.entry.path: hit.judged for _, hit in joint.rows}.items() <= judged.items()
 
 
 async def test_one_vault_alone_answers_as_it_does_without_others(tmp_path: Path) -> None:
@@ -177,12 +184,13 @@ async def test_each_vault_records_the_rows_it_has_in_the_answer(tmp_path: Path) 
             assert {(agent, note) for agent, note, _ in rows} == {("ann", note) for note in own}
 
 
-async def test_a_walk_starts_from_what_all_vaults_find_best(tmp_path: Path) -> None:
+async def test_a_walk_starts_in_each_vault_from_its_own_best(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         search = JointSearch(vaults)
-        best = paths(await search.look(SearchRequest(query=QUERIES[0], limit=5)))
+        request = SearchRequest(query=QUERIES[0], limit=5)
+        best = {hit.entry.path for each in vaults.values() for hit in (await each.search.look(request)).hits}
         walked = await search.look(SearchRequest(query=QUERIES[0], mode="graph", limit=50))
-        assert set(paths(walked)) == set(best), "nothing is linked here"
+        assert set(paths(walked)) == best, "nothing is linked here"
         seed = next(hit.entry.note.id for name, hit in walked.rows if name == "project")
         alone = await search.look(SearchRequest(query="", mode="graph", seed_ids=(seed,)))
         assert [(name, hit.entry.note.id) for name, hit in alone.rows] == [("project", seed)]
@@ -191,8 +199,7 @@ async def test_a_walk_starts_from_what_all_vaults_find_best(tmp_path: Path) -> N
             services.semantic.port.tell_behind("gone")
         links = await search.look(SearchRequest(query=QUERIES[0], mode="graph", seed_ids=(seed,)))
         assert [(name, hit.judged) for name, hit in links.rows] == [("project", None)]
-        assert links.failed.keys() == {"work", "home"}
-        assert links.lacking == {"project": ("fulltext", "semantic")}
+        assert (links.failed, links.lacking) == ({}, {})
 
 
 async def test_a_name_that_is_the_question_comes_first_whichever_vault_has_it(tmp_path: Path) -> None:
@@ -222,25 +229,17 @@ async def test_what_can_never_be_answered_is_refused(tmp_path: Path) -> None:
         assert "does not parse" in wrong.message
 
 
-async def test_vaults_in_two_tiers_are_compared_in_the_static_one(tmp_path: Path) -> None:
+async def test_similarities_of_two_models_are_merged_by_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with serving_split(tmp_path) as (_, vaults):
-        request = SearchRequest(query=QUERIES[1], mode="semantic", limit=20)
-        before = await JointSearch(vaults).look(request)
-        home = vaults["home"].semantic
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(home, "accurate", _Accurate())
-            assert home.is_accurate
-            assert await JointSearch(vaults).look(request) == before
-            with pytest.raises(SearchBackendFailed, match="asked the accurate tier"):
-                await JointSearch({"home": vaults["home"]}).look(request)
-
-
-class _Accurate:
-    """An accurate tier that answers, and must not be asked."""
-
-    @property
-    def answering(self) -> _Accurate:
-        return self
-
-    def is_quick(self, wanted: object) -> bool:
-        raise IndexFailed("asked the accurate tier")
+        request = SearchRequest(query=QUERIES[1], mode="semantic", limit=6)
+        home = vaults["home"]
+        monkeypatch.setattr(
+            searching, "model_of", lambda services, is_accurate: "another" if services is home else "one"
+        )
+        answer = await JointSearch(vaults).look(request)
+        assert [name for name, _ in answer.rows] == [*NAMES, *NAMES]
+        for name, services in vaults.items():
+            own = (await services.search.look(request)).hits[:2]
+            assert [hit for vault, hit in answer.rows if vault == name] == list(own)

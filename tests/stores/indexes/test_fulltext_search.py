@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.context.dates import OwnDate
-from lithos.core.learning.frequencies import Counts
 from lithos.core.text.query import Boolean, Occur, Phrase, Word, parse_query, plain_words
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters
@@ -319,48 +318,6 @@ def test_no_text_breaks_a_search(empty: FulltextIndex, text: str, field: str | N
 
 
 WORDS = ("granite", "basalt", "slate", "marble", "chalk", "flint")
-
-
-@given(
-    texts=st.lists(st.lists(st.sampled_from(WORDS), min_size=6, max_size=6), min_size=3, max_size=15),
-    query=st.sampled_from(
-        (
-            "granite basalt",
-            "+slate chalk",
-            '"granite basalt" flint',
-            "title:marble flint",
-            "how slate -chalk",
-            "chalk May 2023",
-        )
-    ),
-)
-@settings(max_examples=25, deadline=None)
-def test_parts_that_know_the_frequencies_of_all_score_as_one_index(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[list[str]], query: str
-) -> None:
-    notes = [
-        entry(
-            serial, " ".join(text), title=text[0].title(), headings=text[1], own=OwnDate(2023, 1 + serial % 5)
-        )
-        for serial, text in enumerate(texts)
-    ]
-    node = parse_query(query)
-    assert node is not None
-    parts = [FulltextIndex.open(tmp_path_factory.mktemp("part") / ".tantivy") for _ in range(2)]
-    whole = FulltextIndex.open(tmp_path_factory.mktemp("whole") / ".tantivy")
-    try:
-        whole.apply(notes, [])
-        for number, part in enumerate(parts):
-            part.apply(notes[number::2], [])
-        common = Counts.together(part.count(part.terms_in(node)) for part in parts)
-        assert common == whole.count(whole.terms_in(node))
-        scores = dict(row for part in parts for row in part.search(node, 50, ANYTHING, common))
-        assert scores == pytest.approx(dict(whole.search(node, 50, ANYTHING)), rel=1e-5)
-        own = whole.count(whole.terms_in(node))
-        assert whole.search(node, 50, ANYTHING, own) == whole.search(node, 50, ANYTHING)
-    finally:
-        for each in (*parts, whole):
-            each.close()
 
 
 def test_boosts_slops_and_beginnings_decide_what_is_found_and_first(index: FulltextIndex) -> None:
