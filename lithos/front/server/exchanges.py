@@ -13,7 +13,7 @@ from typing import Any, Final
 import anyio
 import trio
 
-from lithos.front.server.limits import FINAL_SEND
+from lithos.front.server.limits import FINAL_SEND, SEND_PIECE
 from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, path_in_vault
 from lithos.telemetry import get_logger
 
@@ -145,7 +145,7 @@ class _Exchange:
     async def _send_last(self, message: Message) -> None:
         """Send what may be long first, so that the shield only covers the end."""
         self._complete = True
-        if message.get("body"):
+        if len(message.get("body", b"")) > SEND_PIECE:
             await self._send({**message, "more_body": True})
             message = {"type": message["type"], "body": b"", "more_body": False}
         with trio.move_on_after(FINAL_SEND, shield=True):

@@ -1,13 +1,12 @@
 """The stream that Hypercorn reads and writes: one whole request at a time, deadlines, checked frames.
 
 Hypercorn sends under an unbounded shield, leaves half-sent request heads unanswered, and never checks that a
-WebSocket client is still there. A `Connection` wraps the socket stream: every send has a deadline, a head is
-passed on once it is whole and passes `fault_of`, and nothing of the next request before the last is answered.
+WebSocket client is still there. A `Connection` wraps the socket stream: every send has a deadline, a head
+is passed on once it is whole and passes `fault_of`, and the next request once the last is answered.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
@@ -19,17 +18,13 @@ from lithos.front.server.heads import HEAD_END, HEAD_TOO_LARGE, Chunks, fault_of
 from lithos.front.server.limits import (
     HEAD_BYTES,
     PING_INTERVAL,
-    REFUSED_BYTES,
-    REFUSED_SECONDS,
-    SEND_PATIENCE,
-    SEND_PIECE,
 )
+from lithos.front.server.patience import MAX_RECEIVE, PatientSocket
 from lithos.front.server.socket_frames import PING, SocketFrames
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.connections")
 
-MAX_RECEIVE: Final = 2**16
 TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _REFUSAL: Final = b"HTTP/1.1 %d \r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -52,10 +47,10 @@ class Connection:
     """
 
     def __init__(self, stream: trio.SocketStream, refused: Callable[[int], None] = lambda _: None) -> None:
-        self._stream = stream
+        self._client = PatientSocket(stream)
+        self.socket = stream.socket
         self._tell_refused = refused
         self.scope = trio.CancelScope()
-        self._sending = trio.Lock()
         self._phase = _Phase.HEAD
         self._turned = trio.Event()
         self._received = bytearray()
@@ -65,11 +60,6 @@ class Connection:
         self._has_ended = self._has_refused = self._is_mute = False
         self._is_serving = self._is_answering = False
         self._frames = SocketFrames()
-
-    @property
-    def socket(self) -> trio.socket.SocketType:
-        """The socket, for its addresses."""
-        return self._stream.socket
 
     @property
     def _is_over(self) -> bool:
@@ -125,7 +115,7 @@ class Connection:
     async def _say_last(self, data: bytes) -> None:
         self._is_mute = True
         try:
-            await self._send(data)
+            await self._client.send(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             log.debug("client left")
 
@@ -204,6 +194,16 @@ class Connection:
         del self._received[:size]
         return data
 
+    async def _receive(self, max_bytes: int) -> bool:
+        """Wait for what the client sends; return False if it will send no more."""
+        try:
+            data = await self._client.receive(max_bytes)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.abort()
+            raise
+        self._received += data
+        return bool(data)
+
     def _end(self) -> bytes:
         """Return the rest of what a client sent that sends no more: half a head, for h11 to refuse."""
         self._has_ended = True
@@ -214,28 +214,6 @@ class Connection:
         self._phase = _Phase.OVER
         return self._take(len(self._received))
 
-    async def _receive(self, max_bytes: int) -> int:
-        """Wait for what the client sends, and return how much came."""
-        while True:
-            # Read once it says that there is something: a stream of Trio first tries in vain.
-            await trio.lowlevel.wait_readable(self._fileno())
-            try:
-                data = os.read(self._fileno(), max_bytes)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                self.abort()
-                raise trio.BrokenResourceError("the client left") from error
-            self._received += data
-            return len(data)
-
-    def _fileno(self) -> int:
-        """The socket's number, of this moment: a closed one is another's soon."""
-        number = self._stream.socket.fileno()
-        if number < 0:
-            raise trio.ClosedResourceError
-        return number
-
     # What Hypercorn writes
 
     async def send_all(self, data: bytes) -> None:
@@ -244,51 +222,26 @@ class Connection:
             return
         if not self._is_answering and data[:9] == b"HTTP/1.1 " and data[9:10] != b"1":
             self._note_refusal(int(data[9:12]))  # h11 could not read it
-        await self._send(data)
-
-    async def _send(self, data: bytes) -> None:
-        async with self._sending:
-            view = memoryview(data)
-            for start in range(0, len(view), SEND_PIECE):
-                await self._send_piece(view[start : start + SEND_PIECE])
-
-    async def _send_piece(self, piece: memoryview) -> None:
-        with trio.move_on_after(SEND_PATIENCE) as patience:
-            await self._stream.send_all(piece)
-        if patience.cancelled_caught:
-            self.abort()
-            raise trio.BrokenResourceError("the client stopped reading")
+        await self._client.send(data)
 
     async def send_eof(self) -> None:
         """Close the sending side; `trio.BusyResourceError` while a send is running."""
-        if self._sending.locked():
+        if self._client.sending.locked():
             raise trio.BusyResourceError
-        async with self._sending:
-            await self._answer_half_request()
-            await self._stream.send_eof()
+        await self._answer_half_request()
+        await self._client.send_eof()
         if self._has_refused:
-            await self._drain()
-
-    async def _drain(self) -> None:
-        """Read and discard input for a moment: closing with unread input would reset the last response."""
-        trio.lowlevel.notify_closing(self._fileno())  # Hypercorn reads no more
-        dropped = 0
-        with trio.move_on_after(REFUSED_SECONDS):
-            while dropped < REFUSED_BYTES and (size := await self._receive(MAX_RECEIVE)):
-                dropped += size
-                self._received.clear()
+            await self._client.drain()
 
     async def aclose(self) -> None:
         """Close the connection, even under a running send."""
-        if not self._sending.locked():
-            async with self._sending:
-                await self._answer_half_request()
-        await self._stream.aclose()
+        if not self._client.sending.locked():
+            await self._answer_half_request()
         self.abort()
 
     def abort(self) -> None:
         """Close the connection at once; a running send or receive raises `trio.ClosedResourceError`."""
-        self._stream.socket.close()
+        self._client.abort()
         self._has_ended = True
         self._leave()
 
@@ -298,6 +251,6 @@ class Connection:
         self._turn(_Phase.OVER)
         try:
             with trio.move_on_after(1):
-                await self._stream.send_all(TIMED_OUT)
+                await self._client.send(TIMED_OUT)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             log.debug("client left in the middle of a request head")
