@@ -54,6 +54,8 @@ class Connection:
         self._phase = _Phase.HEAD
         self._turned = trio.Event()
         self._received = bytearray()
+        #: Where to look for the end of a head; byte by byte, a search from its begin would be quadratic.
+        self._searched = 0
         #: Bytes of the body that are not passed on yet; 0 where it comes in `_chunks`.
         self._left = 0
         self._chunks: Chunks | None = None
@@ -178,7 +180,8 @@ class Connection:
         return data
 
     async def _next_head(self) -> bytes:
-        end = HEAD_END.search(self._received)
+        end = HEAD_END.search(self._received, self._searched)
+        self._searched = max(0, len(self._received) - 2) if end is None else 0
         status = HEAD_TOO_LARGE if end is None and len(self._received) > HEAD_BYTES else None
         head = b"" if end is None else self._take(end.end())
         if status := status or (fault_of(head) if head else None):
