@@ -19,8 +19,8 @@ from lithos.front.server.limits import (
     HEAD_BYTES,
     PING_INTERVAL,
 )
-from lithos.front.server.patience import MAX_RECEIVE, PatientSocket
 from lithos.front.server.socket_frames import PING, SocketFrames
+from lithos.front.server.sockets import MAX_RECEIVE, PatientSocket
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.connections")

@@ -109,7 +109,7 @@ async def test_requests_of_all_kinds_take_turns_on_a_connection() -> None:
 
 
 async def test_what_is_refused_is_refused_by_the_gate() -> None:
-    """Once, and counted: whoever is not admitted is none of the plain requests."""
+    """Once, and counted: callers that are not admitted reach no tool."""
     async with running_front(auth_token="secret", max_body_bytes=60) as front:
         wrong = LOCAL + MCP + b"Authorization: Bearer wrong\r\n"
         right = wrong.replace(b"wrong", b"secret")
