@@ -339,7 +339,7 @@ async def serve_vaults(
             nursery.start_soon(root.run, hypercorn_config(), ended)
             nursery.start_soon(_collect_at_last)
             nursery.start_soon(keep_returning)
-            await listen(listeners, routes, routes.plain, routes.admit, shutdown, task_status=task_status)
+            await listen(listeners, routes, shutdown, task_status=task_status)
             ended.set()
             nursery.cancel_scope.cancel()
     if vaults.loss is not None:

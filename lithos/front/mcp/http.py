@@ -20,7 +20,6 @@ from lithos.front.mcp.tool_calls import (
 )
 from lithos.front.server.admissions import PRINCIPAL, ended_of
 from lithos.front.server.gate import replaying
-from lithos.front.server.plain import PlainRequest
 from lithos.front.server.ports import AsgiApp, Late, Receive, Scope, Send, SharedToolBox, answer
 from lithos.services.notes.resources import Library
 
@@ -101,16 +100,6 @@ class McpEndpoints:
                 await sdk.answer_post(scope, replaying(body, receive), send)
             else:
                 await answer_directly(send, await self._call(fields, scope[PRINCIPAL], call))
-
-    async def answer_plain(
-        self, request: PlainRequest, principal: Principal, body: bytes
-    ) -> list[bytes] | None:
-        """The parts of the answer to a plain tool call; None for another request."""
-        call = read_direct_call(request.fields, body)
-        accept = request.fields.get(b"accept", _USUAL_ACCEPT)
-        if call is None or (accept != _USUAL_ACCEPT and not _is_accepted([accept])):
-            return None
-        return await self._call(request.fields, principal, call)
 
     async def _call(self, fields: Mapping[bytes, bytes], caller: Principal, call: DirectCall) -> list[bytes]:
         if caller == OWNER and _OWN_CALL in fields:

@@ -14,11 +14,10 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.trio.lifespan import Lifespan
 
-from lithos.front.mcp.http import MCP_PATH, McpEndpoints
+from lithos.front.mcp.http import McpEndpoints
 from lithos.front.server.access import AccessPolicy
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.gate import Gate
-from lithos.front.server.plain import PlainApp
 from lithos.front.server.ports import (
     AsgiApp,
     FrontSettings,
@@ -93,8 +92,6 @@ class Application:
         served = {**told, **self._mcp.routes, **apps, **oauth}
         dispatch = _by_path(served, self._pages)
         self.gate = Gate(dispatch, self.policy, settings.max_body_bytes, rejected, wrong_tokens)
-        #: What is answered past h11.
-        self.plain: Mapping[str, PlainApp] = {MCP_PATH: self._mcp.answer_plain}
 
     async def run(self, config: Config, ended: trio.Event) -> None:
         """Load what is needed and hold what runs for it, until `ended` is set and its pages are shut down."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import anyio
 import trio
 
-from lithos.front.server.limits import FINAL_SEND
+from lithos.front.server.limits import FINAL_SEND, SEND_PIECE
 from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, path_in_vault
 from lithos.telemetry import get_logger
 
@@ -37,7 +37,7 @@ class Exchanges:
     def __init__(self, app: AsgiApp, end_themselves: Collection[str] = ()) -> None:
         self._app = app
         self._end_themselves = frozenset(end_themselves)
-        self._open: set[_Exchange | PlainExchange] = set()
+        self._open: set[_Exchange] = set()
         self._stopping = False
         self._empty = trio.Event()
 
@@ -49,23 +49,15 @@ class Exchanges:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one exchange; never raises an ordinary exception."""
         exchange = _Exchange(scope, receive, send)
-        self.begin(exchange)
+        self._open.add(exchange)
         try:
             with exchange.cancel_scope:
                 await self._run(exchange)
             await self._end(exchange)
         finally:
-            self.finish(exchange)
-
-    def begin(self, exchange: _Exchange | PlainExchange) -> None:
-        """An exchange is in flight."""
-        self._open.add(exchange)
-
-    def finish(self, exchange: _Exchange | PlainExchange) -> None:
-        """It has its answer, or never gets one."""
-        self._open.discard(exchange)
-        if self._stopping and not self._open:
-            self._empty.set()
+            self._open.discard(exchange)
+            if self._stopping and not self._open:
+                self._empty.set()
 
     async def _run(self, exchange: _Exchange) -> None:
         try:
@@ -92,23 +84,17 @@ class Exchanges:
                 exchange.cancel_scope.cancel()
 
     def cancel(self) -> None:
-        """Cancel the exchanges in flight; each gets a final response (`503`) or close code (`1001`)."""
+        """Cancel the exchanges in flight; each gets a final response (`503`) or close code (`1001`).
+
+        Answers that are on their way go on.
+        """
         for exchange in self._open:
-            exchange.cancel_scope.cancel()
+            if exchange.is_stream or not exchange.has_started:
+                exchange.cancel_scope.cancel()
 
     async def wait_empty(self) -> None:
         """Wait until no exchange is in flight. Only after `end_streams`."""
         await self._empty.wait()
-
-
-class PlainExchange:
-    """The plain requests of one connection, of which one is served at a time."""
-
-    is_stream = False
-    path = ""
-
-    def __init__(self) -> None:
-        self.cancel_scope = trio.CancelScope()
 
 
 class _Exchange:
@@ -120,7 +106,7 @@ class _Exchange:
         self.failed = False
         self.is_stream = scope["type"] == "websocket"
         self.path: str = scope["path"]
-        self._started = False
+        self.has_started = False
         self._complete = False
         self._accepted = False
         self._asked = False
@@ -149,7 +135,7 @@ class _Exchange:
             return
         await self._send(message)
         if kind.endswith(".response.start"):
-            self._started = True
+            self.has_started = True
             if _is_event_stream(message):
                 self.is_stream = True
                 self._streaming.set()
@@ -159,7 +145,7 @@ class _Exchange:
     async def _send_last(self, message: Message) -> None:
         """Send what may be long first, so that the shield only covers the end."""
         self._complete = True
-        if message.get("body"):
+        if len(message.get("body", b"")) > SEND_PIECE:
             await self._send({**message, "more_body": True})
             message = {"type": message["type"], "body": b"", "more_body": False}
         with trio.move_on_after(FINAL_SEND, shield=True):
@@ -167,13 +153,13 @@ class _Exchange:
 
     async def end(self) -> None:
         """Complete the response if the application did not."""
-        if self._complete or not (self.failed or self.cancel_scope.cancelled_caught or self._started):
+        if self._complete or not (self.failed or self.cancel_scope.cancelled_caught or self.has_started):
             return
         with trio.move_on_after(FINAL_SEND, shield=True):
             if self._accepted:
                 code = SERVER_FAULT if self.failed else GOING_AWAY
                 await self.send({"type": "websocket.close", "code": code})
-            elif self._started:
+            elif self.has_started:
                 kind = "websocket.http" if self.scope["type"] == "websocket" else "http"
                 await self.send({"type": f"{kind}.response.body", "body": b"", "more_body": False})
             else:

@@ -13,7 +13,6 @@ import trio
 from attrs import evolve
 
 from lithos.core.limits import ValueCount
-from lithos.core.principals import Principal
 from lithos.front.server.access import (
     AccessPolicy,
     Address,
@@ -27,7 +26,6 @@ from lithos.front.server.access import (
 )
 from lithos.front.server.admissions import Admissions, WrongTokens
 from lithos.front.server.limits import BODY_PATIENCE
-from lithos.front.server.plain import PlainRequest
 from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
 
 _TOO_MANY: Final = (
@@ -159,22 +157,6 @@ class Gate:
         else:
             with self._admissions.entered(scope, decision.principal):
                 await self._admit(decision, scope, receive, send)
-
-    def admit_plain(self, request: PlainRequest) -> Principal | None:
-        """Who sent a plain request; None for one that has to pass `__call__`, to be refused or counted."""
-        given = request.fields.get(b"authorization")
-        head = RequestHead(
-            request.path,
-            "POST",
-            (request.fields[b"host"].decode("ascii"),),
-            authorizations=() if given is None else (given.decode("ascii"),),
-        )
-        decision = decide(self._policy, head)
-        if isinstance(decision, Refusal) or request.length > min(
-            self._max_body_bytes, decision.address.most_values
-        ):
-            return None
-        return decision.principal
 
     def _slow_down(self, refusal: Refusal, scope: Scope) -> Refusal:
         """The refusal of a wrong token: another one after too many of its address."""

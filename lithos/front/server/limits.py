@@ -13,8 +13,6 @@ FINAL_SEND: Final = 5.0
 #: How long a client may take to accept one `SEND_PIECE`; then its connection is cut.
 SEND_PATIENCE: Final = 30.0
 SEND_PIECE: Final = 64 * 1024
-#: How long a plain request's body may come behind its head; then h11 waits for it.
-PIECES_PATIENCE: Final = 0.1
 #: How long a request body may pause; then the request is answered 408.
 BODY_PATIENCE: Final = 30.0
 #: How long an idle kept-alive connection, or one in the middle of a request head, stays open.

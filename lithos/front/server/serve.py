@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 import trio
 
-from lithos.core.principals import Principal
 from lithos.front.mcp.http import MCP_PATH, SSE_PATH
 from lithos.front.server.access import open_bind_warning
 from lithos.front.server.application import Application
 from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
-from lithos.front.server.plain import PlainApp, PlainPath, PlainRequest
 from lithos.front.server.ports import AsgiApp, FrontSettings, HealthReport, SharedToolBox, ignore_rejection
 from lithos.front.server.sockets import open_listeners
 from lithos.telemetry import get_logger
@@ -50,37 +48,26 @@ async def serve_http(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(application.run, hypercorn_config(), ended)
         on_listening()
-        admit = application.gate.admit_plain
-        await listen(
-            listeners,
-            application.gate,
-            application.plain,
-            admit,
-            shutdown,
-            rejected=rejected,
-            task_status=task_status,
-        )
+        await listen(listeners, application.gate, shutdown, rejected=rejected, task_status=task_status)
         ended.set()
 
 
 async def listen(
     listeners: list[trio.SocketListener],
     app: AsgiApp,
-    plain: Mapping[str, PlainApp],
-    admit: Callable[[PlainRequest], Principal | None],
     shutdown: trio.Event,
     *,
     rejected: Callable[[str], None] = ignore_rejection,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Accept connections and have `app` answer, plain requests of whom `admit` lets in those of `plain`.
+    """Accept connections and have `app` answer.
 
     `started()` gives the real `(host, port)`. The stop ends event streams at once and lets running calls
     finish for `STOP_GRACE`; it is over within `STOP_GRACE`, twice `STOP_FLUSH` and a moment, whatever the
     clients do.
     """
     exchanges = Exchanges(app, STREAMS)
-    connections = Connections(exchanges, hypercorn_config(), rejected, PlainPath(plain, admit, exchanges))
+    connections = Connections(exchanges, hypercorn_config(), rejected)
     await _accept_until(shutdown, listeners, connections, exchanges, task_status)
 
 

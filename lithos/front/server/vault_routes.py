@@ -9,18 +9,16 @@ vault has that vault at the root too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import Final, Protocol
 
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 
 from lithos.core.principals import Principal
-from lithos.front.mcp.http import MCP_PATH
 from lithos.front.server.access import find_address, presented_tokens
 from lithos.front.server.application import Application
 from lithos.front.server.gate import Gate, read_head
-from lithos.front.server.plain import PlainApp, PlainRequest
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, answer, base_of
 from lithos.front.server.rebasing import CONSOLE, rebased
 from lithos.services.keyring import Keyring, OneToken
@@ -143,64 +141,9 @@ class VaultRoutes:
         parts = found[0].parts if found and isinstance(found[0], JointPrincipal) else ()
         return self.doors.get(parts[0][0]) if len(parts) == 1 else None
 
-    # Plain requests
-
-    def admit(self, request: PlainRequest) -> Principal | None:
-        """Who sent a plain request, by the gate of the vault that its path names; None for h11 to look at."""
-        named = _VAULT.fullmatch(request.path)
-        if named is None:
-            return self._root.gate.admit_plain(request)
-        application = self.doors.get(named[1], self._absent).application
-        gate = self._nobody if application is None else application.gate
-        return gate.admit_plain(evolve(request, path=named[2]))
-
-    @property
-    def plain(self) -> Mapping[str, PlainApp]:
-        """What is answered past h11: tool calls, at the root and of each vault."""
-        return _PlainDoors(self)
-
-    async def answer_root(self, request: PlainRequest, who: Principal, body: bytes) -> list[bytes] | None:
-        """A plain tool call at the root."""
-        if isinstance(who, JointPrincipal) and len(who.parts) == 1:
-            ((name, part),) = who.parts
-            door = self.doors.get(name)
-            if door is not None and door.application is not None:
-                return await door.application.plain[MCP_PATH](request, part, body)
-        return await self._root.plain[MCP_PATH](request, who, body)
-
-    async def answer_vault(self, request: PlainRequest, who: Principal, body: bytes) -> list[bytes] | None:
-        """A plain tool call to one vault; None where that has ceased to be served since its head came."""
-        named = _VAULT.fullmatch(request.path)
-        door = None if named is None else self.doors.get(named[1])
-        if door is None or door.application is None:
-            return None
-        return await door.application.plain[MCP_PATH](request, who, body)
-
 
 def _tokens(scope: Scope) -> list[bytes]:
     """The tokens that a request presents."""
     head = read_head(scope)
     address = find_address(head.path, console=False)
     return presented_tokens(head, in_query=address is not None and address.takes_query_token)
-
-
-@frozen(eq=False)
-class _PlainDoors(Mapping[str, PlainApp]):
-    """Looked up anew at each request: vaults come and go. Of names that no vault has, too: none is let in."""
-
-    _routes: VaultRoutes
-
-    def __getitem__(self, path: str) -> PlainApp:
-        if path == MCP_PATH:
-            return self._routes.answer_root
-        named = _VAULT.fullmatch(path)
-        if named is None or named[2] != MCP_PATH:
-            raise KeyError(path)
-        return self._routes.answer_vault
-
-    def __iter__(self) -> Iterator[str]:
-        yield MCP_PATH
-        yield from (base_of(name) + MCP_PATH for name in self._routes.doors)
-
-    def __len__(self) -> int:
-        return 1 + len(self._routes.doors)

@@ -13,7 +13,8 @@ from trio_websocket import ConnectionClosed
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import Request
 
-from lithos.front.server import serve, upgrades
+from lithos.front.server import serve
+from lithos.front.server import stream as wire
 from lithos.front.server.limits import MESSAGE_BYTES
 from tests.front.running import Front, read_all, read_until
 from tests.front.streaming import Station, WsClient, broadcasting, open_ws
@@ -369,7 +370,7 @@ async def test_clients_are_pinged_and_those_that_do_not_answer_are_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Long enough that a busy machine's client answers in time, short enough to watch.
-    monkeypatch.setattr(upgrades, "PING_INTERVAL", 0.5)
+    monkeypatch.setattr(wire, "PING_INTERVAL", 0.5)
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (alive, _):
         mute = WSConnection(ConnectionType.CLIENT)
         stream = await front.connect()

@@ -14,8 +14,8 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import CloseConnection, Request, TextMessage
 
 from lithos.front.server import serve as serve_module
-from lithos.front.server.connections import TIMED_OUT, Connection
 from lithos.front.server.sockets import CannotListen, PortInUse
+from lithos.front.server.stream import TIMED_OUT, Connection
 from tests.front.running import SETTINGS, Front, read_all, read_until, rpc, running_front
 from tests.front.server.test_http import LOCAL, MCP, call, request
 
@@ -272,7 +272,10 @@ async def test_a_client_that_stops_reading_loses_its_connection() -> None:
 async def test_a_request_head_that_never_ends_is_answered_408_on_close() -> None:
     connection, client = await connection_pair()
     await client.send_all(b"POST /mcp HT")
-    await connection.receive_some()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.receive_some)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        nursery.cancel_scope.cancel()
     await connection.aclose()
     assert await read_all(client) == TIMED_OUT
     await client.aclose()
