@@ -63,7 +63,7 @@ def attachments_config(data: Path, vault: Path, *, enabled: bool | None = None) 
         storage=StorageConfig(data_dir=data, vault=vault),
         server=ServerConfig(max_answer_chars=0),
         search=search_config("static"),
-        lcma=learning_config(learns_by_use=False),
+        lcma=learning_config(),
         attachments=AttachmentsConfig(enabled=enabled),
     )
 

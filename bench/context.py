@@ -196,7 +196,7 @@ async def measure(subject: Subject, vaults: Vaults, budgets: Sequence[int]) -> N
     texts = {chunk.note_id: chunk.text for chunk in subject.collection.chunks}
     hits: dict[tuple[str, int], list[float]] = defaultdict(list)
     used: dict[int, list[int]] = defaultdict(list)
-    async with vaults.serving(subject.collection, learns_by_use=False) as server:
+    async with vaults.serving(subject.collection) as server:
         for case in subject.cases:
             found = await called(server, "lithos_search", query=case.query.text, limit=ROWS)
             rows = found["results"]
@@ -289,7 +289,7 @@ def runs(text: str) -> set[tuple[str, ...]]:
 
 async def measure_speed(subject: Subject, vaults: Vaults, budgets: Sequence[int]) -> None:
     """Milliseconds of a call, each question asked once after a round of others."""
-    async with vaults.serving(subject.collection, learns_by_use=False) as server:
+    async with vaults.serving(subject.collection) as server:
         await _seconds(server, subject.cases[:20], budgets[0])
         for budget in budgets:
             took = sorted(await _seconds(server, subject.cases, budget))

@@ -170,7 +170,7 @@ async def _measure(
     options: argparse.Namespace,
 ) -> None:
     documents, sessions = collection.documents(), session_of(conversations)
-    async with vaults.serving(collection, learns_by_use=False) as server:
+    async with vaults.serving(collection) as server:
         for mode in options.modes:
             notes = await ask_all(ranker(server, mode, NOTES), collection.queries)
             found = {query: [documents[note] for note in ids] for query, ids in notes.items()}

@@ -157,7 +157,7 @@ def locomo_subject(file: Path, sample: int | None, seed: int) -> Subject:
 async def measure(subject: Subject, vaults: Vaults) -> list[dict[str, Any]]:
     """Figures of all calls, and of the evidence that they and the reference show."""
     figures: list[dict[str, Any]] = []
-    async with vaults.serving(subject.collection, learns_by_use=False) as server:
+    async with vaults.serving(subject.collection) as server:
         for name in CALLS:
             figures.append(await _costs(server, subject, name))
         if any(case.answers for case in subject.cases):

@@ -65,7 +65,6 @@ evaluate questions.yaml
 evaluate questions.yaml --mode fulltext
 reconcile --dry-run
 reconcile --scope graph --dry-run
-recalibrate-salience --dry-run
 extract-entities --dry-run
 restore-note what/staking.md --version 1
 undo --agent bob --since 2026-03-02T00:00:00Z

@@ -118,7 +118,7 @@ async def measure(folder: Path) -> None:
     config = Config(
         storage=StorageConfig(data_dir=folder),
         search=SearchConfig(tier="static"),
-        lcma=learning_config(learns_by_use=False),
+        lcma=learning_config(),
     )
     async with running_server(config) as server:
         await server.search.search(SearchRequest(query="all", mode="semantic"))

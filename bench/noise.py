@@ -185,7 +185,7 @@ async def measure(vault: Path, data: Path, options: argparse.Namespace) -> None:
     config = Config(
         storage=StorageConfig(data_dir=data, vault=vault),
         search=search_config("static"),
-        lcma=learning_config(learns_by_use=False),
+        lcma=learning_config(),
     )
     async with running_server(config) as server:
         await wait_for_tier(server, "static")

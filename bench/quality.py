@@ -122,7 +122,7 @@ class Session:
             await self._recover()
 
     async def _measure_day_one(self, modes: Sequence[str]) -> None:
-        async with self.vaults.serving(self.collection, learns_by_use=False) as server:
+        async with self.vaults.serving(self.collection) as server:
             for mode in dict.fromkeys((*modes, "hybrid", "retrieve")):
                 measured = await self._measure(server, self.collection.queries, mode)
                 if mode in ("hybrid", "retrieve"):

@@ -23,7 +23,7 @@ from lithos.app import running_server
 from lithos.config.load import load_config
 
 QUERIES: Final = 300
-#: What tells when, or under which number, a question was asked: usage decays with time.
+#: What tells when, under which number, or after which questions a question was asked.
 _OF_THE_CALL: Final = ("receipt_id", "salience", "usage_score")
 #: Queries that the corpus' own do not look like.
 ODD: Final = (

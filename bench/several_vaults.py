@@ -110,13 +110,13 @@ async def measure_collection(collection: Collection, vaults: Vaults, options: Op
     """Print a line for each split and way."""
     documents = collection.documents()
     whole: dict[str, Measured] = {}
-    async with vaults.serving(collection, learns_by_use=False) as server:
+    async with vaults.serving(collection) as server:
         for way in options.ways:
             whole[way] = await measure(ranker(server, way), documents, collection.queries)
     for split in options.splits:
         async with AsyncExitStack() as stack:
             parts = {
-                part.name: await stack.enter_async_context(vaults.serving(part, learns_by_use=False))
+                part.name: await stack.enter_async_context(vaults.serving(part))
                 for part in split_collection(collection, split)
             }
             for way in options.ways:

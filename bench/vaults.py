@@ -21,12 +21,10 @@ from lithos.config.sections import LcmaConfig, SearchConfig, ServerConfig, Stora
 _NEVER_MINUTES = 100_000.0
 
 
-def learning_config(*, learns_by_use: bool) -> LcmaConfig:
-    """The section `lcma` of a measurement; without learning by use a retrieval leaves the next one alone."""
-    # `weights` rewards having been returned; under `evidence` these two change nothing.
-    forgetful = {} if learns_by_use else {"rerank_weights": {"coactivation": 0.0}, "rerank_usage_weight": 0.0}
+def learning_config() -> LcmaConfig:
+    """The section `lcma` of a measurement."""
     return LcmaConfig(
-        enrich_drain_interval_minutes=_NEVER_MINUTES, sweep_startup_delay_minutes=_NEVER_MINUTES, **forgetful
+        enrich_drain_interval_minutes=_NEVER_MINUTES, sweep_startup_delay_minutes=_NEVER_MINUTES
     )
 
 
@@ -49,29 +47,29 @@ class Vaults:
         aside = built.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
         collection.write_notes(aside / "knowledge")
-        async with running_server(self._config(aside, None, learns_by_use=False)) as server:
+        async with running_server(self._config(aside, None)) as server:
             await wait_for_tier(server, self.tier)
         return aside.rename(built)
 
     @asynccontextmanager
     async def serving(
-        self, collection: Collection, *, search: SearchConfig | None = None, learns_by_use: bool = True
+        self, collection: Collection, *, search: SearchConfig | None = None
     ) -> AsyncIterator[Server]:
         """A server on a copy of the collection's vault, everything searchable; what it learns is dropped."""
         built = await self.build(collection)
         with tempfile.TemporaryDirectory(prefix="lithos-quality-") as work:
             data = Path(work) / "data"
             shutil.copytree(built, data)
-            async with running_server(self._config(data, search, learns_by_use=learns_by_use)) as server:
+            async with running_server(self._config(data, search)) as server:
                 await wait_for_tier(server, self.tier)
                 yield server
 
-    def _config(self, data: Path, search: SearchConfig | None, *, learns_by_use: bool) -> Config:
+    def _config(self, data: Path, search: SearchConfig | None) -> Config:
         return Config(
             server=self.server,
             storage=StorageConfig(data_dir=data),
             search=search or search_config(self.tier),
-            lcma=learning_config(learns_by_use=learns_by_use),
+            lcma=learning_config(),
         )
 
 

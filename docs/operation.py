@@ -35,9 +35,8 @@ environment. In YAML the part before the last dot is a section:
 ```yaml
 server:
   port: 9000
-lcma:
-  llm:
-    model: my-model
+  oauth:
+    audience: lithos
 ```
 """
 

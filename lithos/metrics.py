@@ -38,7 +38,7 @@ _BUCKETS: Final = (
 _SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
 
 #: For durations that have their own measure: what waits for an interval, and language models.
-_SLOW: Final = frozenset({"lcma_enrich_lag_seconds", "lcma_llm_call_duration_seconds"})
+_SLOW: Final = frozenset({"lcma_enrich_lag_seconds"})
 _SLOW_BUCKETS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
 
 _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -56,13 +56,8 @@ _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "event_subscriber_drops": ("Subscribers cut off for being too slow.", ("kind",)),
     "http_rejected": ("Requests refused before they reached an endpoint.", ("reason",)),
     "lcma_cold_start": ("Retrievals at a temperature of 0.5 or more.", ()),
-    "lcma_salience_updates": ("Changes of the salience of a note.", ()),
     "lcma_scout_failures": ("Scouts that failed during a retrieval.", ("scout",)),
     "lcma_enrich_exhausted": ("Enrich jobs given up after their last attempt.", ()),
-    "lcma_llm_calls": ("Questions to the language model.", ()),
-    "lcma_llm_tokens": ("Tokens spent on them.", ()),
-    "lcma_edge_inference_skips": ("Notes whose edges were not inferred.", ("reason",)),
-    "lcma_edge_inference_edges": ("Edges inferred.", ("relation",)),
     "fulltext_dropped": ("Changes the full-text index refused.", ("operation", "reason")),
 }
 _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -79,7 +74,6 @@ _HISTOGRAMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "lcma_scout_candidates": ("Notes that a scout found.", ("scout",)),
     "lcma_enrich_lag_seconds": ("Time from a trigger to the end of its job.", ()),
     "lcma_enrich_attempts": ("Attempts that enrich jobs took.", ()),
-    "lcma_llm_call_duration_seconds": ("Time of a question to the language model.", ()),
 }
 GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "build_info": ("Version.", ("version",)),
@@ -102,11 +96,6 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "actor_mailbox_depth": ("Messages waiting for an actor.", ("actor",)),
     "actor_restarts": ("Restarts of an actor.", ("actor",)),
     "lcma_enrich_queue_depth": ("Triggers that wait for enrichment.", ()),
-    "lcma_working_memory_tasks": ("Tasks with working memory.", ()),
-    "lcma_coactivation_pairs": ("Pairs of notes that were retrieved together.", ()),
-    "lcma_salience_nodes": ("Notes with statistics.", ()),
-    "lcma_salience_mean": ("Mean of their salience; 0.5 when there are none.", ()),
-    "lcma_salience_below_floor_ratio": ("Share of them below lcma.salience_floor.", ()),
     "semantic_state": ("1 for the state the embedding model is in.", ("state",)),
     "embedding_tier": ("1 for the tier of embeddings that answers queries.", ("tier",)),
     "embedding_done_chunks": ("Chunks with a vector of the accurate tier.", ()),

@@ -86,7 +86,6 @@ coordination: ready_tasks | one per task that is ready | ids
 coordination: timers | one per open timer gate | ids
 coordination: unreadable_times | times of an older file that were none, once | a value each
 edges: applied_lessons | one per lesson that waits | ids
-edges: consolidation_ops | tasks of `services.enrich.worker.LEDGERS`, their pairs of retrieved notes | ids
 edges: edges | a user's, or one per pair of notes cited together | 64 kB of evidence each
 edges: imported_rows | one per row that an import carried over | ids
 edges: outbox | edges whose event is not journalled yet | the event
@@ -100,15 +99,11 @@ leads: leads | one per note | `core.learning.lead.MOST_STEMS` numbers
 manifest: files | a note
 manifest: meta reading | fixed
 stats: applied_lessons | one per lesson that waits | ids
-stats: coactivation | pairs retrieved together within `lcma.coactivation_days` | ids
-stats: consolidation_edge_ops consolidation_salience_ops task_consolidation_log | tasks of
-    `services.enrich.worker.LEDGERS`, their pairs of retrieved notes | ids
-stats: edge_inference_log | `stores.learning.queue.JUDGED` per note, gone ones as statistics | ids
-stats: enrich_queue | changes of `lcma.wm_eviction_days`; given up ones a year | ids
+stats: enrich_queue | changes of `services.enrich.worker.DONE`, given up ones of
+    `services.enrich.worker.GIVEN_UP` | ids
 stats: extracted_entities | one per note, and `services.enrich.worker.GONE_NOTES` | `lcma.entity_max_per_doc`
     names of `core.text.entity_text.LONGEST`
 stats: imported_rows | one per row that an import carried over | ids
-stats: llm_budget | one per day of a year | ids
 stats: node_stats | one per note, and `services.enrich.worker.GONE_NOTES` | ids
 stats: question_memory | `lcma.questions_kept`, dropped with their note |
     `core.learning.questions.QUESTION_KEPT` and a vector each
@@ -116,7 +111,6 @@ stats: question_texts | one per note with remembered questions | 4 bytes times
     `core.learning.questions.SKETCHED`
 stats: receipts | `lcma.receipts_kept`, and those of open tasks | `core.learning.memory.QUERY_KEPT` and 2 kB
     each
-stats: working_memory | notes retrieved for open tasks within `lcma.wm_eviction_days` | ids
 """)
 
 #: `<module>.<class>: <attributes>` of each container that a method may fill, `<module>: <names>` of others.
@@ -145,7 +139,6 @@ actors.indexing.coverage.Coverage: _lacking _stamps _todo | a note id
 actors.indexing.models.Loaded: _held | weak: models in use, two of a kind at most for a vault | a model
 actors.indexing.ports.VectorQueries: _quick _waiting | searches under way | their vectors
 actors.kit.Mailbox: _send inbox | the capacity that each actor gives | the messages, whose askers wait
-actors.remembering.actor.Memory: _pairs | `.PAIRS_WAITING` and those of one batch | ids
 actors.remembering.actor.Memory: _undelivered | rows of the outbox | the events
 actors.watching.guard.DeletionGuard: _dropped | removals within `.WINDOW` | two numbers each
 actors.watching.guard.DeletionGuard: _kept | a note id

@@ -11,10 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.config.catalogue import SETTINGS, Config, as_public_dict
+from lithos.config.catalogue import SECTIONS, SETTINGS, Config, as_public_dict
 from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
+from lithos.config.retired import RETIRED
 from lithos.config.rules import PATTERNS
-from lithos.config.sections import LlmConfig, SearchConfig, ServerConfig
+from lithos.config.sections import SearchConfig, ServerConfig
 from lithos.config.sources import ConfigError
 from lithos.core.scopes import Scope, check_typed, scopes_of_agents
 
@@ -104,8 +105,6 @@ def test_a_value_of_wrong_type_or_range_is_refused(tmp_path: Path) -> None:
     for section, key, values in WRONG:
         for value in values:
             assert refusal(tmp_path, f"{section}: {{{key}: {value}}}").startswith(f"{section}.{key}: "), value
-    for key, value in (("base_url", "llm.example"), ("timeout_seconds", ".inf")):
-        assert refusal(tmp_path, f"lcma: {{llm: {{{key}: {value}}}}}").startswith(f"lcma.llm.{key}: ")
 
 
 def test_switches_in_the_environment_are_words_and_lists_are_json_or_commas(tmp_path: Path) -> None:
@@ -168,18 +167,40 @@ def test_typed_options_may_be_text(tmp_path: Path) -> None:
 
 def test_unknown_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
     env = {"LITHOS_SERVER__PRT": "1", "LITHOS_PROT": "1", "LITHOS_LOG_LEVEL": "debug", "OTHER__KEY": "1"}
-    loaded = load(tmp_path, "server: {prot: 1}\nextra: {a: 1}\nlcma: {llm: {modle: x}}\n7: 8\n", env=env)
+    loaded = load(tmp_path, "server: {prot: 1}\nextra: {a: 1}\nlcma: {enabld: x}\n7: 8\n", env=env)
     assert loaded.config == Config()
     file = tmp_path / "lithos.yaml"
     assert loaded.warnings == (
         f"server.prot in file {file} is no setting and is ignored; did you mean server.port?",
         f"extra in file {file} is no setting and is ignored",
-        f"lcma.llm.modle in file {file} is no setting and is ignored; did you mean lcma.llm.model?",
+        f"lcma.enabld in file {file} is no setting and is ignored; did you mean lcma.enabled?",
         f"7 in file {file} is no setting and is ignored",
         "environment variable LITHOS_PROT is no setting and is ignored; did you mean LITHOS_PORT?",
         "environment variable LITHOS_SERVER__PRT is no setting and is ignored; "
         "did you mean LITHOS_SERVER__PORT?",
     )
+
+
+def test_retired_settings_are_named_and_ignored(tmp_path: Path) -> None:
+    env = {"LITHOS_LCMA__LLM__API_KEY": SECRET, "LITHOS_LCMA__RANKING": "weights"}
+    text = f"lcma: {{ranking: weights, llm: {{api_key: '{SECRET}'}}, salience_floor: high}}\n"
+    loaded = load(tmp_path, text, env=env)
+    assert loaded.config == Config()
+    told = [warning.partition(" is no longer used and is ignored: ")[0] for warning in loaded.warnings]
+    file = tmp_path / "lithos.yaml"
+    assert told == [
+        f"lcma.ranking in file {file}",
+        f"lcma.llm in file {file}",
+        f"lcma.salience_floor in file {file}",
+        "environment variable LITHOS_LCMA__LLM__API_KEY",
+        "environment variable LITHOS_LCMA__RANKING",
+    ]
+    assert SECRET not in str(loaded.warnings)
+
+
+def test_retired_settings_are_sorted_and_not_in_use() -> None:
+    assert list(RETIRED) == sorted(RETIRED)
+    assert not RETIRED.keys() & {*SETTINGS, *SECTIONS}
 
 
 def test_older_names_are_read_and_yield_to_the_new_ones(tmp_path: Path) -> None:
@@ -243,7 +264,7 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
 
 def test_empty_files_and_sections_are_the_defaults(tmp_path: Path) -> None:
-    for text in ("", "# nothing\n", "server:\n", "lcma:\n  llm:\n"):
+    for text in ("", "# nothing\n", "server:\n", "server:\n  oauth:\n"):
         assert load(tmp_path, text).config == Config(), text
 
 
@@ -252,8 +273,8 @@ def test_settings_that_do_not_fit_together_are_refused_with_their_sources(tmp_pa
     assert "search.chunk_size (2000) is larger than search.chunk_max (1000)" in message
     assert "lithos.yaml" in message
     assert "search.chunk_max is from the defaults" in message
-    assert "lcma.llm.model is not" in refusal(tmp_path, "lcma: {llm: {base_url: 'http://llm.example/v1'}}")
-    assert "must be below" in refusal(tmp_path, env={"LITHOS_LCMA__LLM__MIN_SIMILARITY": "0.95"})
+    text = "server: {oauth: {issuer: 'https://id.example'}}"
+    assert "server.public_url is not" in refusal(tmp_path, text)
 
 
 def test_values_made_in_code_are_checked_too() -> None:
@@ -264,12 +285,11 @@ def test_values_made_in_code_are_checked_too() -> None:
 
 
 def test_secrets_are_never_shown(tmp_path: Path) -> None:
-    text = f"server: {{auth_token: '{SECRET}'}}\nlcma: {{llm: {{api_key: '{SECRET}'}}}}"
-    config = load(tmp_path, text).config
-    assert (config.server.auth_token, config.lcma.llm.api_key) == (SECRET, SECRET)
+    config = load(tmp_path, f"server: {{auth_token: '{SECRET}'}}").config
+    assert config.server.auth_token == SECRET
     public = as_public_dict(config)
     assert SECRET not in repr(config) + str(public)
-    assert public["server"]["auth_token"] == public["lcma"]["llm"]["api_key"] == "(hidden)"
+    assert public["server"]["auth_token"] == "(hidden)"
     assert as_public_dict(Config())["server"]["auth_token"] is None
 
 
@@ -282,16 +302,16 @@ def test_a_refusal_never_quotes_a_secret(tmp_path: Path) -> None:
         f"server:\n  auth_token: '{SECRET}\n  port: 1",
         f"server:\n  auth_token: !{SECRET}!x y\n",
         f"server: {SECRET}",
-        f"lcma: {{llm: {{api_key: 'é{SECRET}'}}}}",
-        f"lcma: {{llm: {{base_url: 'ftp://user:{SECRET}@llm.example'}}}}",
+        f"server: {{auth_token: 'é{SECRET}'}}",
+        f"server: {{public_url: 'ftp://user:{SECRET}@lithos.example'}}",
     ):
         assert SECRET not in refusal(tmp_path, text)
 
 
 def test_wrong_secrets_made_in_code_are_not_quoted() -> None:
-    for make in (lambda: ServerConfig(auth_token=SECRET + " "), lambda: LlmConfig(api_key=SECRET + "\n")):
+    for end in (" ", "\n"):
         with pytest.raises(ValueError, match="visible ASCII") as caught:
-            make()
+            ServerConfig(auth_token=SECRET + end)
         assert SECRET not in str(caught.value)
 
 

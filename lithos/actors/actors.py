@@ -51,7 +51,6 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.config.catalogue import Config
 from lithos.core.events import Event
-from lithos.core.learning.salience import LearningSettings
 from lithos.core.notes.style import VaultStyle
 from lithos.core.plan import Place
 from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
@@ -365,8 +364,7 @@ class Actors:
             stores.coordination,
             self.coordination_reading,
             self.clock,
-            settings=settings_of(LearningSettings, self.config.lcma),
-            on_salience=lambda notes: self.metrics.count("lcma_salience_updates", by=notes),
+            questions_kept=self.config.lcma.questions_kept,
             relations=self.catalogue.relations,
             entities=self.catalogue.entities,
         )

@@ -1,4 +1,4 @@
-"""Maintenance of a data directory: reconcile, reindex, recalibrate, extract entities, accept vanished files.
+"""Maintenance of a data directory: reconcile, reindex, extract entities, accept vanished files.
 
 Only accepting vanished files (docs/spec/lifecycle.md §6) and forgetting questions also work beside a running
 server, as do dry runs.
@@ -34,13 +34,7 @@ from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.upkeep.reconcile import reconcile_graph, reconcile_provenance, run_scope
 from lithos.services.upkeep.reconcile_indices import IndexSettings, Progress, reconcile_indices
-from lithos.services.upkeep.salience_floor import (
-    Recalibration,
-    count_questions,
-    forget_stored_questions,
-    preview_recalibration,
-    recalibrate,
-)
+from lithos.services.upkeep.stored_questions import count_questions, forget_stored_questions
 from lithos.services.upkeep.validation import Survey, read_note_rows
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.learning.queue import LedgerRows
@@ -249,19 +243,6 @@ async def _count(server: Server) -> ReindexResult:
         skipped={path: skipped.reason for path, skipped in sorted(catalogue.skipped.items())},
         failures=tuple(filter(None, failures)),
     )
-
-
-async def recalibrate_salience(config: Config, floor: float, *, dry_run: bool) -> Recalibration:
-    """Lift salience to the floor. Raises `AlreadyOwned` unless `dry_run`."""
-    data = config.storage.data_dir
-    path = data / ".lithos" / "stats.db"
-    if dry_run:
-        is_live = is_owned(data / ".lithos" / "lock")
-        return await Threads().run(lambda: preview_recalibration(path, floor, is_live=is_live))
-    if not data.is_dir():
-        raise FileNotFoundError(2, "There is no data directory", str(data))
-    async with owned(config.storage):
-        return await Threads().run(lambda: recalibrate(path, floor, utc_now()))
 
 
 @frozen

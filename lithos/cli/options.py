@@ -333,11 +333,6 @@ _COMMANDS: Final = (
         _DRY_RUN,
         _flag("--json-output", "the same as --json", dest="as_json"),
     )),
-    Command("recalibrate-salience", "lift the salience of notes that sank too low",
-        "commands.maintenance:run_recalibrate", (
-        _take("--floor F", "least salience, 0 to 1 (default: lcma.salience_floor)", _fraction),
-        _DRY_RUN,
-    )),
     Command("extract-entities", "find the names in all notes, by which they are filtered and found",
         "commands.maintenance:run_extract", (
         _DRY_RUN,

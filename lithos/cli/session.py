@@ -238,5 +238,5 @@ def read_log_settings(level: str) -> LogSettings:
 
 def start_logging(configs: Iterable[Config], logs: LogSettings) -> None:
     """Log on stderr from now on, without the secrets of these configurations."""
-    secrets = [text for each in configs for text in (each.server.auth_token, each.lcma.llm.api_key)]
-    configure_logging(logs.level, logs.format, sys.stderr, secrets=[text for text in secrets if text])
+    secrets = [token for each in configs if (token := each.server.auth_token)]
+    configure_logging(logs.level, logs.format, sys.stderr, secrets=secrets)

@@ -113,7 +113,7 @@ class Setting:
 
 
 def variable_of(key: str) -> str:
-    """`lcma.llm.model` -> `LITHOS_LCMA__LLM__MODEL`."""
+    """`server.oauth.issuer` -> `LITHOS_SERVER__OAUTH__ISSUER`."""
     return "LITHOS_" + key.upper().replace(".", "__")
 
 

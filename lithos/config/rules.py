@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import Any
 from unicodedata import normalize
 
@@ -150,11 +149,6 @@ def setting(
 
     metadata = {"description": description, "rule": rule, "secret": secret, "convert": convert}
     return field(default=default, validator=validate, converter=convert, repr=not secret, metadata=metadata)
-
-
-def filled_from(defaults: Mapping[str, float]) -> Callable[[Mapping[str, float]], Mapping[str, float]]:
-    """A converter that adds the missing names of `defaults`."""
-    return lambda given: MappingProxyType({**defaults, **given})
 
 
 def without_slash(address: str | None) -> str | None:

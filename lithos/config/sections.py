@@ -1,11 +1,10 @@
 """The sections of the configuration as frozen values (specification: cli-config, section 4).
 
-Section `lcma`, retrieval that learns: docs/spec/memory.md §1, §2 and §7.
+Section `lcma`, retrieval that learns: docs/spec/memory.md §1 and §7.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -29,110 +28,19 @@ from lithos.config.rules import (
     TOKEN,
     WEB_ADDRESS,
     Disagreement,
-    Rule,
-    filled_from,
     number,
     setting,
     whole,
     without_slash,
 )
 
-#: Weight of each scout in the rerank; they sum to 1.
-RERANK_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType({
-    "lexical": 0.22,
-    "vector": 0.21,
-    "graph": 0.13,
-    "exact_alias": 0.10,
-    "coactivation": 0.10,
-    "tags_recency": 0.07,
-    "source_url": 0.05,
-    "freshness": 0.04,
-    "provenance": 0.04,
-    "task_context": 0.04,
-})  # fmt: skip
-
-#: Prior of each note type; `other` serves types that are not listed.
-NOTE_TYPE_PRIORS: Final[Mapping[str, float]] = MappingProxyType({
-    "agent_finding": 0.6,
-    "summary": 0.55,
-    "observation": 0.5,
-    "hypothesis": 0.5,
-    "concept": 0.45,
-    "task_record": 0.35,
-    "other": 0.5,
-})  # fmt: skip
-
 #: Characters of JSON of a tool's answer, unless configured.
 MAX_ANSWER_CHARS: Final = 40_000
-
-_SUM_TOLERANCE = 0.01
-
-
-def complete_weights(given: Mapping[str, float]) -> Mapping[str, float]:
-    """Fill a partial table from the defaults and rescale it to sum 1; a complete one stays as it is."""
-    if given.keys() >= RERANK_WEIGHTS.keys():
-        return MappingProxyType(dict(given))
-    filled = {**RERANK_WEIGHTS, **given}
-    total = sum(filled.values())
-    if not math.isfinite(total) or total <= 0:
-        return MappingProxyType(filled)  # the rule refuses it
-    return MappingProxyType({name: weight / total for name, weight in filled.items()})
-
-
-def _are_weights(weights: Mapping[str, float]) -> bool:
-    return (
-        weights.keys() == RERANK_WEIGHTS.keys()
-        and all(math.isfinite(weight) and weight >= 0 for weight in weights.values())
-        and abs(sum(weights.values()) - 1) <= _SUM_TOLERANCE + 1e-9
-    )
-
-
-WEIGHTS = Rule(
-    f"weights of at least 0 for any of {', '.join(RERANK_WEIGHTS)}; when all are given they must sum to 1",
-    _are_weights,
-)
-PRIORS = Rule(
-    f"numbers from 0 to 1 for any of {', '.join(NOTE_TYPE_PRIORS)}",
-    lambda given: given.keys() == NOTE_TYPE_PRIORS.keys() and all(0 <= each <= 1 for each in given.values()),
-)
-
-
-@frozen(kw_only=True)
-class LlmConfig:
-    """The optional language model that proposes typed edges; off without `base_url`."""
-
-    base_url: str | None = setting(None, "Base address of an OpenAI-style chat service.", WEB_ADDRESS)
-    model: str | None = setting(None, "Name of the model; required with `base_url`.", NOT_BLANK)
-    api_key: str | None = setting(None, "Key sent to the service as bearer token.", TOKEN, secret=True)
-    timeout_seconds: float = setting(120.0, "Longest wait for one answer.", POSITIVE)
-    max_output_tokens: int = setting(1024, "Most tokens of one answer.", whole(1, 1_000_000))
-    daily_token_budget: int = setting(250_000, "Most tokens spent per UTC day.", whole(0))
-    max_calls_per_drain: int = setting(10, "Most calls per run of the enrich worker.", whole(0))
-    confidence_floor: float = setting(0.6, "Judgements below this confidence are dropped.", FRACTION)
-    neighbour_k: int = setting(5, "Most neighbours compared with one note.", whole(1, 1000))
-    min_similarity: float = setting(0.35, "Neighbours less similar are not compared.", FRACTION)
-    max_similarity: float = setting(0.92, "Neighbours more similar are not compared.", FRACTION)
-    snippet_chars: int = setting(700, "Characters of each note that the model is shown.", whole(1, 100_000))
-
-    def __attrs_post_init__(self) -> None:
-        if self.base_url is not None and self.model is None:
-            raise Disagreement(
-                "lcma.llm.base_url is set but lcma.llm.model is not; name the model or remove the address",
-                "lcma.llm.base_url",
-                "lcma.llm.model",
-            )
-        if self.min_similarity >= self.max_similarity:
-            raise Disagreement(
-                f"lcma.llm.min_similarity ({self.min_similarity:g}) must be below "
-                f"lcma.llm.max_similarity ({self.max_similarity:g}); lower the first or raise the second",
-                "lcma.llm.min_similarity",
-                "lcma.llm.max_similarity",
-            )
 
 
 @frozen(kw_only=True)
 class LcmaConfig:
-    """Ranking, salience and the enrich worker."""
+    """Retrieval that learns, and the enrich worker."""
 
     enabled: bool = setting(True, "Offer `lithos_retrieve` and run the enrich worker.")
     enrich_drain_interval_minutes: float = setting(
@@ -143,11 +51,6 @@ class LcmaConfig:
         10.0, "Minutes from the start to the first sweep.", number(0)
     )
     sweep_interval_hours: float = setting(24.0, "Hours between two sweeps.", POSITIVE)
-    wm_eviction_days: float = setting(7.0, "Idle days after which working memory is dropped.", number(0))
-    ranking: Literal["evidence", "weights"] = setting(
-        "evidence",
-        "How `lithos_retrieve` ranks: hybrid search and what notes were cited for, or the weights of scouts.",
-    )
     questions_kept: int = setting(
         100_000,
         "Questions that notes were cited for and that are remembered, the newest; 0 remembers none.",
@@ -159,13 +62,6 @@ class LcmaConfig:
         "0 keeps all.",
         whole(0),
     )
-    coactivation_days: float = setting(
-        90.0,
-        "Idle days after which two notes retrieved together once count no more as such; twice as many after "
-        "twice, and so on; 0 keeps all.",
-        number(0),
-    )
-    decay_inactive_days: float = setting(7.0, "Idle days before salience decays.", number(0))
     temperature_default: float = setting(
         0.5, "Temperature of a retrieval; 0.5 and more is a cold start.", FRACTION
     )
@@ -175,32 +71,6 @@ class LcmaConfig:
         "Write the entities that were found into the frontmatter of the notes, as new versions of them; else "
         "they are kept beside the notes, in `stats.db`.",
     )
-    rerank_weights: Mapping[str, float] = setting(
-        RERANK_WEIGHTS,
-        "Weight of each scout; left-out ones keep their share.",
-        WEIGHTS,
-        convert=complete_weights,
-    )
-    note_type_priors: Mapping[str, float] = setting(
-        NOTE_TYPE_PRIORS, "Prior of each note type.", PRIORS, convert=filled_from(NOTE_TYPE_PRIORS)
-    )
-    usage_freq_norm_k: int = setting(20, "Retrievals that count as full use.", whole(1))
-    salience_floor: float = setting(0.3, "Salience below which decay never goes.", FRACTION)
-    salience_decay_per_day: float = setting(0.005, "Salience lost per idle day.", FRACTION)
-    salience_decay_daily_cap: float = setting(0.1, "Most salience one decay takes.", FRACTION)
-    salience_cited_boost: float = setting(0.02, "Salience won when a note is cited.", FRACTION)
-    salience_consolidation_boost: float = setting(0.01, "Salience won when a task is consolidated.", FRACTION)
-    salience_misleading_penalty: float = setting(0.05, "Salience lost when a note misled.", FRACTION)
-    salience_ignored_penalty: float = setting(
-        0.02, "Salience lost when a note is ignored for long.", FRACTION
-    )
-    rerank_salience_weight: float = setting(0.1, "Weight of salience in the rerank.", FRACTION)
-    rerank_note_type_weight: float = setting(0.1, "Weight of the note type's prior in the rerank.", FRACTION)
-    rerank_usage_weight: float = setting(0.1, "Weight of use in the rerank.", FRACTION)
-    usage_freq_weight: float = setting(0.6, "Share of frequency in the usage score.", FRACTION)
-    usage_recency_weight: float = setting(0.4, "Share of recency in the usage score.", FRACTION)
-    usage_recency_halflife_days: float = setting(14.0, "Days after which recency counts half.", POSITIVE)
-    llm: LlmConfig = field(factory=LlmConfig)
 
 
 #: What values of the claim allow, unless it is said otherwise.

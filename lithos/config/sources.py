@@ -26,6 +26,7 @@ from lithos.config.catalogue import (
     variable_of,
     without_none,
 )
+from lithos.config.retired import drop_retired, tell_retired_variable
 from lithos.config.yaml_file import LONGEST_SHOWN, UnusableFile, read_yaml, shorten
 
 #: Findings that are named at once.
@@ -167,7 +168,9 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
         if name.startswith("LITHOS_") and name not in names and name not in LOG_VARIABLES
     )  # fmt: skip
     warnings = [
-        f"environment variable {name} is no setting and is ignored{guess(name, names)}" for name in unknown
+        tell_retired_variable(name)
+        or f"environment variable {name} is no setting and is ignored{guess(name, names)}"
+        for name in unknown
     ]
     return Layer(tuple(given), tuple(warnings))
 
@@ -199,7 +202,7 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
     older: list[Given] = []  # weaker than the names that replaced them
     warnings: list[str] = []
     unknown: list[str] = []
-    for key, value in flatten(tree, "", path):
+    for key, value in drop_retired(flatten(tree, "", path), f"file {path}", warnings):
         if key == "storage.data_dir" and in_data_dir:
             warnings.append(f"storage.data_dir in file {path} has no effect: the file was found through it")
         elif key in SETTINGS:

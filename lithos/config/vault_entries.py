@@ -16,6 +16,7 @@ from attrs import frozen
 
 from lithos.config.catalogue import SECTIONS, SETTINGS
 from lithos.config.load import refuse
+from lithos.config.retired import drop_retired
 from lithos.config.sources import MOST_UNKNOWN, ConfigError, Given, flatten, guess
 from lithos.config.yaml_file import shorten
 
@@ -115,7 +116,7 @@ def _read_entry(name: str, entry: Any, path: Path) -> Entry:
             raise ConfigError(f"{where}.{key} in file {path} is no path; give the path of a folder")
     given, warnings, problems = list[Given](), list[str](), list[str]()
     source = f"file {path} ({where})"
-    for key, value in flatten(rest, "", path):
+    for key, value in drop_retired(flatten(rest, "", path), source, warnings):
         if key in PLACES:
             own = "path" if key == "storage.vault" else "data_dir"
             problems.append(

@@ -26,8 +26,6 @@ class Done(Generic[R_co]):
 
     reply: R_co
     events: tuple[EventDraft, ...] = ()
-    #: Notes whose salience it changed.
-    moved: int = 0
 
 
 #: The method for each class of command. No type can say that they match: tests/actors/test_replies.py does.

@@ -127,25 +127,15 @@ EDGES: Final = _table(
 _STATS: Final[Mapping[str, tuple[int, str]]] = {
     "node_stats": (
         1,
-        "node_id:note= salience:number=0.5 retrieval_count:whole=0 last_retrieved_at:time last_used_at:time "
-        "ignored_count:whole=0 misleading_count:whole=0 decay_rate:number=0.0 "
-        "spaced_rep_strength:number=0.0 cited_count:whole=0 last_decay_applied_at:time",
+        "node_id:note= retrieval_count:whole=0 last_retrieved_at:time last_used_at:time "
+        "ignored_count:whole=0 misleading_count:whole=0 cited_count:whole=0",
     ),
-    "coactivation": (3, "node_id_a:note= node_id_b:note= namespace= count:whole=0 last_at:time"),
     "receipts": (
         1,
         "id= ts:time= query= limit:whole=0 namespace_filter scouts_fired candidates_considered:whole=0 "
         "final_nodes conflicts_surfaced surface_conflicts:whole=0 temperature:number=0.0 "
         "terrace_reached:whole=0 agent_id task_id",
     ),
-    "working_memory": (
-        2,
-        "task_id= node_id:note= activation_count:whole=0 first_seen_at:time last_seen_at:time "
-        "last_receipt_id",
-    ),
-    "task_consolidation_log": (1, "task_id= consolidated_at:time"),
-    "consolidation_edge_ops": (3, "task_id= from_id:note= to_id:note= applied_at:time"),
-    "consolidation_salience_ops": (2, "task_id= node_id:note= applied_at:time"),
 }
 #: In the order in which they are carried.
 TABLES: Final[Mapping[str, CarriedTable]] = {

@@ -10,17 +10,13 @@ from lithos.actors.actors import Actors, settings_of
 from lithos.actors.attaching.captions import Captions
 from lithos.actors.blocking import Threads
 from lithos.core.history.versions import VersionLimits
-from lithos.core.learning.ranking import RerankWeights
-from lithos.core.learning.salience import UsageSettings
 from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.context.context import Context
-from lithos.services.enrich.chat_client import ChatClient
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.feed import DirectFeed, Feed, JournalFeed
-from lithos.services.enrich.inference import EdgeInference
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
@@ -38,12 +34,11 @@ from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.restoring import Restoring
 from lithos.services.notes.texts import NoteTexts, Snippets
-from lithos.services.retrieve.candidates import Ranking
-from lithos.services.retrieve.evidence import EvidencePipeline, WeighingPipeline
+from lithos.services.retrieve.evidence import EvidencePipeline
 from lithos.services.retrieve.feedback import Feedback, Learning
 from lithos.services.retrieve.questions import QuestionMemory
-from lithos.services.retrieve.retrieve import Pipeline, Retrieve
-from lithos.services.retrieve.scout_team import NameScouts, SearchScouts, make_team
+from lithos.services.retrieve.retrieve import Retrieve
+from lithos.services.retrieve.scout_team import NameScouts, make_team
 from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
 from lithos.services.search.duplicates import Duplicates
 from lithos.services.search.neighbourhood import Neighbourhoods
@@ -170,7 +165,7 @@ class Services:
         )
         self.questions = QuestionUpkeep(actors, self.learning, remembered, texts)
         #: None where `lcma.enabled` is false.
-        self.enrichment = self._make_enrichment(texts, feedback) if config.lcma.enabled else None
+        self.enrichment = self._make_enrichment(feedback) if config.lcma.enabled else None
 
     def _add_upkeep(self, texts: NoteTexts) -> None:
         actors = self.actors
@@ -212,66 +207,42 @@ class Services:
 
     def _make_retrieve(self, texts: NoteTexts, remembered: QuestionMemory) -> Retrieve:
         actors, catalogue, learning = self.actors, self.catalogue, self.learning
-        lcma = self.config.lcma
         team = make_team(
-            SearchScouts(catalogue, actors.stores.fulltext, actors.semantic, self.search.threshold),
-            NameScouts(catalogue),
-            RelationScouts(catalogue, self.edges.touching, learning, self.coordination),
+            NameScouts(catalogue), RelationScouts(catalogue, self.edges.touching, self.coordination)
         )
-        weights = RerankWeights(
-            scouts=lcma.rerank_weights,
-            priors=lcma.note_type_priors,
-            note_type=lcma.rerank_note_type_weight,
-            salience=lcma.rerank_salience_weight,
-            usage=lcma.rerank_usage_weight,
-        )
-        ranking = Ranking(catalogue, learning, weights, settings_of(UsageSettings, lcma), actors.reading)
         dispatcher = Dispatcher(catalogue, actors.metrics)
-        pipeline: Pipeline = (
-            WeighingPipeline(catalogue, dispatcher, team, ranking)
-            if lcma.ranking == "weights"
-            else EvidencePipeline(
-                catalogue, self.search, remembered, dispatcher, team, ranking, actors.lineage
-            )
+        pipeline = EvidencePipeline(
+            catalogue, self.search, remembered, dispatcher, team, actors.reading, actors.lineage
         )
         snippets = Snippets(texts, actors.sizes)
-        return Retrieve(actors, team, pipeline, ranking, snippets, learning, dispatcher)
+        return Retrieve(actors, team, pipeline, snippets, learning, dispatcher)
 
-    def _make_enrichment(self, texts: NoteTexts, feedback: Feedback) -> Enrichment:
+    def _make_enrichment(self, feedback: Feedback) -> Enrichment:
         """The worker, ready to run."""
         actors, learning, config = self.actors, self.learning, self.config.lcma
-        tasks = TaskStates(actors)
         drain = Drain(
             actors=actors,
-            feed=self._make_feed(tasks),
+            feed=self._make_feed(),
             memory=learning,
             projection=self.projection,
             entities=self.entities,
             questions=self.questions,
-            inference=self._make_inference(texts),
         )
         retention = Retention(
             learning,
-            tasks.unsettled,
+            TaskStates(actors).unsettled,
             actors.settled,
             receipts_kept=config.receipts_kept,
-            pair_days=config.coactivation_days,
             has_note=actors.catalogue.__contains__,
         )
-        return Enrichment(drain, tasks.closed, retention, feedback.catch_up)
+        return Enrichment(drain, retention, feedback.catch_up)
 
-    def _make_feed(self, tasks: TaskStates) -> Feed:
+    def _make_feed(self) -> Feed:
         if self.config.events.enabled:
-            return JournalFeed(self.actors, self.learning, tasks.completed)
+            return JournalFeed(self.actors, self.learning)
         feed = DirectFeed(self.catalogue, self.learning)
         self.coordinator.on_unjournalled = feed.offer
         return feed
-
-    def _make_inference(self, texts: NoteTexts) -> EdgeInference | None:
-        llm = self.config.lcma.llm
-        if llm.base_url is None or llm.model is None:
-            return None
-        return EdgeInference(self.actors, ChatClient(llm), texts, self.learning)
 
     def _make_history_upkeep(self) -> HistoryUpkeep | None:
         """The configured retention of `history.db`, ready to run."""

@@ -421,17 +421,10 @@ class Gauges:
         return [Sample("disk_free_bytes", found.free), Sample("disk_size_bytes", found.total)]
 
     async def _learned(self) -> list[Sample]:
-        """The enrich queue and the statistics."""
+        """The enrich queue."""
         learning = self._learning
-        known = await learning.summary(self._actors.config.lcma.salience_floor)
-        return [
-            Sample("lcma_salience_nodes", known.notes),
-            Sample("lcma_salience_mean", known.mean),
-            Sample("lcma_salience_below_floor_ratio", known.below / known.notes if known.notes else 0.0),
-            Sample("lcma_coactivation_pairs", known.pairs),
-            Sample("lcma_enrich_queue_depth", await learning.read(lambda tables: tables.queue.length())),
-            Sample("lcma_working_memory_tasks", len(await learning.working_tasks())),
-        ]
+        length = await learning.read(lambda tables: tables.queue.length())
+        return [Sample("lcma_enrich_queue_depth", length)]
 
     def _observe_batch(self, actor: str, seconds: float) -> None:
         self._metrics.observe("actor_processing_seconds", seconds, actor)

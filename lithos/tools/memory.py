@@ -19,6 +19,7 @@ from lithos.core.learning.edges import (
 )
 from lithos.core.learning.memory import NodeStats
 from lithos.core.learning.questions import RememberedQuestion
+from lithos.core.learning.salience import salience_of, usage_of
 from lithos.core.times import format_optional
 from lithos.services.attachments.searching import (
     ATTACHMENT,
@@ -147,13 +148,25 @@ class NodeStatsTool:
         questions = await using.learning.read(
             lambda tables: tables.questions.of_note(self.node_id, MOST_QUESTIONS)
         )
+        row = node_stats_row(stats)
         if not questions:
-            return row_of(stats)
+            return row
         entry = using.catalogue.get(self.node_id)
         is_private = entry is None or entry.note.access_scope == PRIVATE
-        return row_of(stats) | {
-            "cited_for": [question_row(each, is_private=is_private) for each in questions]
-        }
+        return row | {"cited_for": [question_row(each, is_private=is_private) for each in questions]}
+
+
+def node_stats_row(stats: NodeStats) -> dict[str, Any]:
+    """The counters of a note, and what follows from them; keys of what is no longer stored stay."""
+    row = row_of(stats)
+    return {
+        "node_id": row.pop("node_id"),
+        "salience": salience_of(stats),
+        **row,
+        "decay_rate": 0.0,
+        "spaced_rep_strength": 0.0,
+        "last_decay_applied_at": None,
+    }
 
 
 def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str, Any]:
@@ -272,11 +285,9 @@ class RetrieveTool:
 
 def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:
     """One result: a search row, and how it came about."""
-    traits = result.traits
-    assert traits is not None  # of an answer that was given
     return search_row(result.hit, now) | {
         "reasons": list(result.reasons),
         "scouts": list(result.scouts),
-        "salience": traits.salience,
-        "usage_score": traits.usage,
+        "salience": salience_of(result.stats),
+        "usage_score": usage_of(result.stats),
     }

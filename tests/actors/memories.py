@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
 import apsw
-import attrs
 import trio
 
 from lithos.actors.blocking import Inline
@@ -17,10 +16,8 @@ from lithos.actors.remembering.actor import Memory
 from lithos.core.learning.edges import EdgeFilter, UpsertEdge
 from lithos.core.learning.memory import (
     FinalNode,
-    InferredEdge,
     NodeStats,
     Receipt,
-    RecordInference,
     RecordRetrieval,
 )
 from lithos.stores.coordination.store import CoordinationStore
@@ -142,17 +139,16 @@ class Desk:
 
 FULL = apsw.FullError("database or disk is full")
 EDGE = UpsertEdge(agent="ann", from_id="x", to_id="y", type="supports", weight=0.5, namespace="n")
+
+
 #: The notes of a working memory and their namespaces.
-SPACES = {"a": "n", "b": "n", "c": "n", "d": "else"}
-
-
 def retrieval(number: int, *notes: str, task: str | None = "t") -> RecordRetrieval:
-    """The receipt `r<number>` of a retrieval that found these notes, all in namespace n."""
+    """The receipt `r<number>` of a retrieval that found these notes."""
     final = tuple(map(FinalNode, notes))
     receipt = Receipt(
         id=f"r{number}", ts=START, query="q", limit=5, task_id=task, agent_id="ann", final_nodes=final
     )
-    return RecordRetrieval(receipt, dict.fromkeys(notes, "n"))
+    return RecordRetrieval(receipt, notes)
 
 
 def nodes(desk: Desk) -> dict[str, NodeStats]:
@@ -163,19 +159,3 @@ def nodes(desk: Desk) -> dict[str, NodeStats]:
 def weights(desk: Desk) -> dict[str, float]:
     """Weight of every edge, by both its ends together."""
     return {edge.from_id + edge.to_id: round(edge.weight, 9) for edge in desk.edges.edges(EdgeFilter())}
-
-
-def inference(*to: str, version: int = 1, weight: float = 0.7) -> RecordInference:
-    """What a model said of note a: it supports these."""
-    edges = tuple(
-        InferredEdge(from_id="a", to_id=end, type="supports", weight=weight, namespace="n", evidence="{}")
-        for end in to
-    )
-    return RecordInference(node_id="a", doc_version=version, inference_version="v", model="m", edges=edges)
-
-
-async def fill_working_memory(desk: Desk) -> None:
-    """a, b and d came up twice, c once; the edge a - b stands at 0.5."""
-    await desk.ask(attrs.evolve(EDGE, from_id="a", to_id="b", type="related_to"))
-    await desk.ask(attrs.evolve(retrieval(1, "a", "b", "c", "d"), namespaces=SPACES))
-    await desk.ask(attrs.evolve(retrieval(2, "a", "b", "d"), namespaces={"a": "n", "b": "n", "d": "else"}))

@@ -1,4 +1,4 @@
-"""`lithos reindex`, `reconcile`, `recalibrate-salience` and `extract-entities`, as typed."""
+"""`lithos reindex`, `reconcile` and `extract-entities`, as typed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ MUTATING = [
     ["reindex", "--clear"],
     ["reconcile"],
     ["reconcile", "--scope", "graph"],
-    ["recalibrate-salience"],
     ["extract-entities"],
 ]
 
@@ -50,13 +49,6 @@ def put_stats(data: Path, *rows: NodeStats) -> None:
     with store.transaction():
         store.writing.nodes.put(rows)
     store.close()
-
-
-def salience(data: Path) -> dict[str, float]:
-    store = StatsStore.open(data / ".lithos" / "stats.db", utc_now())
-    rows = {each.node_id: each.salience for each in store.reading.nodes.all()}
-    store.close()
-    return rows
 
 
 def test_reindex_counts_what_it_indexed_and_names_what_it_could_not(program: Program) -> None:
@@ -112,29 +104,6 @@ def test_reconcile_exits_1_when_a_scope_fails(program: Program) -> None:
     assert done.code == 1
     assert done.err.startswith("  projection_apply_failed: ")
     assert (program.data / ".lithos" / "edges.db").read_bytes() == b"no database"
-
-
-def test_salience_is_lifted_to_the_floor_but_not_where_feedback_put_it(program: Program) -> None:
-    low = NodeStats(node_id="low", salience=0.1)
-    misled = NodeStats(node_id="misled", salience=0.1, misleading_count=1)
-    ignored = NodeStats(node_id="ignored", salience=0.1, ignored_count=6, cited_count=2)
-    high = NodeStats(node_id="high", salience=0.9)
-    put_stats(program.data, low, misled, ignored, high)
-    before = snapshot(program.data)
-    looked = program.run("recalibrate-salience", "--dry-run", "--json").answer
-    assert snapshot(program.data) == before
-    assert (looked["notes"], looked["lifted"], looked["floor"]) == (4, 1, 0.3)
-    assert (looked["before"]["0.1-0.2"], looked["after"]["0.1-0.2"], looked["after"]["0.3-0.4"]) == (3, 2, 1)
-    done = program.run("recalibrate-salience", "--floor", "0.4")
-    assert "  0.4-0.5        0        1\n" in done.out
-    assert done.out.endswith("Lifted 1 notes\n")
-    assert salience(program.data) == {"low": 0.4, "misled": 0.1, "ignored": 0.1, "high": 0.9}
-    assert program.run("recalibrate-salience", "--floor", "0.4", "--json").answer["lifted"] == 0
-
-
-def test_recalibrating_makes_no_database(program: Program) -> None:
-    assert program.run("recalibrate-salience", "--json").answer["notes"] == 0
-    assert not (program.data / ".lithos" / "stats.db").exists()
 
 
 def put_questions(data: Path) -> None:
@@ -276,7 +245,7 @@ def test_commands_that_change_something_name_the_owner_and_exit_4(program: Progr
             assert (done.code, done.out) == (4, ""), arguments
             assert "in use by process" in done.err
             assert "2026-01-01T00:00:00+00:00" in done.err
-        for arguments in (["reconcile"], ["recalibrate-salience"], ["extract-entities"]):
+        for arguments in (["reconcile"], ["extract-entities"]):
             assert program.run(*arguments, "--dry-run", "--json").code == 0, arguments
         assert snapshot(program.data) == before
     finally:
@@ -294,7 +263,7 @@ def test_without_notes_nothing_is_made(program: Program) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["reconcile", "--scope", "notes"], ["recalibrate-salience", "--floor", "1.5"], ["reindex", "--dry-run"]],
+    [["reconcile", "--scope", "notes"], ["reindex", "--dry-run"]],
 )
 def test_what_cannot_be_meant_is_a_usage_error(program: Program, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -22,7 +22,6 @@ TYPED = {
     "wait": ("wait --timeout 0", 3),
     "reindex": ("reindex", 0),
     "reconcile": ("reconcile", 0),
-    "recalibrate-salience": ("recalibrate-salience", 0),
     "extract-entities": ("extract-entities", 0),
     "validate": ("validate --fix --yes", 0),
     "doctor": ("doctor", 0),

@@ -44,7 +44,7 @@ from lithos.core.history import (
     versions,
 )
 from lithos.core.history import words as changes
-from lithos.core.learning import arranging, compounds, inference, lead, questions, ranking
+from lithos.core.learning import arranging, compounds, lead, questions
 from lithos.core.links import canvas, forms, literal, properties
 from lithos.core.notes import (
     copies,
@@ -112,7 +112,7 @@ _TRANSLATOR: Final = fulltext_schema.QueryTranslator(fulltext_schema.make_schema
 _REFUSALS: Final = (
     knowledge_tests.UnusableTests, baseline.UnusableBaseline,
     chats.NoConversation, observations.NoGraphLine,
-    LithosError, inference.UnusableAnswer, document.UnreadableNote, query.QuerySyntaxError, ValueError,
+    LithosError, document.UnreadableNote, query.QuerySyntaxError, ValueError,
     OAuthRefused,
 )  # fmt: skip
 
@@ -676,13 +676,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "healing.one_line": healing.one_line,
     "healing.clean_items": lambda t: healing.clean_items(_many(t)),
     "healing.clean_sources": lambda t: healing.clean_sources([*_many(t), t], _ID),
-    "inference.build_messages": lambda t: inference.count_most_tokens(
-        inference.build_messages(inference.Passage(_ID, t, t), [inference.Passage(_ID, t, t)])
-    ),
-    "inference.read_edges": lambda t: inference.read_edges(t, _ID, [_ID], 0.5, namespace=_ID, model=_ID),
-    "inference.read_edges in a fence": lambda t: inference.read_edges(
-        f"```json\n{t}\n```", _ID, [_ID], 0.5, namespace=_ID, model=_ID
-    ),
     "links.linking_sentence": lambda t: links.linking_sentence(t, "a.md", frozenset()),
     "links.linking_sentence of one": lambda t: links.linking_sentence(f"{t} [[a]] {t}", "b.md", _OF_A),
     "reading.read_canvas": lambda t: list(reading.read_canvas(json.dumps({"nodes": _cards(t)}).encode())),
@@ -796,7 +789,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "commands.NextTask.passes": lambda t: NextTask(
         agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
     ).passes(t.split(), {"project": t, "k": t}),
-    "ranking.name_words": lambda t: ranking.name_words(t, t),
     "offers.read_address": lambda t: offers.read_address(f"lithos://note/{t}"),
     "snippet.Terms.of": lambda t: snippet.Terms.of(t, {"a": 1.0}),
     "snippet.find_passage": _snippets,

@@ -27,7 +27,7 @@ FAR = {"days": 60 * 365}
 TABLES = {
     "history.db": ("versions",),
     "coordination.db": ("access_log", "claims", "cursors", "agents"),
-    "stats.db": ("working_memory", "receipts", "coactivation"),
+    "stats.db": ("receipts",),
 }
 
 
@@ -187,7 +187,7 @@ async def fill(lithos: Lithos, clock: Clock) -> None:
     await lithos.read(note)
     both = (FinalNode(note), FinalNode(other))
     receipt = Receipt(id="rcpt", ts=clock.now, query="q", limit=5, task_id="t", final_nodes=both)
-    await lithos.server.learning.submit(RecordRetrieval(receipt, dict.fromkeys((note, other), "default")))
+    await lithos.server.learning.submit(RecordRetrieval(receipt, (note, other)))
     await claim(lithos, "ann", await make_task(lithos))
     await lithos.server.coordinator.mailbox.ask(MoveCursor("sub", 1))
     displaced_in(lithos.data).save("Note.md", b"of a person", clock.now)

@@ -31,19 +31,18 @@ async def test_the_row_is_shown_also_after_a_restart(tmp_path: Path) -> None:
     receipt = Receipt(id="r", ts=clock(), query="q", limit=1)
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         note = await lithos.create()
-        await lithos.server.learning.submit(RecordRetrieval(receipt, {note: "n"}))
+        await lithos.server.learning.submit(RecordRetrieval(receipt, (note,)))
         await lithos.call("lithos_delete", id=await lithos.create("Other"), agent="ann")
     moment, used = clock.text, (clock() - timedelta(days=1)).isoformat()
     with sqlite3.connect(tmp_path / ".lithos" / "stats.db") as other:
         other.execute(
-            "UPDATE node_stats SET salience=0.25, last_used_at=?, cited_count=2, ignored_count=3,"
-            " misleading_count=1, decay_rate=0.5, spaced_rep_strength=0.1, last_decay_applied_at=?",
-            (used, moment),
+            "UPDATE node_stats SET last_used_at=?, cited_count=2, ignored_count=3, misleading_count=1",
+            (used,),
         )
     other.close()
     async with serving(tmp_path, settled=False) as lithos:
         assert await lithos.call("lithos_node_stats", node_id=note) == {
-            "node_id": note, "salience": 0.25, "retrieval_count": 1, "cited_count": 2,
+            "node_id": note, "salience": 0.49, "retrieval_count": 1, "cited_count": 2,
             "last_retrieved_at": moment, "last_used_at": used, "ignored_count": 3, "misleading_count": 1,
-            "decay_rate": 0.5, "spaced_rep_strength": 0.1, "last_decay_applied_at": moment,
+            "decay_rate": 0.0, "spaced_rep_strength": 0.0, "last_decay_applied_at": None,
         }  # fmt: skip

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lithos.actors.writing.messages import PatchNote
-from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import ProjectProvenance
 from lithos.stores.learning.edges import EdgeStore
@@ -298,18 +297,6 @@ async def test_a_retrieval_names_no_note_that_the_asker_may_not_see(lithos: Lith
         row for row in (await lithos.call("lithos_search", query=QUERY))["results"] if row["id"] == near
     ]
     assert kinds(row) == [("suspect", private, 1), ("contradicted", rival, 1)]
-
-
-async def test_the_ranking_by_weights_warns_and_does_not_reorder(tmp_path: Path) -> None:
-    async with serving(tmp_path, lcma=LcmaConfig(ranking="weights")) as lithos:
-        source = await note(lithos, "Source")
-        near = await note(lithos, "Near", source)
-        before = {row["id"]: row["score"] for row in (await retrieve(lithos, QUERY))["results"]}
-        await quarantine(lithos, source)
-        (row,) = [row for row in (await retrieve(lithos, QUERY))["results"] if row["id"] == near]
-        assert kinds(row) == [("suspect", source, 1)]
-        assert not [reason for reason in row["reasons"] if "suspect" in reason]
-        assert row["score"] > 0.5 * before[near]
 
 
 async def test_a_refused_edge_is_no_edge_and_one_read_anew_after_a_failure_is(

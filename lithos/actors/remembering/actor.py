@@ -10,8 +10,6 @@ The edges are committed first, then the statistics. When one database refuses, t
 refused; the others are carried out all the same. When the process ends between the two commits, a command
 that changes both has changed the edges only, and its caller has no reply; each is idempotent:
 
-* `Consolidate` is repeated, and finds in the edges' own ledger which weights it has changed;
-* `RecordInference` writes the same edges again and so changes nothing;
 * `ApplyFeedback` is repeated too, since its lesson stays in `coordination.db` until then; the ledgers of both
   databases know it.
 """
@@ -22,7 +20,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
-from itertools import islice
 
 import attrs
 import trio
@@ -40,14 +37,10 @@ from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
 from lithos.core.events import EDGE_UPSERTED, EventDraft
 from lithos.core.learning.edges import Edge, EdgeCommand, ResolveConflict
 from lithos.core.learning.memory import (
-    CountPairs,
     ForgetNotes,
     LearningCommand,
-    Pair,
     RecordEntities,
-    RecordRetrieval,
 )
-from lithos.core.learning.salience import LearningSettings, pairs_together
 from lithos.core.text.entities import Found
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
@@ -174,11 +167,6 @@ CAPACITY = 64
 BATCH = 64
 #: Seconds between two tries to journal what could not be.
 RETRY_DELAY = 1.0
-#: Seconds until pairs of notes retrieved together are counted, and how many at once: some 10 ms.
-PAIRS_DELAY = 0.2
-PAIRS_AT_ONCE = 400
-#: Pairs that may wait; beyond, retrievals count theirs themselves.
-PAIRS_WAITING = 20_000
 #: Seconds that callers wait for the journal; their change is stored, and its event follows.
 JOURNAL_DEADLINE = 20.0
 
@@ -193,14 +181,7 @@ class TryWriting(Command[None]):
     """See whether a database that refused a write takes one now."""
 
 
-@frozen
-class WritePairs(Command[None]):
-    """Count some of the pairs that wait."""
-
-    most: int | None = None
-
-
-MemoryMessage = MemoryCommand | Deliver | TryWriting | WritePairs
+MemoryMessage = MemoryCommand | Deliver | TryWriting
 MemoryMailbox = Mailbox[MemoryMessage]
 #: Edges that were changed, or all that count; None where they could not be read.
 _Changed = Sequence[Edge] | TypedEdges | None
@@ -222,10 +203,9 @@ class Memory:
     _journal: CoordinationStore
     _journal_reading: Blocking
     _clock: Callable[[], datetime]
-    _settings: LearningSettings = attrs.field(factory=LearningSettings, kw_only=True)
+    #: Questions that notes were cited for and that are kept.
+    _questions_kept: int = attrs.field(default=100_000, kw_only=True)
     _new_edge_id: Callable[[], str] = attrs.field(default=make_edge_id, kw_only=True)
-    #: Is told how many notes a batch gave another salience.
-    _on_salience: Callable[[int], None] = attrs.field(default=lambda _: None, kw_only=True)
     #: The typed edges that trust follows, from before the reply to whoever changed one.
     _relations: Relations = attrs.field(factory=Relations, kw_only=True)
     #: In the same way what was found in notes.
@@ -233,15 +213,13 @@ class Memory:
     mailbox: MemoryMailbox = attrs.field(factory=lambda: Mailbox("memory", CAPACITY), init=False)
     #: What the relations have may not be what is stored: they are to be read again.
     _is_mirror_doubtful: bool = attrs.field(default=True, init=False)
-    #: Counts of pairs that retrievals have deferred; what the process takes along is not counted.
-    _pairs: dict[Pair, int] = attrs.field(factory=dict, init=False)
     #: Events with a row in the outbox, in order.
     _undelivered: list[EventDraft] = attrs.field(factory=list, init=False)
     #: Some of them may be in the journal, or kept by the coordinator, already.
     _is_uncertain: bool = attrs.field(default=True, init=False)
 
     def __attrs_post_init__(self) -> None:
-        steps = Steps(self._store, self._stats, self._settings, self._new_edge_id)
+        steps = Steps(self._store, self._stats, self._questions_kept, self._new_edge_id)
         self._batches = Batches(self._store, self._stats, steps)
 
     @property
@@ -260,17 +238,8 @@ class Memory:
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._try_again)
-            nursery.start_soon(self._count_pairs)
             await run_batches(inbox, self._flush, size=BATCH, stats=self.mailbox.stats)
             nursery.cancel_scope.cancel()
-        if self._pairs:
-            await self._flush([WritePairs()])
-
-    async def _count_pairs(self) -> None:
-        while True:
-            await trio.sleep(PAIRS_DELAY)
-            if self._pairs:
-                self.mailbox.nudge(WritePairs(PAIRS_AT_ONCE))
 
     async def _try_again(self) -> None:
         while True:
@@ -281,39 +250,16 @@ class Memory:
                 self.mailbox.nudge(TryWriting())
 
     async def _flush(self, messages: Sequence[MemoryMessage]) -> list[object]:
-        given = [self._translate(message) for message in messages]
-        done, changed = await self._blocking.run(lambda: self._commit_and_look(given))
+        done, changed = await self._blocking.run(lambda: self._commit_and_look(messages))
         self._mirror(changed)
-        for message, each in zip(given, done, strict=True):
-            is_stored = not isinstance(each.reply, LithosError)
-            self._settle_pairs(message, is_stored=is_stored)
-            if is_stored:
+        for message, each in zip(messages, done, strict=True):
+            if not isinstance(each.reply, LithosError):
                 self._mirror_entities(message)
-        self._on_salience(sum(each.moved for each in done))
         events = [event for each in done for event in each.events]
         self._undelivered += events
         if events or any(isinstance(message, Deliver) for message in messages):
             await self._deliver()  # what was only learned does not wait for the journal
         return [each.reply for each in done]
-
-    def _translate(self, message: MemoryMessage) -> MemoryMessage:
-        """What is to be carried out; pairs that are about to be counted wait no more."""
-        if isinstance(message, WritePairs):
-            some = dict(islice(self._pairs.items(), message.most))
-            self._pairs = {pair: count for pair, count in self._pairs.items() if pair not in some}
-            return CountPairs(some)
-        if isinstance(message, RecordRetrieval) and message.defers_pairs and len(self._pairs) > PAIRS_WAITING:
-            return attrs.evolve(message, defers_pairs=False)
-        return message
-
-    def _settle_pairs(self, message: MemoryMessage, *, is_stored: bool) -> None:
-        """Have the pairs of a stored retrieval wait, and again those that could not be counted."""
-        if isinstance(message, RecordRetrieval) and message.defers_pairs and is_stored:
-            for pair in pairs_together(message.namespaces):
-                self._pairs[pair] = self._pairs.get(pair, 0) + 1
-        elif isinstance(message, CountPairs) and not is_stored:
-            for pair, count in message.counts.items():
-                self._pairs[pair] = self._pairs.get(pair, 0) + count
 
     # -- the mirror of edges -------------------------------------------------------------------
 

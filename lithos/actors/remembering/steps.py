@@ -7,11 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
 
-import attrs
-
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
-from lithos.core.events import ENRICHMENT, EventDraft
 from lithos.core.importing import TABLES, Carried, CarryLearned
 from lithos.core.learning.edges import (
     Edge,
@@ -24,28 +21,19 @@ from lithos.core.learning.edges import (
 from lithos.core.learning.memory import (
     ApplyFeedback,
     ClaimJobs,
-    Consolidate,
-    CountPairs,
-    Decay,
     Enqueue,
     EnrichJob,
     FinishJobs,
-    ForgetLedgers,
+    ForgetJobs,
     ForgetLessons,
     ForgetNotes,
-    ForgetPairs,
     ForgetReceipts,
-    ForgetWorkingMemory,
-    InferredEdge,
     LearningCommand,
     NodeStats,
-    PairsForgotten,
     ProjectionOutcome,
     ProjectProvenance,
     RecordEntities,
-    RecordInference,
     RecordRetrieval,
-    SpendTokens,
 )
 from lithos.core.learning.questions import (
     EmbedQuestions,
@@ -54,23 +42,9 @@ from lithos.core.learning.questions import (
     LoadQuestions,
     TrimQuestions,
 )
-from lithos.core.learning.salience import (
-    STRIKES,
-    LearningSettings,
-    blame,
-    cite,
-    clamp,
-    decay,
-    ignore,
-    pairs_together,
-    pairs_within,
-)
-from lithos.core.principals import ENRICH_AGENT
-from lithos.stores.learning.edges import CITED_WEIGHT, REINFORCEMENT, EdgeStore, wanted_edges
+from lithos.core.learning.salience import STRIKES, blame, cite, ignore, pairs_within
+from lithos.stores.learning.edges import EdgeStore, wanted_edges
 from lithos.stores.learning.stats import StatsStore
-
-#: Working memory counts from this activation on when a task is consolidated.
-_USED_AGAIN = 2
 
 MemoryCommand = EdgeCommand[object] | LearningCommand[object]
 
@@ -95,34 +69,27 @@ class Steps:
         self,
         edges: EdgeStore,
         stats: StatsStore,
-        settings: LearningSettings,
+        questions_kept: int,
         new_edge_id: Callable[[], str],
     ) -> None:
         self._edges = edges
         self._stats = stats
-        self._settings = settings
+        self._questions_kept = questions_kept
         self._new_edge_id = new_edge_id
         self._handlers: Handlers = {
             UpsertEdge: self._upsert,
             ResolveConflict: self._resolve,
             RecordRetrieval: self._record_retrieval,
-            CountPairs: self._count_pairs,
             ApplyFeedback: self._apply_feedback,
             ForgetLessons: self._forget_lessons,
-            ForgetLedgers: self._forget_ledgers,
-            Decay: self._decay,
-            Consolidate: self._consolidate,
+            ForgetJobs: self._forget_jobs,
             ProjectProvenance: self._project,
-            RecordInference: self._record_inference,
             CarryLearned: self._carry,
-            ForgetWorkingMemory: self._forget_working,
             ForgetReceipts: self._forget_receipts,
-            ForgetPairs: self._forget_pairs,
             ForgetNotes: self._forget_notes,
             Enqueue: self._enqueue,
             ClaimJobs: self._claim_jobs,
             FinishJobs: self._finish_jobs,
-            SpendTokens: self._spend,
             RecordEntities: self._record_entities,
             ForgetQuestions: self._forget_questions,
             TrimQuestions: self._trim_questions,
@@ -145,19 +112,13 @@ class Steps:
         if isinstance(command, ApplyFeedback):
             pairs = pairs_within(command.cited, command.namespaces)
             return _BOTH if pairs or (command.misleading and has_edges) else _STATS
-        if isinstance(command, Consolidate):
-            return _BOTH if self._shared_pairs(command) else _STATS
         if isinstance(command, ForgetLessons):
             return _BOTH if has_edges else _STATS
-        if isinstance(command, ForgetLedgers) and has_stats:
-            return _BOTH if has_edges else _STATS
-        if isinstance(command, RecordInference):
-            return _BOTH if command.edges else _STATS
         if isinstance(command, CarryLearned):
             is_edges = TABLES[command.table].database == "edges.db"
             is_there = has_edges if is_edges else has_stats
             return _NONE if command.dry_run and not is_there else _EDGES if is_edges else _STATS
-        if isinstance(command, RecordRetrieval | Enqueue | SpendTokens | RecordEntities):
+        if isinstance(command, RecordRetrieval | Enqueue | RecordEntities):
             return _STATS
         return _STATS if has_stats else _NONE
 
@@ -192,19 +153,11 @@ class Steps:
     # -- retrieval and feedback ----------------------------------------------------------------
 
     def _record_retrieval(self, command: RecordRetrieval, now: datetime) -> Done[dict[str, NodeStats]]:
-        tables, receipt, returned = self._stats.writing, command.receipt, command.namespaces
-        before = tables.nodes.get(returned)
-        tables.receipts.add(receipt)
-        if receipt.task_id is not None:
-            tables.receipts.activate(receipt.task_id, returned, receipt.id, now)
-        tables.nodes.count_retrieval(returned, now)
-        if not command.defers_pairs:
-            tables.nodes.count_pairs(dict.fromkeys(pairs_together(returned), 1), now)
+        tables = self._stats.writing
+        before = tables.nodes.get(command.note_ids)
+        tables.receipts.add(command.receipt)
+        tables.nodes.count_retrieval(command.note_ids, now)
         return Done(before)
-
-    def _count_pairs(self, command: CountPairs, now: datetime) -> Done[None]:
-        self._stats.writing.nodes.count_pairs(command.counts, now)
-        return Done(None)
 
     def _apply_feedback(self, command: ApplyFeedback, now: datetime) -> Done[tuple[str, ...]]:
         before = self._load((*command.cited, *command.misleading, *command.ignored))
@@ -212,16 +165,15 @@ class Steps:
         if command.id is not None and not self._stats.writing.ledgers.note_lesson(command.id):
             return self._struck(command, before)  # the edges were committed first: all is done
         for node_id in command.cited:
-            stats[node_id] = cite(stats[node_id], now, self._settings)
+            stats[node_id] = cite(stats[node_id], now)
         for node_id in command.misleading:
-            stats[node_id] = blame(stats[node_id], self._settings)
+            stats[node_id] = blame(stats[node_id])
         for node_id in command.ignored:
-            stats[node_id] = ignore(stats[node_id], self._settings)
+            stats[node_id] = ignore(stats[node_id])
         self._stats.writing.nodes.put(stats.values())
-        self._stats.writing.questions.apply(command, self._settings.questions_kept, now)
+        self._stats.writing.questions.apply(command, self._questions_kept, now)
         self._judge_edges(command, now)
-        moved = sum(before[node_id].salience != new.salience for node_id, new in stats.items())
-        return attrs.evolve(self._struck(command, stats), moved=moved)
+        return self._struck(command, stats)
 
     def _judge_edges(self, command: ApplyFeedback, now: datetime) -> None:
         pairs = pairs_within(command.cited, command.namespaces)
@@ -230,7 +182,7 @@ class Steps:
         if command.id is not None and not self._edges.learned.note_lesson(command.id):
             return  # the process ended before the statistics were committed
         if pairs:
-            self._edges.learned.reinforce(pairs, CITED_WEIGHT, "reinforcement", self._new_edge_id, now)
+            self._edges.learned.reinforce(pairs, self._new_edge_id, now)
         if command.misleading:
             self._edges.learned.weaken_touching(command.misleading, now)
 
@@ -238,17 +190,6 @@ class Steps:
     def _struck(command: ApplyFeedback, stats: Mapping[str, NodeStats]) -> Done[tuple[str, ...]]:
         """The notes that misled once too often."""
         return Done(tuple(one for one in command.misleading if stats[one].misleading_count >= STRIKES))
-
-    def _forget_ledgers(self, command: ForgetLedgers, now: datetime) -> Done[int]:
-        if not self._stats.is_there:
-            return Done(0)
-        ledgers, queue = self._stats.writing.ledgers, self._stats.writing.queue
-        tasks = ledgers.drop_consolidations(command.before, command.most)
-        if tasks and self._edges.is_there:
-            self._edges.learned.forget_consolidated(tasks)
-        dropped = len(tasks) + queue.drop_given_up(command.before, command.most)
-        ledgers.drop_days(command.before)
-        return Done(dropped)
 
     def _forget_lessons(self, command: ForgetLessons, now: datetime) -> Done[None]:
         if self._edges.is_there:
@@ -261,88 +202,15 @@ class Steps:
         stored = self._stats.writing.nodes.get(node_ids)
         return {node_id: stored.get(node_id) or NodeStats(node_id=node_id) for node_id in node_ids}
 
-    # -- enrichment ----------------------------------------------------------------------------
-
-    def _decay(self, command: Decay, now: datetime) -> Done[int]:
-        nodes, ids = self._stats.writing.nodes, command.node_ids
-        stored = nodes.all() if ids is None else list(nodes.get(ids).values())
-        faded = [new for stats in stored if (new := decay(stats, now, self._settings)) is not None]
-        nodes.put(faded)
-        return Done(len(faded), moved=len(faded))
-
-    def _consolidate(self, command: Consolidate, now: datetime) -> Done[int]:
-        ledgers = self._stats.writing.ledgers
-        if ledgers.is_consolidated(command.task_id):
-            return Done(0)
-        boosted = ledgers.boosted(command.task_id)
-        gaining = tuple(node_id for node_id in self._used_again(command) if node_id not in boosted)
-        boost = self._settings.salience_consolidation_boost
-        self._stats.writing.nodes.put(
-            attrs.evolve(stats, salience=clamp(stats.salience + boost))
-            for stats in self._load(gaining).values()
-        )
-        pairs = self._shared_pairs(command)
-        if pairs:
-            learned = self._edges.learned
-            fresh = learned.note_consolidated(command.task_id, pairs)
-            learned.reinforce(fresh, REINFORCEMENT, "consolidation", self._new_edge_id, now)
-        ends = [(first, second) for first, second, _ in pairs]
-        ledgers.add_consolidation(command.task_id, gaining, ends, now)
-        return Done(len(gaining), moved=len(gaining))
-
-    def _used_again(self, command: Consolidate) -> list[str]:
-        """The notes of the task's working memory that came up at least twice."""
-        working = self._stats.writing.receipts.working_memory(command.task_id)
-        return [
-            node.node_id
-            for node in working
-            if node.activation_count >= _USED_AGAIN and node.node_id in command.namespaces
-        ]
-
-    def _shared_pairs(self, command: Consolidate) -> list[tuple[str, str, str]]:
-        """The pairs that the ledgers of the statistics do not have yet."""
-        ledgers = self._stats.writing.ledgers
-        if ledgers.is_consolidated(command.task_id):
-            return []
-        paired = ledgers.paired(command.task_id)
-        pairs = pairs_within(self._used_again(command), command.namespaces)
-        return [pair for pair in pairs if pair[:2] not in paired]
-
-    def _record_inference(self, command: RecordInference, now: datetime) -> Done[int]:
-        key = (command.node_id, command.doc_version, command.inference_version)
-        ledgers = self._stats.writing.ledgers
-        if ledgers.is_inferred(*key):
-            return Done(0)
-        events = [event for edge in command.edges if (event := self._infer(edge, now)) is not None]
-        ledgers.add_inference(key, command.model, len(events), now)
-        return Done(len(events), tuple(events))
-
-    def _infer(self, wanted: InferredEdge, now: datetime) -> EventDraft | None:
-        """Write an inferred edge unless its key is taken; its event."""
-        key = (wanted.from_id, wanted.to_id, wanted.type, wanted.namespace)
-        if not self._edges.learned.is_inferable(*key):
-            return None
-        command = UpsertEdge(
-            agent=ENRICH_AGENT,
-            provenance_actor=ENRICH_AGENT,
-            provenance_type="inferred",
-            **attrs.asdict(wanted),
-        )
-        edge = self._edges.upsert(command, self._new_edge_id(), now)
-        return announce_edge(edge, ENRICH_AGENT, uuid.uuid4().hex, ENRICHMENT)
-
-    # -- the queue, retention, the token budget ------------------------------------------------
-
-    def _forget_working(self, command: ForgetWorkingMemory, now: datetime) -> Done[int]:
-        self._stats.writing.queue.drop_processed(command.idle_before)
-        return Done(self._stats.writing.receipts.forget(command.closed_tasks, command.idle_before))
+    # -- the queue, retention -------------------------------------------------------------------
 
     def _forget_receipts(self, command: ForgetReceipts, now: datetime) -> Done[int]:
         return Done(self._stats.writing.receipts.drop(command.ids))
 
-    def _forget_pairs(self, command: ForgetPairs, now: datetime) -> Done[PairsForgotten]:
-        nodes = self._stats.writing.nodes
-        return Done(nodes.forget_pairs(command.after, command.most, command.days, command.now))
+    def _forget_jobs(self, command: ForgetJobs, now: datetime) -> Done[int]:
+        queue = self._stats.writing.queue
+        queue.drop_processed(command.done_before)
+        return Done(queue.drop_given_up(command.queued_before, command.most))
 
     def _forget_notes(self, command: ForgetNotes, now: datetime) -> Done[int]:
         return Done(self._stats.writing.ledgers.drop_notes(command.ids))
@@ -357,12 +225,6 @@ class Steps:
     def _finish_jobs(self, command: FinishJobs, now: datetime) -> Done[None]:
         if command.done:
             self._stats.writing.queue.finish(command.rows, now)
-        elif not command.tried:
-            self._stats.writing.queue.release(command.rows)
-        return Done(None)
-
-    def _spend(self, command: SpendTokens, now: datetime) -> Done[None]:
-        self._stats.writing.ledgers.spend(command.day, command.tokens, command.calls, now)
         return Done(None)
 
     def _record_entities(self, command: RecordEntities, now: datetime) -> Done[None]:
@@ -375,7 +237,7 @@ class Steps:
         return Done(self._stats.writing.questions.forget(command.wanted))
 
     def _trim_questions(self, command: TrimQuestions, now: datetime) -> Done[int]:
-        return Done(self._stats.writing.questions.trim(self._settings.questions_kept))
+        return Done(self._stats.writing.questions.trim(self._questions_kept))
 
     def _halve_questions(self, command: HalveQuestions, now: datetime) -> Done[int]:
         return Done(self._stats.writing.questions.halve(command.note_id, command.old, command.new))

@@ -21,7 +21,7 @@ from lithos.core.learning.questions import RememberedQuestion
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.upkeep.checks_notes import look_aside
-from lithos.services.upkeep.salience_floor import list_questions
+from lithos.services.upkeep.stored_questions import list_questions
 from lithos.stores.lock import is_owned
 from lithos.stores.owner_record import OwnerRecord
 

@@ -23,7 +23,6 @@ from lithos.app import Server, running_server
 from lithos.app.evaluation.asking import AskingFailed, Evaluation
 from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
-from lithos.config.sections import LlmConfig
 from lithos.services.upkeep.checks_notes import look_aside
 from lithos.stores.backup import copy_database, find_links, make_links
 from lithos.tools.contract.registry import Tools
@@ -89,7 +88,6 @@ def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Con
         config,
         server=attrs.evolve(config.server, watch_files=False, max_answer_chars=0),
         storage=attrs.evolve(storage, data_dir=data, vault=notes if is_vault else None),
-        lcma=attrs.evolve(config.lcma, llm=LlmConfig()),
         history=attrs.evolve(config.history, enabled=False),
     )
 

@@ -13,14 +13,12 @@ from functools import partial
 from typing import Any
 
 import trio
-from attrs import asdict
 from tqdm import tqdm
 
 from lithos.app.maintenance import (
     accept_vanished,
     extract_entities,
     forget_questions,
-    recalibrate_salience,
     reconcile,
     reindex,
 )
@@ -194,21 +192,6 @@ def _print_scope(result: ScopeResult) -> None:
 
 def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def run_recalibrate(session: Session) -> int:
-    """Lift the salience of notes to the floor; 0."""
-    floor = session.typed.get("floor", session.config.lcma.salience_floor)
-    dry_run = session.typed.get("dry_run", False)
-    result = trio.run(partial(recalibrate_salience, session.config, floor, dry_run=dry_run))
-    lines = [
-        f"Salience of {result.notes} notes, floor {floor:g}",
-        "  salience   before    after",
-        *(f"  {tenth}   {before:>6}   {result.after[tenth]:>6}" for tenth, before in result.before.items()),
-        f"{'Would lift' if dry_run else 'Lifted'} {result.lifted} notes",
-    ]
-    tell(session, asdict(result), lines)
-    return 0
 
 
 def run_extract(session: Session) -> int:

@@ -1,4 +1,4 @@
-"""Values and commands of the memory actor: node statistics, receipts, working memory, enriching, retention.
+"""Values and commands of the memory actor: node statistics, receipts, enriching, retention.
 
 It carries the commands out over `stats.db` and `edges.db` (docs/spec/memory.md §1 to §6).
 """
@@ -35,47 +35,15 @@ class ForgetLessons(LearningCommand[None]):
     ids: tuple[str, ...]
 
 
-#: Two notes, the lesser id first, and the namespace.
-Pair = tuple[str, str, str]
-
-
 @frozen
-class PairsForgotten:
-    """How many pairs were dropped, and the last that was looked at; None when there are no more."""
+class ForgetJobs(LearningCommand[int]):
+    """Drop what was enriched before `done_before`, and at most `most` rows queued before `queued_before`.
 
-    dropped: int
-    last: Pair | None
-
-
-@frozen(kw_only=True)
-class ForgetPairs(LearningCommand[PairsForgotten]):
-    """Look at `most` pairs behind `after`, in order, and drop those not retrieved together for too long.
-
-    A pair is kept `days` for each time that it was. The reply is `PairsForgotten`.
+    The reply is how many of the latter there were: their attempts are exhausted.
     """
 
-    days: float
-    now: datetime
-    after: Pair = ("", "", "")
-    most: int = 1000
-
-
-@frozen
-class ForgetWorkingMemory(LearningCommand[int]):
-    """Drop the working memory of these closed tasks and what is idle since before; the reply is how many."""
-
-    closed_tasks: frozenset[str]
-    idle_before: datetime
-
-
-@frozen
-class ForgetLedgers(LearningCommand[int]):
-    """Drop at most `most` rows of what was done once and noted before `before`; the reply is how many.
-
-    The ledgers of a task's consolidation, days of the budget, and triggers that were given up.
-    """
-
-    before: datetime
+    done_before: datetime
+    queued_before: datetime
     most: int
 
 
@@ -86,34 +54,17 @@ class ForgetNotes(LearningCommand[int]):
     ids: tuple[str, ...]
 
 
-INITIAL_SALIENCE = 0.5
-
-
 @frozen(kw_only=True)
 class NodeStats:
     """How a note has fared in retrieval; the defaults are those of a note nothing is known of."""
 
     node_id: str
-    salience: float = INITIAL_SALIENCE
     retrieval_count: int = 0
     cited_count: int = 0
     last_retrieved_at: datetime | None = None
     last_used_at: datetime | None = None
     ignored_count: int = 0
     misleading_count: int = 0
-    decay_rate: float = 0.0
-    spaced_rep_strength: float = 0.0
-    last_decay_applied_at: datetime | None = None
-
-
-@frozen(kw_only=True)
-class SalienceSummary:
-    """Notes with statistics, their mean salience, those below a floor, and pairs retrieved together."""
-
-    notes: int
-    mean: float
-    below: int
-    pairs: int
 
 
 @frozen
@@ -167,36 +118,14 @@ class Receipt:
 
 
 @frozen
-class WorkingNode:
-    """A note in the working memory of a task."""
-
-    task_id: str
-    node_id: str
-    activation_count: int
-    first_seen_at: datetime
-    last_seen_at: datetime
-    last_receipt_id: str | None
-
-
-@frozen
 class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
-    """Keep a receipt and what its results teach; the reply is the statistics before, of notes that had some.
+    """Keep a receipt, and count that these notes were returned.
 
-    `namespaces` maps each returned note to its effective namespace: node statistics and coactivation
-    are counted for these notes, and working memory if the receipt has a task.
+    The reply is the statistics before, of notes that had some.
     """
 
     receipt: Receipt
-    namespaces: Mapping[str, str] = field(factory=dict)
-    #: The pairs may be counted a moment later: they take longer than everything else.
-    defers_pairs: bool = False
-
-
-@frozen
-class CountPairs(LearningCommand[None]):
-    """Count pairs of notes that were retrieved together so many times; no reply."""
-
-    counts: Mapping[Pair, int]
+    note_ids: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -241,31 +170,12 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     sketches: Mapping[str, bytes] = field(factory=dict)
 
 
-@frozen
-class Decay(LearningCommand[int]):
-    """Let the salience of idle notes fade, once per UTC day; None means all. The reply is how many did."""
-
-    node_ids: tuple[str, ...] | None = None
-
-
-@frozen
-class Consolidate(LearningCommand[int]):
-    """Strengthen what a task used again and again, each once; the reply is how many notes gained.
-
-    `namespaces` maps the notes of its working memory that still exist to their effective namespace.
-    """
-
-    task_id: str
-    namespaces: Mapping[str, str]
-
-
 @frozen(kw_only=True)
 class EnrichTrigger:
-    """One thing to enrich: `trigger_type` is an event type; a note or a task."""
+    """One note to enrich: `trigger_type` is an event type."""
 
     trigger_type: str
-    node_id: str | None = None
-    task_id: str | None = None
+    node_id: str
 
 
 @frozen
@@ -277,12 +187,11 @@ class Enqueue(LearningCommand[None]):
 
 @frozen(kw_only=True)
 class EnrichJob:
-    """All waiting triggers of one note or task; `rows` are their places in the queue."""
+    """All waiting triggers of one note; `rows` are their places in the queue."""
 
     rows: tuple[int, ...]
     triggers: frozenset[str]
-    node_id: str | None = None
-    task_id: str | None = None
+    node_id: str
     #: Of the row tried most often, this time included.
     attempts: int = 1
     #: When the oldest of its triggers came.
@@ -294,7 +203,7 @@ class ClaimJobs(LearningCommand[list[EnrichJob]]):
     """Take what waits and was tried fewer than `max_attempts` times; the reply is `list[EnrichJob]`.
 
     Claiming counts as an attempt, so that a job which ends the process is not tried forever. It looks
-    at `most` rows behind row `after`, and takes all rows of the notes and tasks that begin there: a run that
+    at `most` rows behind row `after`, and takes all rows of the notes that begin there: a run that
     goes on behind the last beginning sees each note once.
     """
 
@@ -305,14 +214,10 @@ class ClaimJobs(LearningCommand[list[EnrichJob]]):
 
 @frozen
 class FinishJobs(LearningCommand[None]):
-    """These rows of the queue are done (`done`), or to be tried again; no reply.
-
-    Without `tried` their claim does not count as an attempt.
-    """
+    """These rows of the queue are done (`done`), or to be tried again; no reply."""
 
     rows: tuple[int, ...]
     done: bool = True
-    tried: bool = True
 
 
 @frozen
@@ -345,42 +250,6 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
     complete: bool = False
     kept: frozenset[str] = frozenset()
     dry_run: bool = False
-
-
-@frozen
-class InferredEdge:
-    """An edge a language model proposes; `evidence` is JSON text."""
-
-    from_id: str
-    to_id: str
-    type: str
-    weight: float
-    namespace: str
-    evidence: str
-
-
-@frozen(kw_only=True)
-class RecordInference(LearningCommand[int]):
-    """Keep what a model said of a note version, once; the reply is how many edges were written.
-
-    Edges of other provenance and those with a conflict state stay as they are; nothing is written when
-    the (note, version, policy) was recorded before. Each written edge is announced with enrichment origin.
-    """
-
-    node_id: str
-    doc_version: int
-    inference_version: str
-    model: str
-    edges: tuple[InferredEdge, ...] = ()
-
-
-@frozen(kw_only=True)
-class SpendTokens(LearningCommand[None]):
-    """Count calls and tokens of a language model for a UTC day (`YYYY-MM-DD`); no reply."""
-
-    day: str
-    tokens: int
-    calls: int = 1
 
 
 @frozen

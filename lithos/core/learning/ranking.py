@@ -1,18 +1,16 @@
-"""Ranking: score fusion of search legs, and reranking of the scouts' candidates to one order of notes.
+"""Ranking: score fusion of search legs, and the scaled scores and reasons of scouts.
 
 `blend` (weighted sum) and `reciprocal_rank` (RRF) fuse the results of several searches
-(docs/spec/search.md §5); all else, from scaling to diversification, is retrieval (docs/spec/memory.md §1).
+(docs/spec/search.md §5); all else is retrieval (docs/spec/memory.md §1).
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest, nsmallest
 from itertools import islice
 from operator import itemgetter
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from attrs import frozen
 
@@ -166,58 +164,17 @@ SCOUTS: Final = (
     "task_context",
     "provenance",
     "graph",
-    "coactivation",
     "source_url",
 )
-#: Notes that are diversified; those ranked lower keep their places.
-DIVERSIFIED: Final = 30
-_RELEVANCE: Final = 0.7
-_REPETITION: Final = 0.3
-_WORD: Final = re.compile(r"[^\W_]+")
 
 
 @frozen
 class Candidate:
-    """The raw score of one scout for one note, with the reason; `chunk` is its best one, if known."""
+    """The raw score of one scout for one note, with the reason."""
 
     id: str
     score: float
     reason: str
-    chunk: int | None = None
-
-
-#: The scores that scouts gave a note, scaled to 0..1, by scout in table order.
-Scaled: TypeAlias = Mapping[str, float]
-
-
-@frozen(kw_only=True)
-class Traits:
-    """Query-independent features of a note: its type, its salience and its usage, both 0..1."""
-
-    note_type: str
-    salience: float
-    usage: float
-
-
-@frozen(kw_only=True)
-class RerankWeights:
-    """The weights of the final score; `priors` has a value for `other` note types."""
-
-    scouts: Mapping[str, float]
-    priors: Mapping[str, float]
-    note_type: float
-    salience: float
-    usage: float
-
-
-@frozen
-class Ranked:
-    """A ranked note: its final score, with the scaled scores and traits it is made of."""
-
-    id: str
-    score: float
-    scaled: Scaled
-    traits: Traits
 
 
 def scale(candidates: Sequence[Candidate]) -> dict[str, float]:
@@ -239,96 +196,14 @@ def scale(candidates: Sequence[Candidate]) -> dict[str, float]:
     return {note_id: (score - lowest) / (highest - lowest) for note_id, score in best.items()}
 
 
-def merge(found: Mapping[str, Sequence[Candidate]]) -> dict[str, Scaled]:
-    """Merge the candidates of all scouts (by name) to the pool: scaled scores by note id."""
-    pool: dict[str, Scaled] = {}
-    for scout in SCOUTS:
-        alone: dict[float, Scaled] = {}  # shared by the notes that no other scout has found
-        for note_id, score in scale(found.get(scout, ())).items():
-            known = pool.get(note_id)
-            if known is not None:
-                pool[note_id] = {**known, scout: score}
-            elif score in alone:
-                pool[note_id] = alone[score]
-            else:
-                pool[note_id] = alone[score] = {scout: score}
+def merge(found: Mapping[str, Sequence[Candidate]]) -> dict[str, float]:
+    """The highest scaled score of each note that a scout found, by note id."""
+    pool: dict[str, float] = {}
+    for candidates in found.values():
+        for note_id, score in scale(candidates).items():
+            if score > pool.get(note_id, -1.0):
+                pool[note_id] = score
     return pool
-
-
-def pool_score(scaled: Scaled) -> float:
-    """The highest scaled score."""
-    return max(scaled.values())
-
-
-def best_of(pool: Mapping[str, Scaled], most: int) -> list[str]:
-    """Top-k of the pool: the ids with the best pool scores, at most `most`.
-
-    Among equal ones the note that more scouts found is first, as told by the sum of its scaled scores,
-    then the id decides.
-    """
-
-    def order(note_id: str) -> tuple[float, float, str]:
-        scores = pool[note_id].values()
-        return -max(scores), -sum(scores), note_id
-
-    return nsmallest(most, pool, key=order)
-
-
-def ground_scores(
-    pool: Mapping[str, Scaled], types: Mapping[str, str], weights: RerankWeights
-) -> dict[str, float]:
-    """The part of the final score without statistics (scouts and type prior), of all ids in `types`."""
-    # Plain dictionaries, and no call per note: there may be thousands.
-    by_scout = dict(weights.scouts)
-    by_type = {note_type: weights.note_type * prior for note_type, prior in weights.priors.items()}
-    other = by_type["other"]
-    scores: dict[str, float] = {}
-    for note_id, note_type in types.items():
-        score = by_type.get(note_type, other)
-        for scout, value in pool[note_id].items():
-            score += by_scout[scout] * value
-        scores[note_id] = score
-    return scores
-
-
-def final_score(ground: float, traits: Traits, weights: RerankWeights) -> float:
-    """`sum of weight x scaled score + prior + salience + usage`, the last two by their own weights.
-
-    The first two are the ground score.
-    """
-    return ground + weights.salience * traits.salience + weights.usage * traits.usage
-
-
-def promising(
-    grounds: Mapping[str, float],
-    saliences: Mapping[str, float],
-    unused: Traits,
-    weights: RerankWeights,
-    most: int,
-) -> list[str]:
-    """Pruning by upper bounds: the ids that may be among the `most` best; all others cannot be.
-
-    Of notes that the statistics do not know the final score is certain, their traits being those of
-    `unused`; of known ones, which have `saliences`, only the use is left to find out, 0..1.
-    """
-    rest = weights.salience * unused.salience + weights.usage * unused.usage
-    least = {
-        note_id: ground + (weights.salience * saliences[note_id] if note_id in saliences else rest)
-        for note_id, ground in grounds.items()
-    }
-    best = nlargest(most, least.values())
-    # Sums in another order differ in the last digits.
-    floor = best[-1] - 1e-9 if best else 0.0
-    return [
-        note_id
-        for note_id, score in least.items()
-        if score >= floor or (note_id in saliences and score + weights.usage >= floor)
-    ]
-
-
-def rank(scored: Iterable[Ranked], most: int) -> list[Ranked]:
-    """The `most` best final scores, best first; ties go to the higher pool score, then to the id."""
-    return nsmallest(most, scored, key=lambda note: (-note.score, -pool_score(note.scaled), note.id))
 
 
 def explain(
@@ -341,38 +216,3 @@ def explain(
             if candidate.id in reasons:
                 reasons[candidate.id][candidate.reason] = None
     return {note_id: tuple(of_note) for note_id, of_note in reasons.items()}
-
-
-def name_words(title: str, path: str) -> frozenset[str]:
-    """The lower-case words of a title and a path, by which repetitive results are known."""
-    return frozenset(_WORD.findall(f"{title} {path}".lower()))
-
-
-def diversify(ranked: Sequence[Ranked], words_of: Callable[[str], Collection[str]]) -> list[Ranked]:
-    """Diversify (maximal marginal relevance) by names: notes named much like better ones move back.
-
-    Among the first 30, after the best: always the one with the highest `0.7 x score - 0.3 x overlap`, its
-    overlap being the highest Jaccard index of `words_of` with those picked before; ties by rank.
-    """
-    waiting = [(note, frozenset(words_of(note.id))) for note in ranked[:DIVERSIFIED]]
-    overlaps = [0.0] * len(waiting)
-    picked: list[Ranked] = []
-    while waiting:
-        values = [
-            _RELEVANCE * note.score - _REPETITION * overlap
-            for (note, _), overlap in zip(waiting, overlaps, strict=True)
-        ]
-        place = values.index(max(values))
-        note, words = waiting.pop(place)
-        del overlaps[place]
-        picked.append(note)
-        overlaps = [
-            max(overlap, jaccard(words, other)) for (_, other), overlap in zip(waiting, overlaps, strict=True)
-        ]
-    return [*picked, *ranked[DIVERSIFIED:]]
-
-
-def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """The Jaccard index: shared words by all words; 0 without any."""
-    common = len(one & other)
-    return common / (len(one) + len(other) - common) if common else 0.0

@@ -6,7 +6,7 @@ attempt. Jobs are idempotent.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,18 +14,9 @@ import trio
 from attrs import frozen
 
 from lithos.actors.actors import Actors
-from lithos.core.learning.memory import (
-    ClaimJobs,
-    Consolidate,
-    Decay,
-    Enqueue,
-    EnrichJob,
-    EnrichTrigger,
-    FinishJobs,
-)
+from lithos.core.learning.memory import ClaimJobs, EnrichJob, FinishJobs
 from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.enrich.feed import INFERENCE_DUE, OF_CONTENT, OF_EXISTENCE, Feed, survive
-from lithos.services.enrich.inference import EdgeInference
+from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, Feed, survive
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.retrieve.feedback import Learning
@@ -41,10 +32,7 @@ AT_ONCE: Final = 8
 
 @frozen(kw_only=True)
 class Drain:
-    """Claims jobs from the queue and processes them; one run at a time.
-
-    Without a language model there is no `inference`.
-    """
+    """Claims jobs from the queue and processes them; one run at a time."""
 
     actors: Actors
     feed: Feed
@@ -52,55 +40,36 @@ class Drain:
     projection: Projection
     entities: EntityExtraction
     questions: QuestionUpkeep
-    inference: EdgeInference | None
 
-    async def run(self) -> frozenset[str]:
-        """Process all queued jobs; returns the tasks whose consolidation failed."""
+    async def run(self) -> None:
+        """Process all queued jobs."""
         last = 0
-        due: list[EnrichJob] = []
-        failed: list[EnrichJob] = []
         await self.feed.catch_up()
         while jobs := await self._claim(last):
             last = max(min(job.rows) for job in jobs)
-            due += [job for job in jobs if _is_due(job)]
-            failed += await self._work_off([job for job in jobs if not _is_due(job)])
-        if self.inference is not None:
-            await self._infer(self.inference, due)
-        return frozenset(job.task_id for job in failed if job.task_id is not None)
+            await self._work_off(jobs)
 
     async def _claim(self, after: int) -> list[EnrichJob]:
-        """Claim the next window; jobs due for inference only are requeued without using an attempt."""
-        submit = self.memory.submit
-        jobs = await submit(ClaimJobs(self.actors.config.lcma.max_enrich_attempts, after=after, most=WINDOW))
-        rows = tuple(row for job in jobs if _is_due(job) for row in job.rows)
-        if rows:
-            await submit(FinishJobs(rows, done=False, tried=False))
-        return jobs
+        """Claim the next window."""
+        most = self.actors.config.lcma.max_enrich_attempts
+        return await self.memory.submit(ClaimJobs(most, after=after, most=WINDOW))
 
-    async def _work_off(self, jobs: Sequence[EnrichJob]) -> list[EnrichJob]:
-        """Process and finish the jobs of a window; returns those that failed."""
-        notes = [job for job in jobs if job.node_id is not None]
-        failed = await self._try_each(
-            "task cannot be consolidated", [job for job in jobs if job.node_id is None], self._consolidate
-        )
-        if not await survive("notes cannot be enriched", partial(self._settle, notes), notes=len(notes)):
-            failed += notes
-        else:
-            content = [job for job in notes if job.triggers & (OF_CONTENT | OF_EXISTENCE)]
-            failed += await self._try_each("entities cannot be extracted", content, self._extract)
+    async def _work_off(self, jobs: Sequence[EnrichJob]) -> None:
+        """Process and finish the jobs of a window."""
+        failed: Sequence[EnrichJob] = jobs
+        if await survive("notes cannot be enriched", partial(self._settle, jobs), notes=len(jobs)):
+            failed = await self._extract([job for job in jobs if job.triggers & (OF_CONTENT | OF_EXISTENCE)])
         await self._finish(jobs, failed)
-        return failed
 
-    async def _try_each(
-        self, event: str, jobs: Sequence[EnrichJob], work: Callable[[EnrichJob], Awaitable[object]]
-    ) -> list[EnrichJob]:
+    async def _extract(self, jobs: Sequence[EnrichJob]) -> list[EnrichJob]:
+        """Find the entities of these notes; returns the jobs that failed."""
         failed: list[EnrichJob] = []
         turn = trio.CapacityLimiter(AT_ONCE)
 
         async def try_one(job: EnrichJob) -> None:
-            name = {"note": job.node_id} if job.node_id else {"task": job.task_id}
+            work = partial(self.entities.refresh, job.node_id)
             async with turn:
-                if not await survive(event, partial(work, job), **name):
+                if not await survive("entities cannot be extracted", work, note=job.node_id):
                     failed.append(job)
 
         async with trio.open_nursery() as nursery:
@@ -111,7 +80,6 @@ class Drain:
     async def _finish(self, jobs: Sequence[EnrichJob], failed: Collection[EnrichJob]) -> None:
         submit = self.memory.submit
         done = [job for job in jobs if job not in failed]
-        await self._ask_for_inference(done)
         for some, is_done in ((done, True), (failed, False)):
             rows = tuple(row for job in some for row in job.rows)
             if rows:
@@ -123,7 +91,6 @@ class Drain:
                 log.warning(
                     "enrichment given up until the next change",
                     note=job.node_id,
-                    task=job.task_id,
                     attempts=job.attempts,
                 )
 
@@ -137,55 +104,8 @@ class Drain:
     # -- jobs ----------------------------------------------------------------------------------
 
     async def _settle(self, jobs: Sequence[EnrichJob]) -> None:
-        """The steps that are batched over all notes of a window: decay and projection."""
-        if not jobs:
-            return
-        ids = [job.node_id for job in jobs if job.node_id is not None]
-        moved = [job.node_id for job in jobs if job.node_id is not None and job.triggers & OF_EXISTENCE]
-        present = tuple(note_id for note_id in ids if note_id in self.actors.catalogue)
-        if present:
-            await self.memory.submit(Decay(present))
-        await self.projection.project(ids, appeared_or_gone=moved)
-        changed = [job.node_id for job in jobs if job.node_id and job.triggers & (OF_CONTENT | OF_EXISTENCE)]
+        """The steps that are batched over all notes of a window."""
+        moved = [job.node_id for job in jobs if job.triggers & OF_EXISTENCE]
+        await self.projection.project([job.node_id for job in jobs], appeared_or_gone=moved)
+        changed = [job.node_id for job in jobs if job.triggers & (OF_CONTENT | OF_EXISTENCE)]
         await self.questions.follow(changed)
-
-    async def _extract(self, job: EnrichJob) -> None:
-        if job.node_id is not None:
-            await self.entities.refresh(job.node_id)
-
-    async def _consolidate(self, job: EnrichJob) -> None:
-        if (task_id := job.task_id) is None:
-            return
-        working = await self.memory.read(lambda tables: tables.receipts.working_memory(task_id))
-        entries = [self.actors.catalogue.get(node.node_id) for node in working]
-        namespaces = {entry.note.id: entry.namespace for entry in entries if entry is not None}
-        await self.memory.submit(Consolidate(task_id, namespaces))
-
-    # -- the language model --------------------------------------------------------------------
-
-    async def _ask_for_inference(self, jobs: Sequence[EnrichJob]) -> None:
-        """Enqueue notes for inference before their other jobs count as done."""
-        inference = self.inference
-        if inference is None:
-            return
-        wanted = [job.node_id for job in jobs if job.node_id and await inference.wants(job.node_id)]
-        if wanted:
-            triggers = [EnrichTrigger(trigger_type=INFERENCE_DUE, node_id=note_id) for note_id in wanted]
-            await self.memory.submit(Enqueue(tuple(triggers)))
-
-    async def _infer(self, inference: EdgeInference, jobs: Sequence[EnrichJob]) -> None:
-        inference.begin_drain()
-        for job in jobs:
-            if inference.has_stopped:
-                return
-            if not await survive("edges cannot be inferred", partial(self._infer_one, inference, job)):
-                # The same note would only fail again at every drain; its next version asks anew.
-                await self.memory.submit(FinishJobs(job.rows))
-
-    async def _infer_one(self, inference: EdgeInference, job: EnrichJob) -> None:
-        if job.node_id is None or await inference.infer(job.node_id):
-            await self.memory.submit(FinishJobs(job.rows))
-
-
-def _is_due(job: EnrichJob) -> bool:
-    return job.triggers == {INFERENCE_DUE}

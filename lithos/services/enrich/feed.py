@@ -53,10 +53,7 @@ async def survive(event: str, work: Callable[[], Awaitable[object]], **fields: A
     return True
 
 
-TASK_COMPLETED: Final = "task.completed"
 FINDING_POSTED: Final = "finding.posted"
-#: No event: a note that a language model is to judge.
-INFERENCE_DUE: Final = "inference.due"
 #: What the text of a note says may have changed.
 OF_CONTENT: Final = frozenset({NOTE_CREATED, NOTE_UPDATED})
 #: Notes derived from it resolve anew.
@@ -71,9 +68,6 @@ def find_triggers(draft: EventDraft, catalogue: Catalogue) -> list[EnrichTrigger
     """
     if draft.origin.partition(":")[0] == ENRICHMENT:
         return []
-    if draft.type == TASK_COMPLETED:
-        task_id = draft.payload.get("task_id")
-        return [EnrichTrigger(trigger_type=draft.type, task_id=task_id)] if task_id else []
     return [
         EnrichTrigger(trigger_type=draft.type, node_id=note_id)
         for note_id in _notes(draft, catalogue)
@@ -133,20 +127,13 @@ async def _follow(bell: _Bell, catch_up: Callable[[], Awaitable[object]]) -> Non
 class JournalFeed:
     """Consumes the event journal from a durable cursor on."""
 
-    def __init__(
-        self,
-        actors: Actors,
-        queue: Learning,
-        completed: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
-    ) -> None:
+    def __init__(self, actors: Actors, queue: Learning) -> None:
         self._broadcaster = actors.broadcaster
         self._store = actors.stores.coordination
         self._reading = actors.coordination_reading
         self._cursors = Cursors(actors.coordinator.mailbox, self._store, self._reading)
         self._catalogue = actors.catalogue
         self._queue = queue
-        #: Which of some tasks are completed.
-        self._completed = completed
         self._position: int | None = None
         self._turn = trio.Lock()
         self._bell = _Bell()
@@ -194,16 +181,12 @@ class JournalFeed:
         return self._position
 
     async def _take_all(self, position: int, pruned_through: int) -> None:
-        """Resync after unread events were pruned: enqueue all notes and completed tasks they may concern."""
+        """Resync after unread events were pruned: enqueue all notes, which they may concern."""
         log.warning(
             "events lost to enrichment; every note is queued", cursor=position, lost_to=pruned_through
         )
         async for some in slices(list(self._catalogue)):
             triggers = [EnrichTrigger(trigger_type=NOTE_UPDATED, node_id=each.note.id) for each in some]
-            await self._queue.submit(Enqueue(tuple(triggers)))
-        completed = await self._completed(await self._queue.working_tasks())
-        if completed:
-            triggers = [EnrichTrigger(trigger_type=TASK_COMPLETED, task_id=each) for each in completed]
             await self._queue.submit(Enqueue(tuple(triggers)))
         self._position = pruned_through
         await self._acknowledge(pruned_through)

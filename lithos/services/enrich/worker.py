@@ -3,16 +3,15 @@
 One task feeds events into a durable queue; another drains the queue at intervals and now and then sweeps over
 everything (`Enrichment`). Both may be cancelled at any moment: the queue is durable.
 
-`Retention` bounds what retrieval stores: old receipts and pairs are deleted in batches. A retrieval costs
-some 2 kB for its receipt and up to 9 kB for new pairs of notes. Deleted rows free room inside `stats.db` for
-later rows; the file itself does not shrink. `TaskStates` answers which tasks are closed.
+`Retention` bounds what retrieval stores: old receipts are deleted in batches. A retrieval costs
+some 2 kB for its receipt. Deleted rows free room inside `stats.db` for
+later rows; the file itself does not shrink. `TaskStates` answers which tasks may yet be completed.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 import trio
@@ -20,13 +19,9 @@ from attrs import define, field
 
 from lithos.actors.actors import Actors
 from lithos.core.learning.memory import (
-    Decay,
-    ForgetLedgers,
+    ForgetJobs,
     ForgetNotes,
-    ForgetPairs,
     ForgetReceipts,
-    ForgetWorkingMemory,
-    Pair,
 )
 from lithos.core.tasks.model import Task
 from lithos.services.enrich.drain import Drain
@@ -43,14 +38,6 @@ class TaskStates:
         self._rows = actors.stores.coordination.readable_task_rows()
         #: One thread for the one read connection of the coordination database.
         self._reading = actors.coordination_reading
-
-    async def completed(self, task_ids: Sequence[str]) -> list[str]:
-        """The completed ones of these tasks."""
-        return [task.id for task in await self._find(task_ids) if task.status == "completed"]
-
-    async def closed(self, task_ids: Sequence[str]) -> list[str]:
-        """The completed or cancelled ones of these tasks, without unknown ones."""
-        return [task.id for task in await self._find(task_ids) if not task.is_open]
 
     async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
         """The open ones of these tasks, and those closed later than `since`, which may well be reopened."""
@@ -72,11 +59,10 @@ retention_log = get_logger("lithos.retention")
 REOPENED_WITHIN: Final = timedelta(days=30)
 #: Receipts per command: some 10 ms of the memory actor, for which retrievals wait.
 RECEIPTS: Final = 200
-#: Pairs that are examined per command: 0.3 ms, when all are dropped some 20 ms.
-PAIRS: Final = 300
-#: Retention of the ledgers of what was done once: no task that old is reopened and consolidated again.
-LEDGERS: Final = timedelta(days=365)
-#: Tasks, given up triggers and notes per command.
+#: How long the queue keeps what was enriched, and what was given up.
+DONE: Final = timedelta(days=7)
+GIVEN_UP: Final = timedelta(days=365)
+#: Given up triggers and notes per command.
 SOME: Final = 200
 #: Notes that are gone, and of which statistics are kept: they may come back from a backup or another folder.
 GONE_NOTES: Final = 10_000
@@ -93,14 +79,9 @@ class Retention:
     _unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]]
     #: The settled one.
     _clock: Callable[[], datetime]
-    #: 0 keeps all receipts, or all pairs.
+    #: 0 keeps all receipts.
     _receipts_kept: int = field(kw_only=True)
-    _pair_days: float = field(kw_only=True)
     _has_note: Callable[[str], bool] = field(default=lambda _: True, kw_only=True)
-
-    def now(self) -> datetime:
-        """The time that tells what is old."""
-        return self._clock()
 
     async def forget_receipts(self) -> None:
         """Delete the oldest receipts beyond the number that is kept, but for those of unsettled tasks.
@@ -124,23 +105,10 @@ class Retention:
         if dropped:
             retention_log.info("old receipts dropped", receipts=dropped)
 
-    async def forget_pairs(self) -> None:
-        """Delete the pairs of notes that were not retrieved together for too long."""
-        if not self._pair_days:
-            return
-        after: Pair | None = ("", "", "")
-        dropped = 0
-        while after is not None:
-            command = ForgetPairs(days=self._pair_days, now=self._clock(), after=after, most=PAIRS)
-            some = await self._memory.submit(command)
-            after = some.last
-            dropped += some.dropped
-        if dropped:
-            retention_log.info("old pairs dropped", pairs=dropped)
-
-    async def forget_ledgers(self) -> None:
-        """Delete ledger rows older than `LEDGERS`."""
-        command = ForgetLedgers(self._clock() - LEDGERS, SOME)
+    async def forget_jobs(self) -> None:
+        """Delete old rows of the queue."""
+        now = self._clock()
+        command = ForgetJobs(now - DONE, now - GIVEN_UP, SOME)
         while await self._memory.submit(command) >= SOME:
             await trio.lowlevel.checkpoint()
 
@@ -169,8 +137,6 @@ class Enrichment:
     """Runs drains and sweeps, never two at once."""
 
     _drain: Drain
-    #: Which of some tasks are closed.
-    _closed: Callable[[Sequence[str]], Awaitable[Sequence[str]]]
     _retention: Retention
     #: Applies the pending feedback of completed tasks.
     _teach: Callable[[], Awaitable[None]]
@@ -196,10 +162,10 @@ class Enrichment:
                 await survive("enrichment is put off to the next interval", self.drain)
             drain_at = trio.current_time() + interval
 
-    async def drain(self) -> frozenset[str]:
-        """Process all queued jobs; returns the tasks whose consolidation failed."""
+    async def drain(self) -> None:
+        """Process all queued jobs."""
         await self._catch_up()
-        return await self._drain.run()
+        await self._drain.run()
 
     async def _catch_up(self) -> None:
         await survive("feedback waits for the next interval", self._teach)
@@ -207,29 +173,14 @@ class Enrichment:
     async def sweep(self) -> None:
         """Run all periodic maintenance once; a part that fails is logged, and the others still run."""
         parts = self._drain
-        await survive("working memory is kept until the next sweep", self._forget)
-        await survive("salience decays at the next sweep", partial(parts.memory.submit, Decay()))
+        await survive("enrichment is put off to the next interval", parts.run)
         await survive("provenance is projected at the next sweep", self._reconcile)
         await survive("entities are refreshed at the next sweep", parts.entities.refresh_stale)
         await survive("old receipts are kept until the next sweep", self._retention.forget_receipts)
-        await survive("old pairs are kept until the next sweep", self._retention.forget_pairs)
-        await survive("ledgers are kept until the next sweep", self._retention.forget_ledgers)
+        await survive("old jobs are kept until the next sweep", self._retention.forget_jobs)
         await survive("statistics are kept until the next sweep", self._retention.forget_notes)
         await survive("questions of notes that are gone are kept until the next sweep", parts.questions.tidy)
         log.info("swept")
-
-    async def _forget(self) -> None:
-        """Evict the working memory of closed tasks, and that which was idle for too long.
-
-        Tasks closed by now are in the journal by now: the drain learns from them before the eviction.
-        """
-        now = self._retention.now()
-        idle = timedelta(days=self._drain.actors.config.lcma.wm_eviction_days)
-        closed = await self._closed(await self._drain.memory.working_tasks())
-        failed = await self._drain.run()
-        await self._drain.memory.submit(
-            ForgetWorkingMemory(frozenset(closed) - failed, idle_before=now - idle)
-        )
 
     async def _reconcile(self) -> None:
         try:

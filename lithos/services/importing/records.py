@@ -139,8 +139,6 @@ def rename_notes(table: CarriedTable, row: Row, renamed: dict[str, str]) -> Row:
                 if said in value:
                     value = value.replace(said, note_id)
             values[number] = value
-    if table.name == "coactivation" and str(values[0]) > str(values[1]):
-        values[0], values[1] = values[1], values[0]  # the lesser id is first
     return tuple(values)
 
 

@@ -1,42 +1,21 @@
-"""Candidates of a retrieval: access control (the gate; docs/spec/memory.md §1), merging and ranking.
-
-The ranking weighs the scores of the scouts, the note type, the salience and the usage of each candidate.
-"""
+"""Candidates of a retrieval: access control (the gate; docs/spec/memory.md §1), and what is selected."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Final, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import attrs
-import trio
-from attrs import define, field, frozen
+from attrs import field, frozen
 
-from lithos.actors.blocking import Blocking, slices
+from lithos.actors.blocking import slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.facets import FacetFilter
 from lithos.core.learning.match import Judged
-from lithos.core.learning.memory import INITIAL_SALIENCE, NodeStats
-from lithos.core.learning.ranking import (
-    Candidate,
-    Ranked,
-    RerankWeights,
-    Scaled,
-    Traits,
-    final_score,
-    ground_scores,
-    merge,
-    promising,
-    rank,
-)
-from lithos.core.learning.salience import UsageSettings, usage_score
 from lithos.core.notes.matching import has_tags
 from lithos.core.notes.model import NoteWarning
 from lithos.core.text.snippet import Terms
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
 
 #: The reason of a warning whose cause is not named.
 _VEILED: Final = "because of a note that you may not see"
@@ -131,33 +110,14 @@ def _entries(catalogue: Catalogue, ids: Collection[str]) -> list[Entry]:
     return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.serial)
 
 
-log = get_logger("lithos.retrieve")
-
-#: Up to so many candidates are merged on the event loop, which takes a millisecond or two.
-INLINE: Final = 3_000
-#: Notes that are scored in one turn of the event loop.
-SCORED: Final = 1_000
-STATS_DEADLINE: Final = 5.0
-#: The default traits of a note that was never retrieved, besides its type.
-_UNUSED: Final = Traits(note_type="other", salience=INITIAL_SALIENCE, usage=0.0)
-
-
-class Statistics(Protocol):
-    """The statistics of notes: salience, usage, feedback."""
-
-    async def stats(self, node_ids: Iterable[str]) -> Mapping[str, NodeStats]:
-        """The stored rows of these notes."""
-
-
 @frozen
 class Chosen:
-    """One note of an answer, with the scouts that found it; its traits where the ranking had to know them."""
+    """One note of an answer, with the scouts that found it."""
 
     id: str
     score: float
     reasons: tuple[str, ...]
     scouts: frozenset[str]
-    traits: Traits | None = None
 
 
 @frozen(kw_only=True)
@@ -177,72 +137,3 @@ class Selection:
     terms: Terms = Terms()
     #: How well they match by serial, all others are weak; None where the rows say nothing of it.
     matches: Mapping[int, Judged] | None = None
-
-
-@frozen
-class Standing:
-    """The final ranking; not `complete` when no statistics could be read."""
-
-    ranked: Sequence[Ranked]
-    complete: bool
-
-
-@define
-class Ranking:
-    """Merges the candidates of all scouts and ranks them; no turn of the event loop is long."""
-
-    _catalogue: Catalogue
-    _statistics: Statistics
-    _weights: RerankWeights
-    _usage: UsageSettings
-    _working: Blocking
-
-    async def merge(self, found: Mapping[str, Sequence[Candidate]]) -> Mapping[str, Scaled]:
-        """The candidate pool: one entry per note, with the scaled scores of the scouts that found it."""
-        if sum(map(len, found.values())) <= INLINE:
-            return merge(found)
-        return await self._working.run(lambda: merge(found))
-
-    async def rank(self, pool: Mapping[str, Scaled], most: int, now: datetime) -> Standing:
-        """The top `most` of the pool by final score, without notes that no longer exist."""
-        stats = await self.read_stats(pool)
-        known, grounds = stats or {}, await self._ground(pool)
-        await trio.lowlevel.checkpoint()
-        saliences = {note_id: row.salience for note_id, row in known.items()}
-        chosen = promising(grounds, saliences, _UNUSED, self._weights, most)
-        scored: list[Ranked] = []
-        async for some in slices(chosen, SCORED):
-            for note_id in some:
-                entry = self._catalogue.get(note_id)
-                if entry is not None:
-                    traits = self.traits(entry.note.note_type, known.get(note_id), now)
-                    score = final_score(grounds[note_id], traits, self._weights)
-                    scored.append(Ranked(note_id, score, pool[note_id], traits))
-        return Standing(rank(scored, most), complete=stats is not None)
-
-    async def _ground(self, pool: Mapping[str, Scaled]) -> dict[str, float]:
-        """The partial scores that need no statistics (scouts, type prior) of the notes that still exist."""
-        get = self._catalogue.get
-        grounds: dict[str, float] = {}
-        async for some in slices(list(pool), SCORED):
-            types = {note_id: entry.note.note_type for note_id in some if (entry := get(note_id)) is not None}
-            grounds |= ground_scores(pool, types, self._weights)
-        return grounds
-
-    def traits(self, note_type: str, stats: NodeStats | None, now: datetime) -> Traits:
-        """The traits of a note of this type; without statistics those of one that was never used."""
-        if stats is None:
-            return Traits(note_type=note_type, salience=_UNUSED.salience, usage=_UNUSED.usage)
-        usage = usage_score(stats, now, self._usage)
-        return Traits(note_type=note_type, salience=stats.salience, usage=usage)
-
-    async def read_stats(self, note_ids: Collection[str]) -> Mapping[str, NodeStats] | None:
-        """The stored statistics; None when they cannot be read: then every note gets the default traits."""
-        if not note_ids:
-            return {}
-        try:
-            with trio.fail_after(STATS_DEADLINE):
-                return await self._statistics.stats(note_ids)
-        except (DatabaseFailed, OSError, trio.TooSlowError) as failure:
-            log.warning("statistics not read", reason=repr(failure))
-            return None

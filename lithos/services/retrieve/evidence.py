@@ -1,10 +1,8 @@
-"""The pipelines of `lcma.ranking`. `evidence`: hybrid search, and what notes were cited for.
+"""The pipeline of retrieval: hybrid search, and what notes were cited for.
 
 Other scouts add candidates and reasons, never score: what the search did not find stands behind what it
 found, unless evidence lifts it. An empty memory is therefore exactly hybrid search. The search stands for the
-scouts `vector` and `lexical`, which do not look a second time.
-
-`weights`: all scouts in two phases, merged, reranked and diversified.
+scouts `vector` and `lexical`.
 """
 
 from __future__ import annotations
@@ -18,22 +16,13 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import slices
+from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import LithosError
 from lithos.core.learning.questions import CANDIDATE, SUSPECT_SHARE, RememberedQuestion, final_score
-from lithos.core.learning.ranking import (
-    DIVERSIFIED,
-    Candidate,
-    Ranked,
-    best_of,
-    diversify,
-    explain,
-    name_words,
-    pool_score,
-)
-from lithos.services.retrieve.candidates import Chosen, Ranking, Selection, log
+from lithos.core.learning.ranking import Candidate, explain, merge
+from lithos.services.retrieve.candidates import Chosen, Selection
 from lithos.services.retrieve.questions import QuestionMemory, tell_question
 from lithos.services.retrieve.scout_team import MATCHING, NEAR, Team
 from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Report
@@ -42,65 +31,17 @@ from lithos.services.search.search import Search
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.learning.question_matrix import Evidence
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.retrieve")
 
 
-@frozen
-class WeighingPipeline:
-    """Ranks by the weighted scores of the scouts, the note type, salience and usage."""
-
-    _catalogue: Catalogue
-    _dispatcher: Dispatcher
-    _team: Team
-    _ranking: Ranking
-
-    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
-        """The notes of the answer; `context`: how many seeds the second phase starts from."""
-        await self._dispatcher.send(self._team.first, ask, report)
-        first = await self._ranking.merge(report.found)
-        seeds = self._entries(best_of(first, context))
-        if seeds:
-            await self._dispatcher.send(self._team.second, attrs.evolve(ask, seeds=seeds), report)
-        pool = await self._ranking.merge(report.found)
-        standing = await self._ranking.rank(pool, max(ask.limit, DIVERSIFIED), ask.now)
-        chosen = diversify(standing.ranked, self._words)[: ask.limit]
-        chosen = sorted(chosen, key=lambda note: -note.score)  # diversity decides which, the score where
-        await trio.lowlevel.checkpoint()  # what comes next takes as long again
-        reasons = explain(report.found, [note.id for note in chosen])
-        return Selection(
-            notes=[_choose(note, reasons[note.id]) for note in chosen],
-            considered=len(pool),
-            seeds=seeds,
-            chunks=_chunks(self._entries(note.id for note in chosen), report),
-            complete=standing.complete,
-        )
-
-    def _entries(self, note_ids: Iterable[str]) -> tuple[Entry, ...]:
-        return tuple(entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None)
-
-    def _words(self, note_id: str) -> frozenset[str]:
-        entry = self._catalogue.get(note_id)
-        return frozenset() if entry is None else name_words(entry.note.title, entry.path)
-
-
-def _choose(note: Ranked, reasons: tuple[str, ...]) -> Chosen:
-    return Chosen(note.id, note.score, reasons, frozenset(note.scaled), note.traits)
-
-
-def _chunks(entries: Sequence[Entry], report: Report) -> dict[int, int]:
-    """By serial the nearest chunk, to be shown where no passage has enough of the query's words."""
-    serials = {entry.note.id: entry.serial for entry in entries}
-    return {
-        serials[candidate.id]: candidate.chunk
-        for candidate in report.found.get("vector", ())
-        if candidate.id in serials and candidate.chunk is not None
-    }
-
-
-#: What is not asked here: the search does, and coactivation is of `weights` alone.
+#: The scouts that the search stands for, by its legs.
 _LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}
-_UNASKED: Final = frozenset((*_LEGS.values(), "coactivation"))
 #: What a suspect note says of its place.
 _SUSPECT: Final = f"suspect, so its score counts {SUSPECT_SHARE}: see warnings"
+#: Candidates that are merged on the event loop, at most; that takes a millisecond or two.
+INLINE: Final = 3_000
 #: Seconds of looking at lineages after which others may run.
 _TURN: Final = 0.002
 #: How much more is asked for while too few notes pass the gate.
@@ -139,7 +80,7 @@ class EvidencePipeline:
     _memory: QuestionMemory
     _dispatcher: Dispatcher
     _team: Team
-    _ranking: Ranking
+    _working: Blocking
     _lineage: Lineage
 
     async def select(self, ask: Ask, context: int, report: Report) -> Selection:
@@ -171,8 +112,7 @@ class EvidencePipeline:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._look_up, ask, report, looked)
             nursery.start_soon(self._remember, ask, looked)
-            first = [scout for scout in self._team.first if scout.name not in _UNASKED]
-            await self._dispatcher.send(first, ask, report)
+            await self._dispatcher.send(self._team.first, ask, report)
         return looked
 
     async def _look_up(self, ask: Ask, report: Report, looked: _Looked) -> None:
@@ -245,7 +185,7 @@ class EvidencePipeline:
 
         They leave seeds out. So when the answer is full of seeds, nothing they find changes it.
         """
-        second = [scout for scout in self._team.second if scout.name not in _UNASKED]
+        second = self._team.second
         shown = order.ids[: ask.limit]
         if len(shown) == ask.limit and ask.seed_ids.issuperset(shown):
             report.fired.update(scout.name for scout in second)
@@ -285,9 +225,11 @@ class EvidencePipeline:
 
     async def _others(self, looked: _Looked, order: _Order, report: Report) -> list[str]:
         """What only scouts found, the best of their scaled scores first, then by id."""
-        pool = await self._ranking.merge(report.found)
+        found = report.found
+        is_little = sum(map(len, found.values())) <= INLINE
+        pool = merge(found) if is_little else await self._working.run(lambda: merge(found))
         others = (one for one in pool if one not in looked.scores and one not in order.scores)
-        return sorted(others, key=lambda note_id: (-pool_score(pool[note_id]), note_id))
+        return sorted(others, key=lambda note_id: (-pool[note_id], note_id))
 
     # -- explaining ----------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ A lesson is one feedback that is yet to be applied. It is stored with the comple
 applied: after a crash or a failed write it is retried later, and has its effects once (`Lessons`).
 With `lcma.enabled: false` nothing is retrieved and nothing is learned: then there is no `Feedback`, and the
 lists are only part of the completion's event. `Learning` reads all that retrieval has learned (statistics,
-receipts, working memory) and changes it through the memory actor.
+receipts) and changes it through the memory actor.
 """
 
 from __future__ import annotations
@@ -22,20 +22,18 @@ import trio
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import Blocking
 from lithos.actors.kit import honest_outcome
-from lithos.actors.remembering.actor import MemoryMailbox, WritePairs
+from lithos.actors.remembering.actor import MemoryMailbox
 from lithos.actors.writing.messages import PatchNote
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
 from lithos.core.events import ENRICHMENT
 from lithos.core.learning.memory import (
     ApplyFeedback,
-    Decay,
     ForgetLessons,
     LearningCommand,
     NodeStats,
     ProjectionOutcome,
     ProjectProvenance,
     Receipt,
-    SalienceSummary,
 )
 from lithos.core.learning.questions import RememberedQuestion, digest_question
 from lithos.core.principals import ENRICH_AGENT
@@ -71,16 +69,6 @@ class Learning:
         wanted = list(node_ids)
         return await self.read(lambda tables: tables.nodes.get(wanted))
 
-    async def summary(self, floor: float) -> SalienceSummary:
-        """Summary of the salience of all notes; `floor` is a salience."""
-        await self._count_pairs()
-        return await self.read(lambda tables: tables.nodes.summarize(floor))
-
-    async def coactivated(self, seeds: Sequence[str], namespaces: Sequence[str] | None) -> dict[str, int]:
-        """Coactivation counts of other notes with the seeds, by note; `namespaces` None means any."""
-        await self._count_pairs()
-        return await self.read(lambda tables: tables.nodes.companions(seeds, namespaces))
-
     async def receipt(self, receipt_id: str) -> Receipt | None:
         """One receipt."""
         return await self.read(lambda tables: tables.receipts.get(receipt_id))
@@ -109,10 +97,6 @@ class Learning:
         """One page of receipts, newest first."""
         return await self.read(lambda tables: tables.receipts.page(wanted, before, most))
 
-    async def working_tasks(self) -> list[str]:
-        """The tasks that have working memory."""
-        return await self.read(lambda tables: tables.receipts.working_tasks())
-
     async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
         """What the question of a receipt has taught about the notes it returned."""
         notes = [node.id for node in receipt.final_nodes]
@@ -120,7 +104,7 @@ class Learning:
         return await self.read(lambda tables: tables.questions.of_question(digest, notes))
 
     @overload
-    async def submit(self, command: Decay) -> int: ...
+    async def submit(self, command: ProjectProvenance) -> ProjectionOutcome: ...
 
     @overload
     async def submit(self, command: LearningCommand[T]) -> T: ...
@@ -130,21 +114,9 @@ class Learning:
 
         Commands on all notes are split into batches, so that no retrieval waits long for its receipt.
         """
-        if isinstance(command, Decay) and command.node_ids is None:
-            return await self._decay_all()
         if isinstance(command, ProjectProvenance) and command.complete:
             return await self._project_all(command)
         return await self._ask(command)
-
-    async def _decay_all(self) -> int:
-        faded, some = 0, await self._some_ids("")
-        while some:
-            faded += await self._ask(Decay(tuple(some)))
-            some = await self._some_ids(some[-1])
-        return faded
-
-    async def _some_ids(self, after: str) -> list[str]:
-        return await self.read(lambda tables: tables.nodes.ids(after, SLICE))
 
     async def _project_all(self, command: ProjectProvenance) -> ProjectionOutcome:
         """Reconcile slices of notes, then remove what is left of all others."""
@@ -155,14 +127,6 @@ class Learning:
         kept = command.kept | command.desired.keys()
         rest = await self._ask(attrs.evolve(command, desired={}, kept=kept))
         return total + rest
-
-    async def _count_pairs(self) -> None:
-        """Have the pairs counted that retrievals have deferred; where that fails they are missing."""
-        try:
-            with honest_outcome("Ask again."):
-                await self._mailbox.ask(WritePairs(), within=LEARNING_DEADLINE)
-        except LithosError as failure:
-            log.warning("pairs wait", reason=failure.message)
 
     async def _ask(self, command: LearningCommand[T]) -> T:
         with honest_outcome("Look at the statistics again before you retry."):

@@ -1,6 +1,6 @@
 """The retrieval service: a pipeline chooses notes, which are shown with reasons, and a receipt is kept.
 
-`evidence` and `weighing` are the pipelines, one for each `lcma.ranking` (docs/spec/memory.md §1).
+Specified in docs/spec/memory.md §1.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final
 
 import attrs
 import trio
@@ -28,28 +28,27 @@ from lithos.core.learning.memory import (
     RecordRetrieval,
     SurfacedConflict,
 )
-from lithos.core.learning.ranking import Traits
 from lithos.core.text.snippet import Terms
 from lithos.services.notes.texts import Snippets
-from lithos.services.retrieve.candidates import Chosen, Gate, Ranking, Selection
-from lithos.services.retrieve.evidence import EvidencePipeline, WeighingPipeline
+from lithos.services.retrieve.candidates import Chosen, Gate, Selection
+from lithos.services.retrieve.evidence import EvidencePipeline
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.search import Hit
 from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.retrieve")
 
 #: Seconds to wait for the receipt to be on disk; the answer then goes without.
 RECEIPT_DEADLINE: Final = 5.0
+#: Seconds to wait for the statistics of notes.
+STATS_DEADLINE: Final = 5.0
 #: From this temperature on nothing much is known yet.
 COLD: Final = 0.5
-
-
-Pipeline: TypeAlias = EvidencePipeline | WeighingPipeline
 
 
 @frozen(kw_only=True)
@@ -113,7 +112,7 @@ class Result:
     hit: Hit
     reasons: tuple[str, ...]
     scouts: tuple[str, ...]
-    traits: Traits | None
+    stats: NodeStats
 
 
 @frozen(kw_only=True)
@@ -141,8 +140,7 @@ class Retrieve:
 
     _actors: Actors
     _team: Team
-    _pipeline: Pipeline
-    _ranking: Ranking
+    _pipeline: EvidencePipeline
     _snippets: Snippets
     _recorder: Learning
     _dispatcher: Dispatcher
@@ -168,9 +166,11 @@ class Retrieve:
         self._count(answer.receipt, len(answer.results))
         if known is None:
             answer = attrs.evolve(answer, degraded=True)
-            known = await self._ranking.read_stats([row.hit.entry.note.id for row in answer.results])
-        now = drawing.receipt.ts
-        results = tuple(self._describe(result, known or {}, now) for result in answer.results)
+            known = await self._read_stats([row.hit.entry.note.id for row in answer.results])
+        results = tuple(
+            attrs.evolve(result, stats=known.get(result.stats.node_id, result.stats))
+            for result in answer.results
+        )
         return attrs.evolve(answer, results=results)
 
     @asynccontextmanager
@@ -226,14 +226,6 @@ class Retrieve:
         known = await self._record(receipt, [entry for _, entry in final])
         self._count(receipt, len(final))
         return known is not None
-
-    def _describe(self, result: Result, known: Mapping[str, NodeStats], now: datetime) -> Result:
-        """The result with the traits it had before, unless the ranking has told them."""
-        if result.traits is not None:
-            return result
-        note = result.hit.entry.note
-        traits = self._ranking.traits(note.note_type, known.get(note.id), now)
-        return attrs.evolve(result, traits=traits)
 
     def _check(self, request: RetrieveRequest) -> RetrieveRequest:
         """The request with its limit in bounds."""
@@ -307,7 +299,7 @@ class Retrieve:
                 ),
                 reasons=note.reasons,
                 scouts=name_scouts(note.scouts),
-                traits=note.traits,
+                stats=NodeStats(node_id=entry.note.id),
             )
             for (note, entry), snippet in zip(present, snippets, strict=True)
             if snippet is not None
@@ -318,14 +310,22 @@ class Retrieve:
 
         Also when the caller has gone: the receipt tells what was done.
         """
-        namespaces = {entry.note.id: entry.namespace for entry in entries}
-        command = RecordRetrieval(receipt, namespaces, self._actors.config.lcma.ranking == "evidence")
+        command = RecordRetrieval(receipt, tuple(entry.note.id for entry in entries))
         try:
             with trio.fail_after(RECEIPT_DEADLINE, shield=True):
                 return await self._recorder.submit(command)
         except (LithosError, trio.TooSlowError) as failure:
             log.warning("retrieval not recorded", receipt=receipt.id, reason=repr(failure))
             return None
+
+    async def _read_stats(self, note_ids: Sequence[str]) -> Mapping[str, NodeStats]:
+        """The stored statistics of these notes; none when they cannot be read."""
+        try:
+            with trio.fail_after(STATS_DEADLINE):
+                return await self._recorder.stats(note_ids)
+        except (DatabaseFailed, OSError, trio.TooSlowError) as failure:
+            log.warning("statistics not read", reason=repr(failure))
+            return {}
 
     def _count(self, receipt: Receipt, shown: int) -> None:
         metrics = self._actors.metrics

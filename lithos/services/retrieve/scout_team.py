@@ -1,122 +1,29 @@
-"""Scouts over the indexes (semantic, lexical) and the catalogue (names, tags, expiry, sources); the team.
+"""Scouts over the catalogue (names, tags, expiry, sources); the team.
 
 The team of all scouts is in the order of the spec's table.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from heapq import nsmallest
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
-import trio
 from attrs import define, frozen
 
 from lithos.actors.blocking import slices
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.memory import SurfacedConflict
 from lithos.core.learning.ranking import Candidate
 from lithos.core.notes.paths import host_of, slug_of
-from lithos.core.text.query import plain_words
 from lithos.services.retrieve.scouts import CHEAP_SLICE, Ask, RelationScouts, Scout
-from lithos.stores.indexes.chunk_rows import VectorHit
-from lithos.stores.indexes.fulltext import FulltextIndex
 
 #: Oversampling: how many results are requested per result wanted.
 GENEROSITY: Final = 3
-#: Reasons of the scouts over the indexes.
+#: Reasons of the scouts that hybrid search stands for.
 NEAR: Final = "is close in meaning"
 MATCHING: Final = "matches the words of the query"
-
-
-class _Found(NamedTuple):
-    """One hit of an index; `serial` is the note's number there."""
-
-    serial: int
-    score: float
-    chunk: int | None = None
-
-
-_Hit: TypeAlias = tuple[int, float] | _Found
-
-
-def _as_found(hit: VectorHit) -> _Found:
-    return _Found(hit.serial, hit.similarity, hit.chunk)
-
-
-@define(eq=False)
-class SearchScouts:
-    """The scouts over the search indexes; both raise what their index raises."""
-
-    _catalogue: Catalogue
-    _fulltext: FulltextIndex
-    _semantic: SemanticBackend
-    _threshold: float
-
-    async def find_by_meaning(self, ask: Ask) -> Sequence[Candidate]:
-        """The nearest `limit` notes that pass, of 3 x `limit` or as many as it takes.
-
-        Nothing while not every note has a vector: an answer from some of them would be silently wrong.
-        """
-        if not ask.query.strip():
-            return ()
-        if ask.admitted is not None:
-            serials = [entry.serial for entry in ask.admitted]
-            among = self._semantic.ask(ask.query, ask.limit, self._threshold, serials)
-            self._require_all()
-            return self._candidates(ask, map(_as_found, await among.hits()), NEAR)
-
-        async def search(asked: int) -> list[_Found]:
-            looking = self._semantic.ask(ask.query, asked, self._threshold)
-            self._require_all()
-            return list(map(_as_found, await looking.hits()))
-
-        return await self._widen(search, ask, ask.limit, NEAR)
-
-    def _require_all(self) -> None:
-        if not self._semantic.is_answering:
-            raise SemanticUnavailable("the semantic index is still being built")
-
-    async def find_by_words(self, ask: Ask) -> Sequence[Candidate]:
-        """The best 3 x `limit` notes that pass, by BM25; nothing in the query is syntax."""
-        node = plain_words(ask.words)
-        if node is None:
-            return ()
-
-        async def search(asked: int) -> Sequence[tuple[int, float]]:
-            return self._fulltext.search(node, asked, ask.gate.filters)
-
-        return await self._widen(search, ask, GENEROSITY * ask.limit, MATCHING)
-
-    async def _widen(
-        self, search: Callable[[int], Awaitable[Sequence[_Hit]]], ask: Ask, wanted: int, reason: str
-    ) -> list[Candidate]:
-        """Widen the query until enough candidates pass the gate or there are no more (post-filtering)."""
-        allowed, asked = ask.admitted_serials, GENEROSITY * ask.limit
-        if allowed is not None:
-            wanted = min(wanted, len(allowed))
-        while wanted:
-            hits = await search(asked)
-            likely = hits if allowed is None else [hit for hit in hits if hit[0] in allowed]
-            passing: list[Candidate] = []
-            async for some in slices(likely):
-                passing += self._candidates(ask, itertools.starmap(_Found, some), reason)
-            if len(passing) >= wanted or len(hits) < asked:
-                return passing[:wanted]
-            asked *= 4
-            await trio.lowlevel.checkpoint()
-        return []
-
-    def _candidates(self, ask: Ask, found: Iterable[_Found], reason: str) -> list[Candidate]:
-        entries = ((hit, self._catalogue.at_serial(hit.serial)) for hit in found)
-        return [
-            Candidate(entry.note.id, hit.score, reason, hit.chunk)
-            for hit, entry in entries
-            if entry is not None and ask.gate.passes(entry)
-        ]
 
 
 #: Characters of an id that identify a note well enough.
@@ -208,12 +115,10 @@ class Team:
     find_contradictions: Callable[[Ask], Awaitable[Sequence[SurfacedConflict]]]
 
 
-def make_team(searches: SearchScouts, names: NameScouts, relations: RelationScouts) -> Team:
+def make_team(names: NameScouts, relations: RelationScouts) -> Team:
     """All scouts, by phase."""
     return Team(
         first=(
-            Scout("vector", searches.find_by_meaning),
-            Scout("lexical", searches.find_by_words),
             Scout("exact_alias", names.find_by_name),
             Scout("tags_recency", names.find_newest, _has_tags_or_path),
             Scout("freshness", names.find_expiring, _asks_for_fresh),
@@ -222,7 +127,6 @@ def make_team(searches: SearchScouts, names: NameScouts, relations: RelationScou
         second=(
             Scout("provenance", relations.find_sources),
             Scout("graph", relations.find_neighbours),
-            Scout("coactivation", relations.find_companions),
             Scout("source_url", names.find_of_same_host),
         ),
         find_contradictions=relations.find_contradictions,

@@ -20,7 +20,6 @@ from lithos.core.learning.memory import SurfacedConflict
 from lithos.core.learning.ranking import SCOUTS, Candidate
 from lithos.metrics import Metrics
 from lithos.services.retrieve.candidates import Gate
-from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.tasks.coordination import Coordination
 from lithos.stores.indexes.linkgraph import Direction, LinkGraph
@@ -40,7 +39,6 @@ class RelationScouts:
 
     catalogue: Catalogue
     edges_touching: EdgesTouching
-    coactivations: Learning
     findings: Coordination
 
     async def find_of_task(self, ask: Ask) -> Sequence[Candidate]:
@@ -88,16 +86,6 @@ class RelationScouts:
             if seed is not None:
                 reason = f"has an edge {edge.type!r} with {quote(seed)}"
                 yield Candidate(other_end(edge, seed_id), edge.weight, reason)
-
-    async def find_companions(self, ask: Ask) -> Sequence[Candidate]:
-        """What was retrieved together with seeds before; how often, as score."""
-        spaces = None if ask.gate.namespaces is None else sorted(ask.gate.namespaces)
-        counts = await self.coactivations.coactivated(sorted(ask.seed_ids), spaces)
-        found = [
-            Candidate(note_id, count, "was retrieved together with other results before")
-            for note_id, count in counts.items()
-        ]
-        return _without_seeds(found, ask)
 
     async def find_contradictions(self, ask: Ask) -> list[SurfacedConflict]:
         """Unsettled contradictions of seeds with notes that exist and may be seen, oldest first."""

@@ -39,10 +39,10 @@ _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
         "access_log": "accesses",
     },
     "edges.db": {"edges": "edges between notes"},
-    "stats.db": {"node_stats": "notes with salience", "receipts": "receipts"},
+    "stats.db": {"node_stats": "notes with statistics", "receipts": "receipts"},
 }
 #: Unknown tables and columns that are named.
-_NAMED: Final = 20
+_NAMED: Final = 40
 PAGE: Final = "docs/from-upstream.md"
 
 

@@ -3,8 +3,8 @@
 An event waits in the outbox, which is written in the same transaction as its edge, until the journal
 in `coordination.db` has it. Only a server, or the first write, creates the file.
 
-`LearnedEdges` are the changes that learning makes: weights, pairs, projected and inferred edges
-(docs/spec/memory.md §3). They are not announced, but for inferred edges.
+`LearnedEdges` are the changes that learning makes: weights, pairs, projected edges
+(docs/spec/memory.md §3). They are not announced.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from lithos.stores.table import OBJECT, TIME, Stored, Table, listed, matching
 REINFORCEMENT: Final = 0.03
 #: The weight of an edge made for notes cited together.
 CITED_WEIGHT: Final = 0.5
+#: How such an edge came about.
+REINFORCED: Final = "reinforcement"
 #: What a note that misled costs each edge that touches it.
 BLAME: Final = 0.05
 #: What a projected edge looks like: weight, actor, evidence, conflict state.
@@ -76,42 +78,18 @@ class LearnedEdges(LessonLedger):
     def reinforce(
         self,
         pairs: Iterable[_Key],
-        initial: float,
-        provenance_type: str,
         new_id: Callable[[], str],
         now: datetime,
     ) -> None:
-        """Strengthen the `related_to` edge of each pair, or make it with the `initial` weight."""
+        """Strengthen the `related_to` edge of each pair, or make it with `CITED_WEIGHT`."""
         moment = format_time(now)
         for first, second, namespace in pairs:
-            row = (new_id(), first, second, initial, namespace, moment, ENRICH_AGENT, provenance_type)
+            row = (new_id(), first, second, CITED_WEIGHT, namespace, moment, ENRICH_AGENT, REINFORCED)
             self.connection.execute(_REINFORCE, row)
-
-    def note_consolidated(self, task_id: str, pairs: Iterable[_Key]) -> list[_Key]:
-        """Enter pairs in this database's idempotency ledger; returns those that were new.
-
-        The ledger of the specification is in `stats.db`, which is committed after this one. Should the
-        process end between the two commits, the repetition finds here which weights it has changed.
-        """
-        sql = "INSERT OR IGNORE INTO consolidation_ops(task_id,from_id,to_id) VALUES(?,?,?)"
-        return [pair for pair in pairs if self._run(sql, task_id, *pair[:2])]
-
-    def forget_consolidated(self, tasks: Iterable[str]) -> None:
-        """Delete the ledger entries of tasks."""
-        self._drop_from("consolidation_ops", "task_id", tasks)
 
     def weaken_touching(self, node_ids: Iterable[str], now: datetime) -> int:
         """Weaken every edge that touches any of these notes, each once; returns how many."""
         return self._run(_WEAKEN, format_time(now), listed(node_ids))
-
-    def is_inferable(self, from_id: str, to_id: str, type: str, namespace: str) -> bool:
-        """Whether inference may write this key: it has no edge, or an inferred one without a conflict."""
-        sql = (
-            "SELECT provenance_type='inferred' AND conflict_state IS NULL FROM edges"
-            " WHERE from_id=? AND to_id=? AND type=? AND namespace=?"
-        )
-        row = self._first(sql, from_id, to_id, type, namespace)
-        return row is None or bool(row[0])
 
     # -- projection ----------------------------------------------------------------------------
 
@@ -166,9 +144,6 @@ CREATE TABLE IF NOT EXISTS outbox(
     id INTEGER PRIMARY KEY, origin TEXT NOT NULL UNIQUE, type TEXT NOT NULL, agent TEXT NOT NULL,
     payload TEXT NOT NULL, timestamp TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS applied_lessons(id TEXT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS consolidation_ops(
-    task_id TEXT NOT NULL, from_id TEXT NOT NULL, to_id TEXT NOT NULL,
-    PRIMARY KEY(task_id, from_id, to_id)) WITHOUT ROWID;
 """
 _INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS edges_from ON edges(from_id);

@@ -14,26 +14,15 @@ from lithos.stores.database import read_time
 from lithos.stores.sqlite import load_texts
 from lithos.stores.table import Rows, listed
 
-_SPEND: Final = (
-    "INSERT INTO llm_budget(day,tokens_spent,calls_made,updated_at) VALUES(?,?,?,?)"
-    " ON CONFLICT(day) DO UPDATE SET tokens_spent=IFNULL(tokens_spent,0)+excluded.tokens_spent,"
-    " calls_made=IFNULL(calls_made,0)+excluded.calls_made, updated_at=excluded.updated_at"
-)
 _KEEP: Final = (
     "INSERT OR REPLACE INTO extracted_entities(node_id,digest,extractor,source,entities) VALUES(?,?,?,?,?)"
 )
-_INFERRED: Final = (
-    "INSERT INTO edge_inference_log(node_id,doc_version,inference_version,model,edges_written,inferred_at)"
-    " VALUES(?,?,?,?,?,?)"
-)
-#: id, trigger, note, task, attempts with the one that is counted now, time.
-_CLAIMED: Final = "id,trigger_type,node_id,task_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
-#: Ledgers of consolidated tasks, and tables of which each row is about one note.
-_CONSOLIDATION: Final = ("task_consolidation_log", "consolidation_edge_ops", "consolidation_salience_ops")
-_OF_NOTES: Final = ("node_stats", "extracted_entities", "edge_inference_log")
-#: Versions of a note of which it is known that they were judged.
-JUDGED: Final = 10
-_WAITING: Final = "processed_at IS NULL AND IFNULL(attempts,0)<?"
+#: id, trigger, note, attempts with the one that is counted now, time.
+_CLAIMED: Final = "id,trigger_type,node_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
+#: Tables of which each row is about one note.
+_OF_NOTES: Final = ("node_stats", "extracted_entities")
+#: Rows of tasks, which earlier versions queued, wait for nothing.
+_WAITING: Final = "processed_at IS NULL AND node_id IS NOT NULL AND IFNULL(attempts,0)<?"
 
 
 class QueueRows(Rows):
@@ -43,14 +32,14 @@ class QueueRows(Rows):
         """Enqueue triggers."""
         moment = format_time(now)
         self._run_all(
-            "INSERT INTO enrich_queue(trigger_type,node_id,task_id,triggered_at,attempts) VALUES(?,?,?,?,0)",
-            [(trigger.trigger_type, trigger.node_id, trigger.task_id, moment) for trigger in triggers],
+            "INSERT INTO enrich_queue(trigger_type,node_id,triggered_at,attempts) VALUES(?,?,?,0)",
+            [(trigger.trigger_type, trigger.node_id, moment) for trigger in triggers],
         )
 
     def claim(self, max_attempts: int, after: int = 0, most: int | None = None) -> list[EnrichJob]:
-        """Claim jobs that may be tried and count an attempt; grouped by note or task, oldest first.
+        """Claim jobs that may be tried and count an attempt; grouped by note, oldest first.
 
-        Only notes and tasks whose first waiting row is behind `after`, of at most so many rows there.
+        Only notes whose first waiting row is behind `after`, of at most so many rows there.
         """
         behind, groups = after, list[list[Any]]()
         while not groups:
@@ -68,28 +57,17 @@ class QueueRows(Rows):
         return [_job(group) for group in groups]
 
     def _groups_of(self, window: list[Any], max_attempts: int) -> list[list[Any]]:
-        """All waiting rows of the notes and tasks in the window."""
-        notes = {row[2] for row in window if row[2]}
-        tasks = {row[3] for row in window if not row[2]}
+        """All waiting rows of the notes in the window."""
         rows = self._all(
-            f"SELECT {_CLAIMED} WHERE {_WAITING} AND (node_id IN (SELECT value FROM json_each(?)) OR"  # noqa: S608
-            " (node_id IS NULL AND task_id IN (SELECT value FROM json_each(?)))) ORDER BY id",
+            f"SELECT {_CLAIMED} WHERE {_WAITING} AND node_id IN"  # noqa: S608 - constants
+            " (SELECT value FROM json_each(?)) ORDER BY id",
             max_attempts,
-            listed(notes),
-            listed(tasks),
+            listed({row[2] for row in window}),
         )
-        groups: dict[tuple[str | None, str | None], list[Any]] = {}
+        groups: dict[str, list[Any]] = {}
         for row in rows:
-            groups.setdefault((row[2], None if row[2] else row[3]), []).append(row)
+            groups.setdefault(row[2], []).append(row)
         return list(groups.values())
-
-    def release(self, rows: Iterable[int]) -> None:
-        """Release claimed rows: undo the attempt that claiming them has counted."""
-        self._run(
-            "UPDATE enrich_queue SET attempts=MAX(0, IFNULL(attempts,0)-1)"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            listed(rows),
-        )
 
     def finish(self, rows: Iterable[int], now: datetime) -> None:
         """Acknowledge rows: mark them as processed."""
@@ -107,18 +85,17 @@ class QueueRows(Rows):
 
     def length(self) -> int:
         """Queue length: how many rows are not processed."""
-        return int(self._first("SELECT COUNT(*) FROM enrich_queue WHERE processed_at IS NULL")[0])
+        sql = "SELECT COUNT(*) FROM enrich_queue WHERE processed_at IS NULL AND node_id IS NOT NULL"
+        return int(self._first(sql)[0])
 
 
 def _job(rows: list[Any]) -> EnrichJob:
-    note = rows[0][2]
     return EnrichJob(
         rows=tuple(row[0] for row in rows),
         triggers=frozenset(row[1] for row in rows),
-        node_id=note,
-        task_id=None if note else rows[0][3],
-        attempts=max(row[4] for row in rows),
-        waiting_since=min(filter(None, (read_time(row[5]) for row in rows)), default=None),
+        node_id=rows[0][2],
+        attempts=max(row[3] for row in rows),
+        waiting_since=min(filter(None, (read_time(row[4]) for row in rows)), default=None),
     )
 
 
@@ -139,58 +116,7 @@ class LessonLedger(Rows):
 
 
 class LedgerRows(LessonLedger):
-    """Ledgers of what was consolidated, inferred, extracted and spent; writing needs an open transaction."""
-
-    def is_consolidated(self, task_id: str) -> bool:
-        """Whether the task was consolidated to the end."""
-        return bool(self._all("SELECT 1 FROM task_consolidation_log WHERE task_id=?", task_id))
-
-    def boosted(self, task_id: str) -> set[str]:
-        """The notes that gained salience from this task."""
-        return set(self._texts("SELECT node_id FROM consolidation_salience_ops WHERE task_id=?", task_id))
-
-    def paired(self, task_id: str) -> set[tuple[str, str]]:
-        """The pairs that this task strengthened."""
-        return set(self._all("SELECT from_id,to_id FROM consolidation_edge_ops WHERE task_id=?", task_id))
-
-    def add_consolidation(
-        self, task_id: str, nodes: Iterable[str], pairs: Iterable[tuple[str, str]], now: datetime
-    ) -> None:
-        """Note that the task is consolidated, and what gained from it."""
-        moment = format_time(now)
-        self._run_all(
-            "INSERT OR IGNORE INTO consolidation_salience_ops(task_id,node_id,applied_at) VALUES(?,?,?)",
-            [(task_id, node_id, moment) for node_id in nodes],
-        )
-        self._run_all(
-            "INSERT OR IGNORE INTO consolidation_edge_ops(task_id,from_id,to_id,applied_at) VALUES(?,?,?,?)",
-            [(task_id, first, second, moment) for first, second in pairs],
-        )
-        sql = "INSERT OR IGNORE INTO task_consolidation_log(task_id,consolidated_at) VALUES(?,?)"
-        self._run(sql, task_id, moment)
-
-    def is_inferred(self, node_id: str, doc_version: int, inference_version: str) -> bool:
-        """Whether this version of the note was judged under this policy."""
-        sql = "SELECT 1 FROM edge_inference_log WHERE node_id=? AND doc_version=? AND inference_version=?"
-        return bool(self._all(sql, node_id, doc_version, inference_version))
-
-    def add_inference(self, key: tuple[str, int, str], model: str, edges_written: int, now: datetime) -> None:
-        """Note that a version was judged, forget much earlier ones; the key is as for `is_inferred`."""
-        earlier = "DELETE FROM edge_inference_log WHERE node_id=? AND doc_version<=?"
-        self._run(earlier, key[0], key[1] - JUDGED)
-        self._run(_INFERRED, *key, model, edges_written, format_time(now))
-
-    def drop_consolidations(self, before: datetime, most: int) -> list[str]:
-        """Forget that tasks were consolidated before, and what gained from them; which tasks."""
-        sql = "SELECT task_id FROM task_consolidation_log WHERE consolidated_at<? LIMIT ?"
-        tasks = self._texts(sql, format_time(before), most)
-        for table in _CONSOLIDATION:
-            self._drop_from(table, "task_id", tasks)
-        return tasks
-
-    def drop_days(self, before: datetime) -> int:
-        """Forget what a language model cost on earlier days; how many."""
-        return self._run("DELETE FROM llm_budget WHERE day<?", before.date().isoformat())
+    """What was found in notes, and applied lessons; writing needs an open transaction."""
 
     def noted(self, after: str, most: int) -> list[str]:
         """At most so many notes of which anything is known, by id, behind `after`."""
@@ -232,12 +158,3 @@ class LedgerRows(LessonLedger):
         """The digest of what a machine wrote into the note's file, as `keep_entities` has it."""
         row = self._first("SELECT digest FROM extracted_entities WHERE node_id=?", node_id)
         return None if row is None else row[0]
-
-    def spend(self, day: str, tokens: int, calls: int, now: datetime) -> None:
-        """Count calls and tokens of a language model."""
-        self._run(_SPEND, day, tokens, calls, format_time(now))
-
-    def spent(self, day: str) -> tuple[int, int]:
-        """Tokens and calls spent on a day."""
-        sql = "SELECT IFNULL(tokens_spent,0),IFNULL(calls_made,0) FROM llm_budget WHERE day=?"
-        return self._first(sql, day) or (0, 0)

@@ -1,4 +1,4 @@
-"""Receipts of retrievals, and the working memory of tasks."""
+"""Receipts of retrievals."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from lithos.core.learning.memory import FinalNode, Receipt, SurfacedConflict, WorkingNode
+from lithos.core.learning.memory import FinalNode, Receipt, SurfacedConflict
 from lithos.core.learning.questions import digest_question
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.times import format_time
 from lithos.core.worth import Asked
-from lithos.stores.database import read_time, stored_time
+from lithos.stores.database import stored_time
 from lithos.stores.sqlite import load_json, load_texts, texts_of
-from lithos.stores.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, listed, or_else
+from lithos.stores.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, or_else
 
-_ACTIVATE: Final = (
-    "INSERT INTO working_memory(task_id,node_id,activation_count,first_seen_at,last_seen_at,last_receipt_id)"
-    " VALUES(?1,?2,1,?3,?3,?4) ON CONFLICT(task_id,node_id) DO UPDATE SET"
-    " activation_count=IFNULL(activation_count,0)+1, last_seen_at=excluded.last_seen_at,"
-    " last_receipt_id=excluded.last_receipt_id"
-)
 _ASKED: Final = (
     "SELECT rowid,ts,agent_id,query,task_id,final_nodes,tokens,is_followup,terrace_reached FROM receipts"
     " WHERE rowid>? ORDER BY rowid LIMIT ?"
@@ -117,9 +111,6 @@ _RECEIPTS: Final = Table(
     conflicts_surfaced=Stored(lambda edges: dump([attrs.asdict(edge) for edge in edges]), _read_conflicts),
     surface_conflicts=FLAG, temperature=or_else(0.0), terrace_reached=COUNT, is_followup=FLAG,
 )  # fmt: skip
-_WORKING: Final = Table(
-    "working_memory", WorkingNode, activation_count=COUNT, first_seen_at=TIME, last_seen_at=TIME
-)
 
 
 class ReceiptRows(Rows):
@@ -211,27 +202,3 @@ class ReceiptRows(Rows):
     def drop(self, ids: Iterable[str]) -> int:
         """Drop receipts; how many there were."""
         return self._drop_from("receipts", "id", ids)
-
-    # -- working memory ------------------------------------------------------------------------
-
-    def activate(self, task_id: str, node_ids: Iterable[str], receipt_id: str, now: datetime) -> None:
-        """Count that a retrieval for the task returned these notes (upsert)."""
-        moment = format_time(now)
-        self._run_all(_ACTIVATE, [(task_id, node_id, moment, receipt_id) for node_id in node_ids])
-
-    def working_memory(self, task_id: str) -> list[WorkingNode]:
-        """The notes in the working memory of a task, by id."""
-        rows = self._all(f"{_WORKING.select} WHERE task_id=? ORDER BY node_id", task_id)
-        return [_WORKING.read(row if read_time(row[4]) else (*row[:4], row[3], row[5])) for row in rows]
-
-    def working_tasks(self) -> list[str]:
-        """The tasks that have working memory."""
-        return self._texts("SELECT DISTINCT task_id FROM working_memory")
-
-    def forget(self, tasks: Iterable[str], idle_before: datetime) -> int:
-        """Delete the working memory of these tasks and rows last seen before; returns how many."""
-        sql = (
-            "DELETE FROM working_memory WHERE task_id IN (SELECT value FROM json_each(?))"
-            " OR IFNULL(last_seen_at, first_seen_at) < ?"
-        )
-        return self._run(sql, listed(tasks), format_time(idle_before))

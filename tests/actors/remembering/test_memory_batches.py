@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import attrs
 import pytest
-import trio
 
-from lithos.actors.remembering import actor
-from lithos.actors.remembering.actor import PAIRS_DELAY, Deliver, WritePairs
+from lithos.actors.remembering.actor import Deliver
 from lithos.core.errors import StorageFailed
-from lithos.core.learning.memory import Consolidate, Enqueue, EnrichTrigger, SpendTokens
+from lithos.core.learning.memory import ApplyFeedback, Enqueue, EnrichTrigger, ForgetReceipts
 from tests.actors.memories import (
     EDGE,
     FULL,
-    SPACES,
-    fill_working_memory,
-    inference,
     nodes,
     retrieval,
     weights,
@@ -25,7 +20,8 @@ from tests.fakes import ask_together
 pytestmark = pytest.mark.autojump
 
 
-INFERENCE = inference("b")
+CITED = ApplyFeedback(task_id="t", id="lesson", cited=("a", "b"), namespaces={"a": "n", "b": "n"})
+FORGETTING = ForgetReceipts(("r1",))
 
 
 async def answers_together(desk, *commands):
@@ -38,9 +34,7 @@ async def test_a_batch_is_one_commit_of_each_database_edges_first(desk):
         await desk.ask(EDGE)
         await desk.ask(retrieval(1, "a"))
         before = desk.stats_switch.commits
-        await answers_together(
-            desk, EDGE, retrieval(2, "a", "b"), retrieval(3, "a"), SpendTokens(day="d", tokens=1)
-        )
+        await answers_together(desk, EDGE, retrieval(2, "a", "b"), retrieval(3, "a"), FORGETTING)
         assert desk.stats_switch.commits == before + 1
         assert nodes(desk)["a"].retrieval_count == 3
 
@@ -64,7 +58,7 @@ async def test_one_command_that_cannot_be_stored_harms_no_other(desk):
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit"])
 async def test_full_statistics_refuse_learning_and_let_edges_pass(desk, where):
     async with desk.running():
-        await fill_working_memory(desk)
+        await desk.ask(retrieval(1, "a", "b"))
         await desk.ask(EDGE)
         before = nodes(desk)
         setattr(desk.stats_switch, where, FULL)
@@ -72,37 +66,38 @@ async def test_full_statistics_refuse_learning_and_let_edges_pass(desk, where):
             desk,
             retrieval(9, "a"),
             attrs.evolve(EDGE, to_id="z"),
-            Enqueue((EnrichTrigger(trigger_type="x"),)),
+            Enqueue((EnrichTrigger(trigger_type="x", node_id="a"),)),
         )
         for refusal in (receipt, queued):
             assert isinstance(refusal, StorageFailed)
             assert "disk is full" in refusal.message
         assert edge.id in desk.stored()
-        assert len(desk.told()) == 3  # each edge once, although the batch was repeated
+        assert len(desk.told()) == 2  # each edge once, although the batch was repeated
         with pytest.raises(StorageFailed):
-            await desk.ask(Consolidate("t", SPACES))
+            await desk.ask(CITED)
         setattr(desk.stats_switch, where, None)
         assert nodes(desk) == before
         await desk.ask(retrieval(9, "a"))
-        await desk.ask(Consolidate("t", SPACES))
-        assert weights(desk)["ab"] == 0.53
+        await desk.ask(CITED)
+        assert weights(desk)["ab"] == 0.5  # once
     assert desk.memory.mailbox.stats.restarts == 0
 
 
 async def test_full_edges_refuse_edges_and_let_receipts_pass(desk):
     async with desk.running():
-        await fill_working_memory(desk)
+        await desk.ask(retrieval(1, "a", "b"))
         desk.edges_switch.instead_of_commit = FULL
         receipt, edge, both = await answers_together(
-            desk, retrieval(9, "e"), attrs.evolve(EDGE, to_id="z"), INFERENCE
+            desk, retrieval(9, "e"), attrs.evolve(EDGE, to_id="z"), CITED
         )
         assert receipt == {}
         assert desk.stats.reading.receipts.get("r9") is not None
         assert isinstance(edge, StorageFailed)
         assert isinstance(both, StorageFailed)
-        assert not desk.stats.reading.ledgers.is_inferred("a", 1, "v")
+        assert desk.stats.reading.ledgers.lessons() == []
         desk.edges_switch.instead_of_commit = None
-        assert await desk.ask(INFERENCE) == 1
+        await desk.ask(CITED)
+        assert desk.stats.reading.ledgers.lessons() == ["lesson"]
     assert desk.memory.mailbox.stats.restarts == 0
 
 
@@ -131,9 +126,7 @@ async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk)
         writer.pragma("max_page_count", pages)
         big = retrieval(2, "b")
         big = attrs.evolve(big, receipt=attrs.evolve(big.receipt, query="x" * 1_000_000))
-        refused, edge, _ = await answers_together(
-            desk, big, attrs.evolve(EDGE, to_id="z"), SpendTokens(day="d", tokens=1)
-        )
+        refused, edge, _ = await answers_together(desk, big, attrs.evolve(EDGE, to_id="z"), FORGETTING)
         assert isinstance(refused, StorageFailed)
         assert edge.id in desk.stored()
         assert not desk.stats.is_in_transaction
@@ -142,49 +135,3 @@ async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk)
         assert set(nodes(desk)) == {"a", "b"}
         assert len(desk.told()) == 2
     assert desk.memory.mailbox.stats.restarts == 0
-
-
-# -- pairs that may be counted later ---------------------------------------------------------------
-
-
-def later(number: int, *notes: str):
-    return attrs.evolve(retrieval(number, *notes, task=None), defers_pairs=True)
-
-
-def pairs(desk) -> dict[str, int]:
-    return desk.stats.reading.nodes.companions(["a"], None)
-
-
-async def test_deferred_pairs_are_counted_soon_and_once(desk):
-    """behaviour 148"""
-    async with desk.running():
-        await desk.ask(later(1, "a", "b"))
-        await desk.ask(later(2, "c", "b", "a"))
-        assert nodes(desk)["a"].retrieval_count == 2
-        assert pairs(desk) == {}
-        await trio.sleep(2 * PAIRS_DELAY)
-        assert pairs(desk) == {"b": 2, "c": 1}
-        await trio.sleep(2 * PAIRS_DELAY)
-        assert pairs(desk) == {"b": 2, "c": 1}
-        await desk.ask(later(3, "a", "b"))
-        await desk.ask(WritePairs())
-        assert pairs(desk) == {"b": 3, "c": 1}
-        await desk.ask(later(4, "a", "b"))
-    assert pairs(desk) == {"b": 4, "c": 1}  # an orderly stop counts what waits
-
-
-async def test_pairs_wait_while_the_disk_is_full_and_are_bounded(desk, monkeypatch):
-    async with desk.running():
-        await desk.ask(later(1, "a", "b"))
-        desk.stats_switch.failure = FULL
-        with pytest.raises(StorageFailed):
-            await desk.ask(later(2, "a", "c"))
-        await trio.sleep(2 * PAIRS_DELAY)
-        desk.stats_switch.failure = None
-        await trio.sleep(2 * PAIRS_DELAY)
-        assert pairs(desk) == {"b": 1}
-        monkeypatch.setattr(actor, "PAIRS_WAITING", 0)
-        await desk.ask(later(3, "a", "d"))
-        await desk.ask(later(4, "a", "e"))
-        assert pairs(desk) == {"b": 1, "e": 1}  # too many wait already
-    assert pairs(desk) == {"b": 1, "d": 1, "e": 1}

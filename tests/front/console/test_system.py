@@ -9,7 +9,7 @@ import pytest
 
 from lithos.config.catalogue import SETTINGS, Config
 from lithos.config.load import load_config
-from lithos.config.sections import LcmaConfig, LlmConfig, ServerConfig
+from lithos.config.sections import ServerConfig
 from lithos.front.console.formats import HEIGHT, WIDTH, commands, make_chart, round_up, sparkline
 from lithos.front.console.pages import system
 from lithos.front.console.pages.system import charts, configured
@@ -137,7 +137,6 @@ def test_settings_tell_their_source_and_no_secret(tmp_path: Path) -> None:
     assert (told["server.port"].value, told["server.port"].source) == ("9999", "the command line")
     assert told["events.journal_size"].value == "1234"
     assert (told["server.console"].value, told["server.console"].source) == ("on", None)
-    assert told["lcma.llm.api_key"].value == "not set"
     assert not any("the-secret" in str(each) for each in told.values())
 
 
@@ -145,9 +144,6 @@ async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
     async with visiting(
         tmp_path,
         server={"auth_token": "a-secret-token"},
-        lcma=LcmaConfig(
-            llm=LlmConfig(model="m", api_key="a-secret-key", base_url="http://u:a-secret-pass@h:1/v1")
-        ),
     ) as person:
         await person.submit("/console/login", token="a-secret-token")
         assert "a-secret" not in await person.page("/console/system?run=1")

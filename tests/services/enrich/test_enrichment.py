@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -18,14 +17,8 @@ from lithos.config.sections import EventsConfig, LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import (
     ClaimJobs,
-    Consolidate,
-    Decay,
     Enqueue,
     EnrichTrigger,
-    FinalNode,
-    ForgetWorkingMemory,
-    Receipt,
-    RecordRetrieval,
 )
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.worker import Enrichment
@@ -45,41 +38,6 @@ async def drain(lithos: Lithos) -> None:
 
 async def entities(lithos: Lithos, note_id: str) -> list[str]:
     return (await lithos.read(note_id))["metadata"].get("entities") or []
-
-
-async def retrieve(lithos: Lithos, task: str, notes: list[str], times: int = 1) -> None:
-    """Have a task retrieve these notes, as `lithos_retrieve` records it."""
-    for number in range(times):
-        receipt = Receipt(
-            id=f"rcpt_{task}_{number}_{len(notes)}",
-            ts=lithos.server.clock(),
-            query="q",
-            limit=5,
-            task_id=task,
-            final_nodes=tuple(map(FinalNode, notes)),
-        )
-        namespaces = dict.fromkeys(notes, "default")
-        await lithos.server.learning.submit(RecordRetrieval(receipt, namespaces))
-
-
-async def finished_task(lithos: Lithos, notes: list[str], *more: str) -> str:
-    """A completed task whose working memory has `notes` twice, and `more` once."""
-    answer = await lithos.call("lithos_task_create", title="T", agent="a")
-    task = answer["task_id"]
-    await retrieve(lithos, task, notes, times=2)
-    await retrieve(lithos, task, [*more])
-    await lithos.call("lithos_task_complete", task_id=task, agent="a")
-    return task
-
-
-async def salience(lithos: Lithos, *notes: str) -> list[float]:
-    stats = await lithos.server.learning.stats(notes)
-    return [round(stats[note].salience, 6) for note in notes]
-
-
-async def learned(lithos: Lithos) -> dict[tuple[str, str], float]:
-    found = (await lithos.call("lithos_edge_list", type="related_to"))["edges"]
-    return {(edge["from_id"], edge["to_id"]): round(edge["weight"], 6) for edge in found}
 
 
 async def _enqueue(lithos: Lithos, *notes: str) -> None:
@@ -202,65 +160,7 @@ async def test_many_triggers_of_one_note_are_one_job_and_windows_do_not_lose_any
         assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
-# -- consolidation ---------------------------------------------------------------------------------
-
-
-async def test_what_a_task_used_again_gains_once_however_often_it_is_told(tmp_path: Path) -> None:
-    """behaviour 155"""
-    async with serving(tmp_path) as lithos:
-        one, two, once = [await lithos.create(title) for title in ("One", "Two", "Once")]
-        gone = await lithos.create("Gone")
-        task = await finished_task(lithos, [one, two, gone], once)
-        await lithos.call("lithos_delete", id=gone, agent="a")
-        await drain(lithos)
-        assert await salience(lithos, one, two, once) == [0.51, 0.51, 0.5]
-        assert await learned(lithos) == {tuple(sorted((one, two))): 0.03}
-        trigger = EnrichTrigger(trigger_type="task.completed", task_id=task)
-        await lithos.server.learning.submit(Enqueue((trigger, trigger)))
-        await drain(lithos)
-        assert await salience(lithos, one, two, once) == [0.51, 0.51, 0.5]
-        assert await learned(lithos) == {tuple(sorted((one, two))): 0.03}
-    async with serving(tmp_path) as lithos:  # and in the next process
-        await lithos.server.learning.submit(Enqueue((trigger,)))
-        await drain(lithos)
-        assert await salience(lithos, one, two) == [0.51, 0.51]
-
-
 # -- the sweep -------------------------------------------------------------------------------------
-
-
-async def test_a_sweep_learns_from_a_task_before_it_drops_its_working_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """behaviour 155"""
-    monkeypatch.setattr("lithos.core.times.SLACK", timedelta(days=100))
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
-        one, two = await lithos.create("One"), await lithos.create("Two")
-        open_task = (await lithos.call("lithos_task_create", title="Open", agent="a"))["task_id"]
-        await retrieve(lithos, open_task, [one])
-        await finished_task(lithos, [one, two])
-        await worker(lithos).sweep()
-        assert await salience(lithos, one, two) == [0.51, 0.51]
-        assert await lithos.server.learning.working_tasks() == [open_task]
-        clock.advance(days=8)
-        await worker(lithos).sweep()
-        assert await lithos.server.learning.working_tasks() == []
-
-
-async def test_a_task_that_could_not_be_consolidated_keeps_its_working_memory(tmp_path: Path) -> None:
-    """behaviour 155"""
-    async with serving(tmp_path) as lithos:
-        one, two = await lithos.create("One"), await lithos.create("Two")
-        task = await finished_task(lithos, [one, two])
-        submit = lithos.server.learning.submit
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lithos.server.learning, "submit", _refusing(submit, Consolidate))
-            await worker(lithos).sweep()
-        assert await lithos.server.learning.working_tasks() == [task]
-        await worker(lithos).sweep()
-        assert await salience(lithos, one, two) == [0.51, 0.51]
-        assert await lithos.server.learning.working_tasks() == []
 
 
 def _refusing(submit: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:
@@ -273,20 +173,15 @@ def _refusing(submit: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:
 
 
 async def test_a_sweep_does_everything_it_can_when_one_part_fails(tmp_path: Path) -> None:
-    clock = Clock()
-    async with serving(tmp_path, clock=clock) as lithos:
+    async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
         note = await lithos.create("Note", derived_from_ids=[source])
-        await retrieve(lithos, "t", [note])
-        clock.advance(days=20)
         submit = lithos.server.learning.submit
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lithos.server.learning, "submit", _refusing(submit, ClaimJobs))
             await worker(lithos).sweep()
-        assert await salience(lithos, note) == [0.4]
         found = await lithos.call("lithos_edge_list", type="derived_from")
         assert [edge["from_id"] for edge in found["edges"]] == [note]
-        assert await lithos.server.learning.working_tasks() == ["t"]
 
 
 class FakeMemory:
@@ -298,9 +193,6 @@ class FakeMemory:
     async def submit(self, command: Any) -> Any:
         self.asked.append((trio.current_time() / 60, type(command)))
         return [] if isinstance(command, ClaimJobs) else None
-
-    async def working_tasks(self) -> list[str]:
-        return []
 
     def hours(self, kind: type) -> list[float]:
         return [round(minute, 3) for minute, asked in self.asked if asked is kind]
@@ -320,12 +212,17 @@ class NoProjection:
 
 
 class NoRetention:
-    now = Clock()
+    def __init__(self) -> None:
+        self.hours: list[float] = []
 
     async def forget_receipts(self) -> None:
+        self.hours.append(round(trio.current_time() / 60, 3))
         raise RuntimeError("a bug must not end the worker")
 
-    forget_pairs = forget_ledgers = forget_notes = forget_receipts
+    async def fail(self) -> None:
+        raise RuntimeError("a bug must not end the worker")
+
+    forget_jobs = forget_notes = fail
 
 
 @pytest.mark.autojump
@@ -342,16 +239,14 @@ async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
         projection=NoProjection(),
         entities=_Entities([]),
         questions=_NoQuestions(),
-        inference=None,
     )
-    enrichment = Enrichment(drain, lambda _: memory.working_tasks(), keeping, keeping.forget_pairs)
+    enrichment = Enrichment(drain, keeping, keeping.fail)
     began = trio.current_time() / 60
     with trio.move_on_after(60 * 61):
         await enrichment.run()
     drains = [round(minute - began, 3) for minute in memory.hours(ClaimJobs)]
-    assert [round(minute - began, 3) for minute in memory.hours(Decay)] == [12, 42]
+    assert [round(minute - began, 3) for minute in keeping.hours] == [12, 42]
     assert drains == [5, 10, 12, 17, 22, 27, 32, 37, 42, 47, 52, 57]
-    assert len(memory.hours(ForgetWorkingMemory)) == 2
 
 
 class _NoQuestions:
@@ -372,11 +267,9 @@ async def test_without_lcma_there_is_no_worker_but_everything_else(tmp_path: Pat
 async def test_without_events_the_worker_is_fed_directly(tmp_path: Path) -> None:
     """behaviours 157, 190"""
     async with serving(tmp_path, events=EventsConfig(enabled=False)) as lithos:
-        one, two = await lithos.create("One", PROSE), await lithos.create("Two")
-        await finished_task(lithos, [one, two])
+        one = await lithos.create("One", PROSE)
         await drain(lithos)
         assert await entities(lithos, one) == ["Ada Lovelace", "Charles Babbage"]
-        assert await salience(lithos, one, two) == [0.51, 0.51]
         await drain(lithos)
         assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
         assert lithos.events() == []

@@ -38,7 +38,7 @@ def two_notes() -> Catalogue:
 
 
 def asked_by(event: EventDraft) -> list[str | None]:
-    return [trigger.node_id or trigger.task_id for trigger in find_triggers(event, two_notes())]
+    return [trigger.node_id for trigger in find_triggers(event, two_notes())]
 
 
 def test_an_event_asks_for_what_it_changed() -> None:
@@ -52,8 +52,7 @@ def test_an_event_asks_for_what_it_changed() -> None:
         (draft("note.updated", id=GONE), []),
         (draft("note.deleted", id=GONE), [GONE]),
         (draft("note.deleted", path="nowhere.md"), []),
-        (draft("task.completed", task_id="t1"), ["t1"]),
-        (draft("task.cancelled", task_id="t1"), []),
+        (draft("task.completed", task_id="t1"), []),
         (draft("finding.posted", task_id="t1", knowledge_id=TWO), [TWO]),
         (draft("finding.posted", task_id="t1"), []),
         (draft("finding.posted", task_id="t1", knowledge_id=GONE), []),
@@ -79,7 +78,6 @@ class FakeQueue:
         self.triggers: list[EnrichTrigger] = []
         self.delay = 0.0
         self.failures = 0
-        self.tasks: list[str] = []
 
     async def submit(self, command: Any) -> None:
         assert isinstance(command, Enqueue)
@@ -88,9 +86,6 @@ class FakeQueue:
             self.failures -= 1
             raise StorageFailed("The disk is full.")
         self.triggers += command.triggers
-
-    async def working_tasks(self) -> list[str]:
-        return self.tasks
 
     def nodes(self) -> list[str | None]:
         return [trigger.node_id for trigger in self.triggers]
@@ -109,9 +104,6 @@ class Journal:
         self.queue = FakeQueue()
 
     def feed(self) -> JournalFeed:
-        async def completed(task_ids: Any) -> list[str]:
-            return [task_id for task_id in task_ids if task_id.startswith("done")]
-
         actors: Any = MagicMock(
             broadcaster=self.broadcaster,
             coordinator=self.coordinator,
@@ -119,7 +111,7 @@ class Journal:
             catalogue=self.catalogue,
         )
         actors.stores.coordination = self.store
-        return JournalFeed(actors, self.queue, completed)
+        return JournalFeed(actors, self.queue)
 
     async def tell(self, *drafts: EventDraft) -> None:
         await self.coordinator.mailbox.ask(AppendEvents(drafts))
@@ -223,7 +215,6 @@ async def test_events_that_were_pruned_unread_make_it_queue_all_they_could_have_
     tmp_path: Path,
 ) -> None:
     journal = Journal(tmp_path, journal_size=10)
-    journal.queue.tasks = ["open", "done"]
     async with journal.running():
         await journal.tell(draft("note.updated", id=ONE))
         await journal.feed().catch_up()
@@ -235,7 +226,6 @@ async def test_events_that_were_pruned_unread_make_it_queue_all_they_could_have_
         assert journal.queue.triggers == [
             EnrichTrigger(trigger_type="note.updated", node_id=ONE),
             EnrichTrigger(trigger_type="note.updated", node_id=TWO),
-            EnrichTrigger(trigger_type="task.completed", task_id="done"),
         ]
         journal.queue.triggers.clear()
         await journal.tell(deletion(7))

@@ -54,8 +54,7 @@ def change(path: Path, sql: str) -> None:
 
 ALL = {
     "agents": 2, "tasks": 5, "task_edges": 3, "claims": 2, "findings": 2, "access_log": 2, "edges": 2,
-    "node_stats": 3, "coactivation": 1, "receipts": 1, "working_memory": 1, "task_consolidation_log": 1,
-    "consolidation_edge_ops": 1, "consolidation_salience_ops": 1,
+    "node_stats": 3, "receipts": 1,
 }  # fmt: skip
 
 
@@ -125,7 +124,7 @@ async def check(lithos: Lithos) -> None:
     typed = {edge["edge_id"]: edge for edge in (await lithos.call("lithos_edge_list"))["edges"]}
     assert typed[upstream.EDGE]["weight"] == 0.7
     stats = await lithos.call("lithos_node_stats", node_id=upstream.RAFT)
-    assert (stats["salience"], stats["cited_count"]) == (0.83, 4)
+    assert (stats["salience"], stats["cited_count"]) == (0.48, 4)
 
 
 async def test_a_receipt_that_was_carried_takes_feedback(tmp_path: Path) -> None:
@@ -184,8 +183,7 @@ async def test_what_something_else_has_here_is_left_and_nothing_is_attached_to_i
         f"---\nid: {upstream.RAFT}\ntitle: Rafting\n---\n\n# Rafting\n"
     )
     (ours / "knowledge" / "deep" / "paxos.md").unlink()
-    for name in ("node_stats", "coactivation"):
-        change(ours / ".lithos" / "stats.db", f"DELETE FROM {name}")
+    change(ours / ".lithos" / "stats.db", "DELETE FROM node_stats")
     async with serving(ours) as lithos:
         for _ in range(2):
             report = await import_from(lithos, source)
@@ -202,7 +200,7 @@ async def test_what_something_else_has_here_is_left_and_nothing_is_attached_to_i
         (theirs,) = (item for item in (await lithos.call("lithos_list"))["items"] if item["title"] == "Raft")
         assert theirs["id"] != upstream.RAFT
         stats = await lithos.call("lithos_node_stats", node_id=theirs["id"])
-        assert stats["salience"] == 0.83  # what was learned follows its note
+        assert stats["salience"] == 0.48  # what was learned follows its note
         typed = (await lithos.call("lithos_edge_list", from_id=theirs["id"], type="supports"))["edges"]
         assert [edge["to_id"] for edge in typed] == [upstream.PAXOS]
 
@@ -234,13 +232,13 @@ def test_rows_that_cannot_be_read_are_told_with_their_place(tmp_path: Path) -> N
     change(database, "INSERT INTO agents(id,name) VALUES('bad', CAST(x'ff00' AS TEXT))")
     change(
         source / ".lithos" / "stats.db",
-        f"UPDATE node_stats SET salience='much' WHERE node_id='{upstream.RAFT}'",
+        f"UPDATE node_stats SET cited_count='much' WHERE node_id='{upstream.RAFT}'",
     )
     (source / ".lithos" / "edges.db").write_bytes(b"no database" * 1000)
     told = "\n".join(items(source))
     assert "coordination.db, agents, row 1: id is missing" in told
     assert "name: it is no UTF-8" in told
-    assert "salience: 'much' is no number" in told
+    assert "cited_count: 'much' is no" in told
     assert "edges.db: it cannot be read" in told
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import trio
-from prometheus_client.parser import text_string_to_metric_families
 
 from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
@@ -34,7 +33,7 @@ async def retrieved(lithos: Lithos, *notes: str, task: str | None, agent: str = 
         agent_id=agent,
         task_id=task,
     )
-    await lithos.server.learning.submit(RecordRetrieval(receipt, dict.fromkeys(notes, "n")))
+    await lithos.server.learning.submit(RecordRetrieval(receipt, notes))
     return receipt.id
 
 
@@ -73,11 +72,7 @@ async def test_the_answer_to_a_completion_comes_after_its_effects(tmp_path: Path
         assert answer == {"success": True, "unblocked": []}
         assert await signals(lithos, one, two, three_) == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
         cited = await node(lithos, one)
-        assert (cited["salience"], cited["spaced_rep_strength"], cited["last_used_at"]) == (
-            0.52,
-            0.05,
-            clock.text,
-        )
+        assert (cited["salience"], cited["last_used_at"]) == (0.52, clock.text)
         assert [(await node(lithos, note))["salience"] for note in (two, three_)] == [0.45, 0.5]
 
 
@@ -261,38 +256,3 @@ async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_hap
 def due(lithos: Lithos) -> list[Any]:
     """The lessons that are kept; the list is a value."""
     return list(lithos.server.coordinator._store.readable_task_rows().lessons())
-
-
-# -- `/metrics` (docs/spec/events-http.md §7) --------------------------------------------------------
-
-
-async def told_of(lithos: Lithos) -> dict[str, float]:
-    text = (await lithos.server.gauges.scrape()).decode()
-    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    prefixes = ("lithos_lcma_salience", "lithos_lcma_coactivation")
-    return {
-        sample.name.removeprefix("lithos_lcma_"): sample.value
-        for sample in samples
-        if sample.name.startswith(prefixes)
-    }
-
-
-async def test_salience_is_counted_and_summarised(tmp_path: Path) -> None:
-    """behaviour 207"""
-    async with serving(tmp_path) as lithos:
-        nothing = {"salience_updates_total": 0, "coactivation_pairs": 0, "salience_nodes": 0}
-        assert await told_of(lithos) == nothing | {"salience_mean": 0.5, "salience_below_floor_ratio": 0}
-        notes = [await lithos.create(f"Zebra {name}", "zebras are striped") for name in "abc"]
-        task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
-        await lithos.call("lithos_retrieve", query="zebras", agent_id="a", task_id=task)
-        assert (await told_of(lithos))["coactivation_pairs"] == 3
-        await lithos.call(
-            "lithos_task_complete",
-            task_id=task,
-            agent="a",
-            cited_nodes=notes[:1],
-            misleading_nodes=notes[1:2],
-        )
-        found = await told_of(lithos)
-        assert (found["salience_nodes"], found["salience_updates_total"]) == (3, 2)
-        assert round(found["salience_mean"], 6) == round((0.52 + 0.45 + 0.5) / 3, 6)

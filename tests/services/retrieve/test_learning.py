@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 import trio
 
@@ -11,10 +9,9 @@ import lithos.services.retrieve.feedback
 from lithos.actors.blocking import Inline
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.edges import EdgeFilter
-from lithos.core.learning.memory import Decay, NodeStats, ProjectionOutcome, ProjectProvenance
+from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
 from lithos.services.retrieve.feedback import Learning
-from tests.actors.memories import EDGE, FULL, Desk, nodes, retrieval
-from tests.fakes import START
+from tests.actors.memories import EDGE, FULL, Desk, retrieval
 
 pytestmark = pytest.mark.autojump
 
@@ -26,25 +23,6 @@ def desk(tmp_path, monkeypatch):
     desk.learning = Learning(desk.memory.mailbox, desk.stats, Inline())
     yield desk
     desk.close()
-
-
-async def test_all_notes_decay_once(desk):
-    """behaviour 154"""
-
-    async def body():
-        assert await desk.learning.submit(Decay()) == 0
-        with desk.stats.transaction():
-            desk.stats.writing.nodes.put(
-                NodeStats(node_id=f"n{number}", last_used_at=START - timedelta(days=10))
-                for number in range(5)
-            )
-        handled = desk.memory.mailbox.stats.handled
-        assert await desk.learning.submit(Decay()) == 5
-        assert desk.memory.mailbox.stats.handled == handled + 3
-        assert await desk.learning.submit(Decay()) == 0
-        assert [stats.salience for stats in nodes(desk).values()] == [pytest.approx(0.45)] * 5
-
-    await desk.run(body)
 
 
 async def test_the_whole_corpus_is_projected_and_nothing_else_is_left(desk):
@@ -72,17 +50,10 @@ async def test_the_reads_give_what_was_learned(desk):
         learning = desk.learning
         assert set(await learning.stats(["a", "x"])) == {"a"}
         assert set(await learning.stats(["a", "b"])) == {"a", "b"}
-        assert await learning.coactivated(["a"], None) == {"b": 1}
         receipt = await learning.receipt("r1")
         assert receipt == await learning.newest_receipt("t", "ann")
         assert receipt is not None
-        assert [
-            node.node_id for node in await learning.read(lambda tables: tables.receipts.working_memory("t"))
-        ] == ["a", "b"]
-        assert await learning.working_tasks() == ["t"]
-        assert await learning.read(lambda tables: tables.ledgers.spent("2026-01-02")) == (0, 0)
         assert await learning.read(lambda tables: tables.queue.length()) == 0
-        assert not await learning.read(lambda tables: tables.ledgers.is_inferred("a", 1, "v"))
 
     await desk.run(body)
 

@@ -412,12 +412,3 @@ async def test_a_restart_forgets_nothing_and_another_model_embeds_again(tmp_path
                 await trio.sleep(0.02)
         (row, *_) = await retrieve(lithos, QUESTION)
         assert (row["score"], row["reasons"][0]) == (before[0]["score"], f"cited for: {QUESTION}")
-
-
-async def test_by_weights_nothing_of_it_counts(tmp_path: Path) -> None:
-    async with serving(tmp_path, lcma=LcmaConfig(ranking="weights")) as lithos:
-        ids = await cook(lithos)
-        before = await order(lithos, QUESTION)
-        await teach(lithos, QUESTION, [ids["Rolling restart"]] if "Rolling restart" in before else [])
-        found = await retrieve(lithos, QUESTION)
-        assert not any("cited" in reason for row in found for reason in row["reasons"])

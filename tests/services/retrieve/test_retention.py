@@ -12,11 +12,10 @@ import trio
 
 import lithos.services.enrich.worker
 from lithos.config.sections import LcmaConfig
-from lithos.core.learning.memory import Consolidate, ForgetPairs, ForgetReceipts, PairsForgotten
+from lithos.core.learning.memory import Enqueue, EnrichTrigger, FinishJobs, ForgetReceipts
 from lithos.services.enrich.worker import Retention
 from lithos.services.retrieve.feedback import Learning
 from tests.actors.memories import Desk, retrieval
-from tests.fakes import START
 from tests.servers import Clock, serving
 from tests.services.enrich.test_enrichment import worker
 from tests.services.retrieve.test_feedback import complete, retrieved, signals
@@ -26,7 +25,6 @@ from tests.tools.task_calls import create
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(lithos.services.enrich.worker, "RECEIPTS", 2)
-    monkeypatch.setattr(lithos.services.enrich.worker, "PAIRS", 2)
     desk = Desk(tmp_path)
     yield desk
     desk.close()
@@ -59,48 +57,13 @@ async def test_the_newest_receipts_and_those_of_open_tasks_are_kept(desk: Desk) 
         for number, task in enumerate(("a", "b", None, "b", "a", None, "b", None)):
             await desk.ask(retrieval(number, "n", task=task))
         learning = Watched(desk)
-        await Retention(learning, open_a, desk.clock, receipts_kept=2, pair_days=0).forget_receipts()
+        await Retention(learning, open_a, desk.clock, receipts_kept=2).forget_receipts()
         assert receipts(desk) == ["r0", "r4", "r6", "r7"]
         assert all(isinstance(command, ForgetReceipts) for command in learning.asked)
         assert [command.ids for command in learning.asked] == [("r1",), ("r2", "r3"), ("r5",)]
-        await Retention(learning, open_a, desk.clock, receipts_kept=2, pair_days=0).forget_receipts()
-        await Retention(learning, open_a, desk.clock, receipts_kept=0, pair_days=0).forget_receipts()
+        await Retention(learning, open_a, desk.clock, receipts_kept=2).forget_receipts()
+        await Retention(learning, open_a, desk.clock, receipts_kept=0).forget_receipts()
         assert receipts(desk) == ["r0", "r4", "r6", "r7"]
-
-    await desk.run(body)
-
-
-async def test_a_pair_is_kept_so_many_days_for_each_time_it_was_retrieved(desk: Desk) -> None:
-    async def body() -> None:
-        await desk.ask(retrieval(1, "a", "b", "c", task=None))  # ab, ac, bc
-        await desk.ask(retrieval(2, "b", "c", task=None))
-        desk.clock.now += timedelta(days=5)
-        await desk.ask(retrieval(3, "c", "d", "e", task=None))  # cd, ce, de
-        learning = Watched(desk)
-        retention = Retention(learning, open_a, desk.clock, receipts_kept=0, pair_days=10)
-        desk.clock.now = START + timedelta(days=11)
-        await retention.forget_pairs()
-        assert desk.stats.reading.nodes.companions(["b"], None) == {"c": 2}
-        assert desk.stats.reading.nodes.companions(["d"], None) == {"c": 1, "e": 1}
-        assert len(learning.asked) == 4, "two pairs at a time"
-        desk.clock.now = START + timedelta(days=16)
-        await retention.forget_pairs()
-        assert desk.stats.reading.nodes.summarize(0).pairs == 1
-        await Retention(learning, open_a, desk.clock, receipts_kept=0, pair_days=0).forget_pairs()
-        desk.clock.now = START + timedelta(days=21)
-        await retention.forget_pairs()
-        assert desk.stats.reading.nodes.summarize(0).pairs == 0
-
-    await desk.run(body)
-
-
-async def test_a_time_that_cannot_be_read_drops_no_pair(desk: Desk) -> None:
-    async def body() -> None:
-        await desk.ask(retrieval(1, "a", "b", task=None))
-        with desk.stats.transaction():
-            desk.stats._writer.execute("UPDATE coactivation SET last_at='whenever'")
-        desk.clock.now += timedelta(days=1000)
-        assert await desk.ask(ForgetPairs(days=1, now=desk.clock())) == PairsForgotten(0, None)
 
     await desk.run(body)
 
@@ -140,39 +103,22 @@ async def nobody(tasks: Sequence[str], since: datetime) -> list[str]:
     return []
 
 
-def ledgers(desk: Desk) -> dict[str, int]:
-    tables = {
-        desk.stats: ("task_consolidation_log", "consolidation_edge_ops", "consolidation_salience_ops"),
-        desk.edges: ("consolidation_ops",),
-    }
-    return {
-        table: store._writer.execute(f"SELECT COUNT(*) FROM {table}").fetchall()[0][0]
-        for store, names in tables.items()
-        for table in names
-    }
-
-
-async def test_ledgers_are_kept_for_a_year_and_then_dropped_in_both_databases(desk: Desk) -> None:
-    """docs/spec/memory.md §4: ledgers make it once per task; nobody reopens one after a year"""
+async def test_old_jobs_are_dropped(desk: Desk) -> None:
+    """Done ones after a week, given up ones after a year."""
 
     async def body() -> None:
-        for number in (1, 2):
-            await desk.ask(retrieval(number, "b", "a"))
-        await desk.ask(Consolidate("t", {"b": "n", "a": "n"}))
-        full = ledgers(desk)
-        assert full == {
-            "task_consolidation_log": 1,
-            "consolidation_edge_ops": 1,
-            "consolidation_salience_ops": 2,
-            "consolidation_ops": 1,
-        }
-        kept = Retention(Watched(desk), nobody, desk.clock, receipts_kept=0, pair_days=0)
-        desk.clock.now += timedelta(days=300)
-        await kept.forget_ledgers()
-        assert ledgers(desk) == full
-        desk.clock.now += timedelta(days=100)
-        await kept.forget_ledgers()
-        assert set(ledgers(desk).values()) == {0}
+        triggers = tuple(EnrichTrigger(trigger_type="note.updated", node_id=note) for note in "abc")
+        await desk.ask(Enqueue(triggers))
+        await desk.ask(FinishJobs((1,)))
+        kept = Retention(Watched(desk), nobody, desk.clock, receipts_kept=0)
+
+        async def jobs_after(days: int) -> int:
+            desk.clock.now += timedelta(days=days)
+            await kept.forget_jobs()
+            found: int = desk.stats._writer.execute("SELECT COUNT(*) FROM enrich_queue").fetchall()[0][0]
+            return found
+
+        assert [await jobs_after(days) for days in (6, 2, 350, 10)] == [3, 2, 2, 0]
 
     await desk.run(body)
 
@@ -186,7 +132,7 @@ async def test_statistics_of_notes_that_are_gone_are_bounded(
     async def body() -> None:
         await desk.ask(retrieval(1, *"abcdefg"))
         retention = Retention(
-            Watched(desk), nobody, desk.clock, receipts_kept=0, pair_days=0, has_note=lambda id: id in "abc"
+            Watched(desk), nobody, desk.clock, receipts_kept=0, has_note=lambda id: id in "abc"
         )
         await retention.forget_notes()
         assert [stats.node_id for stats in desk.stats.reading.nodes.all()] == ["a", "b", "c", "f", "g"]

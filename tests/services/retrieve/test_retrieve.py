@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -14,15 +13,15 @@ import trio
 from lithos.actors.blocking import Inline
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
-from lithos.config.sections import NOTE_TYPE_PRIORS, RERANK_WEIGHTS, LcmaConfig
+from lithos.config.sections import LcmaConfig
 from lithos.core.errors import InvalidInput, LcmaDisabled, StorageFailed
 from lithos.core.learning.memory import NodeStats, RecordRetrieval, SurfacedConflict
-from lithos.core.learning.ranking import Candidate, RerankWeights
-from lithos.core.learning.salience import UsageSettings
+from lithos.core.learning.questions import RememberedQuestion
+from lithos.core.learning.ranking import Candidate
+from lithos.core.learning.salience import salience_of
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
-from lithos.services.retrieve.candidates import Ranking
-from lithos.services.retrieve.evidence import WeighingPipeline
+from lithos.services.retrieve.evidence import EvidencePipeline
 from lithos.services.retrieve.retrieve import (
     Retrieve,
     RetrieveAnswer,
@@ -30,10 +29,14 @@ from lithos.services.retrieve.retrieve import (
 )
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
+from lithos.services.search.hybrid import NOTHING_RANKED, HybridRanking
+from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.stores.learning.question_matrix import Evidence
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import Clock, make_entry
 
 A, B, C = (make_entry(number, title=title) for number, title in enumerate("ABC", start=1))
+SERIALS = {entry.note.id: entry.serial for entry in (A, B, C)}
 
 
 def finding(*entries: Entry) -> Find:
@@ -94,25 +97,61 @@ class NoTexts:
         return [work(position, "text", "text") for position in range(len(entries))]
 
 
-class Room:
-    """A pipeline over fakes; `scouts` maps names to what they do."""
+class FakeSearch:
+    """A hybrid search that finds these notes, the first with the highest score; or does what it is told."""
 
-    def __init__(self, first: Mapping[str, Find], second: Mapping[str, Find] | None = None) -> None:
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
+        ask: Any = None
+        found = await self._find(ask)
+        scores = [(SERIALS[each.id], 1 / (1 + place)) for place, each in enumerate(found)]
+        return attrs.evolve(NOTHING_RANKED, scores=scores, lexical=dict(scores))
+
+    def judged(self, ranking: HybridRanking) -> None:
+        return None
+
+
+class Trusting:
+    """A lineage without suspect notes."""
+
+    async def settle(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def is_suspect(self, note_id: str) -> bool:
+        return False
+
+
+class NoQuestions:
+    """A memory of no question."""
+
+    async def weigh(self, query: str) -> Sequence[Evidence]:
+        await trio.lowlevel.checkpoint()
+        return ()
+
+    async def questions(self, entries: Iterable[int]) -> Mapping[int, RememberedQuestion]:
+        await trio.lowlevel.checkpoint()
+        return {}
+
+
+class Room:
+    """A pipeline over fakes: what `search` finds, and what the scouts do, by name."""
+
+    def __init__(
+        self, search: Find, first: Mapping[str, Find] | None = None, second: Mapping[str, Find] | None = None
+    ) -> None:
         self.catalogue = Catalogue()
         self.catalogue.load([A, B, C])
         self.memory, self.clock, self.metrics = Memory(), Clock(), Metrics()
         self.texts: Any = NoTexts()
         self.contradict: Any = no_contradictions
-        self.settings = LcmaConfig(ranking="weights")
-        self._first, self._second = first, second or {}
+        self.settings = LcmaConfig()
+        self._search, self._first, self._second = search, first or {}, second or {}
 
     async def retrieve(self, **asked: Any) -> RetrieveAnswer:
-        weights = RerankWeights(
-            scouts=RERANK_WEIGHTS, priors=NOTE_TYPE_PRIORS, note_type=0.1, salience=0.1, usage=0.1
-        )
         dispatcher = Dispatcher(self.catalogue, self.metrics)
         team = Team(_team(self._first), _team(self._second), self.contradict)
-        ranking = Ranking(self.catalogue, self.memory, weights, UsageSettings(), Inline())
         actors: Any = SimpleNamespace(
             config=Config(lcma=self.settings),
             catalogue=self.catalogue,
@@ -120,9 +159,12 @@ class Room:
             metrics=self.metrics,
             clock=self.clock,
         )
-        pipeline = WeighingPipeline(self.catalogue, dispatcher, team, ranking)
+        search: Any = FakeSearch(self._search)
+        questions: Any = NoQuestions()
+        lineage: Any = Trusting()
+        pipeline = EvidencePipeline(self.catalogue, search, questions, dispatcher, team, Inline(), lineage)
         snippets = Snippets(self.texts, None)  # type: ignore[arg-type]
-        retrieve = Retrieve(actors, team, pipeline, ranking, snippets, self.memory, dispatcher)
+        retrieve = Retrieve(actors, team, pipeline, snippets, self.memory, dispatcher)
         return await retrieve.retrieve(RetrieveRequest(**{"query": "q"} | asked))
 
     def count(self, name: str) -> float:
@@ -143,17 +185,16 @@ def titles(answer: RetrieveAnswer) -> list[str]:
 async def test_a_scout_that_fails_or_hangs_is_left_out(fail: Any) -> None:
     """behaviour 144"""
     room = Room(
-        {"lexical": finding(A), "vector": fail, "exact_alias": finding()},
-        {"graph": finding(B), "provenance": fail},
+        finding(A), {"freshness": fail, "exact_alias": finding()}, {"graph": finding(B), "provenance": fail}
     )
     began = trio.current_time()
     answer = await room.retrieve()
     assert titles(answer) == ["A", "B"]
     assert answer.degraded
-    assert answer.failed_scouts == ("scout_vector", "scout_provenance")
+    assert answer.failed_scouts == ("scout_freshness", "scout_provenance")
     (kept,) = room.memory.recorded
     assert kept.receipt is answer.receipt
-    assert kept.receipt.scouts_fired == ("scout_lexical", "scout_exact_alias", "scout_graph")
+    assert kept.receipt.scouts_fired == ("scout_vector", "scout_lexical", "scout_exact_alias", "scout_graph")
     # Both phases wait for their slowest scout, but not for ever.
     assert trio.current_time() - began == (2 * DEADLINE if fail is hang else 0)
     assert room.count("lcma_scout_failures_total{") == 2
@@ -161,19 +202,19 @@ async def test_a_scout_that_fails_or_hangs_is_left_out(fail: Any) -> None:
 
 async def test_when_every_scout_fails_there_is_an_empty_answer_with_a_receipt() -> None:
     """behaviours 141, 144"""
-    room = Room({"vector": crash, "lexical": crash}, {"graph": finding(A)})
+    room = Room(crash, {"exact_alias": crash}, {"graph": finding(A)})
     room.contradict = crash
     answer = await room.retrieve(surface_conflicts=True)
     assert (answer.results, answer.conflicts, answer.degraded) == ((), (), True)
-    assert answer.failed_scouts == ("scout_vector", "scout_lexical")
+    assert answer.failed_scouts == ("scout_vector", "scout_lexical", "scout_exact_alias")
     (kept,) = room.memory.recorded
     assert (kept.receipt.scouts_fired, kept.receipt.terrace_reached) == ((), 1)
-    assert kept.namespaces == {}
+    assert kept.note_ids == ()
 
 
 async def test_contradictions_that_cannot_be_read_leave_the_results() -> None:
     """behaviour 144"""
-    room = Room({"lexical": finding(A)})
+    room = Room(finding(A))
     room.contradict = crash
     answer = await room.retrieve(surface_conflicts=True)
     assert (titles(answer), answer.conflicts) == (["A"], ())
@@ -182,7 +223,7 @@ async def test_contradictions_that_cannot_be_read_leave_the_results() -> None:
 
 async def test_a_retrieval_that_crashes_leaves_a_receipt_that_says_how_far_it_came() -> None:
     """behaviour 141"""
-    room = Room({"lexical": finding(A), "vector": crash})
+    room = Room(finding(A), {"exact_alias": crash})
 
     class Broken:
         async def map_visible(self, *_: object) -> NoReturn:
@@ -192,15 +233,15 @@ async def test_a_retrieval_that_crashes_leaves_a_receipt_that_says_how_far_it_ca
     with pytest.raises(RuntimeError, match="a bug in the texts"):
         await room.retrieve(task_id="t", agent_id="a")
     (kept,) = room.memory.recorded
-    assert (kept.receipt.terrace_reached, kept.receipt.scouts_fired) == (0, ("scout_lexical",))
-    assert (kept.receipt.final_nodes, kept.namespaces) == ((), {})
+    assert (kept.receipt.terrace_reached, kept.receipt.scouts_fired) == (0, ("scout_vector", "scout_lexical"))
+    assert (kept.receipt.final_nodes, kept.note_ids) == ((), ())
     assert (kept.receipt.query, kept.receipt.task_id, kept.receipt.agent_id) == ("q", "t", "a")
 
 
 @pytest.mark.autojump
 async def test_a_caller_who_goes_leaves_a_receipt() -> None:
     """behaviour 141"""
-    room = Room({"lexical": hang})
+    room = Room(hang)
     with trio.move_on_after(DEADLINE / 2) as scope:
         await room.retrieve()
     assert scope.cancelled_caught
@@ -210,7 +251,7 @@ async def test_a_caller_who_goes_leaves_a_receipt() -> None:
 
 async def test_a_receipt_that_cannot_be_kept_degrades_the_answer() -> None:
     """behaviour 141"""
-    room = Room({"lexical": finding(A)})
+    room = Room(finding(A))
     room.memory.refusal = StorageFailed("the disk is full")
     answer = await room.retrieve()
     assert (titles(answer), answer.degraded, answer.failed_scouts) == (["A"], True, ())
@@ -218,30 +259,20 @@ async def test_a_receipt_that_cannot_be_kept_degrades_the_answer() -> None:
 
 async def test_without_statistics_every_note_counts_as_new() -> None:
     """behaviour 148"""
-    room = Room({"lexical": finding(A, B)})
-    room.memory.known = {B.note.id: NodeStats(node_id=B.note.id, salience=0.9)}
+    room = Room(finding(A, B))
+    room.memory.known = {B.note.id: NodeStats(node_id=B.note.id, cited_count=20)}
     answer = await room.retrieve()
-    assert [(r.hit.entry, r.traits.salience) for r in answer.results] == [(B, 0.9), (A, 0.5)]
+    assert [(r.hit.entry, salience_of(r.stats)) for r in answer.results] == [(A, 0.5), (B, 0.9)]
     assert not answer.degraded
-    room.memory.unreadable = True
+    room.memory.unreadable, room.memory.refusal = True, StorageFailed("the disk is full")
     answer = await room.retrieve()
-    assert [(r.hit.entry, r.traits.salience) for r in answer.results] == [(A, 0.5), (B, 0.5)]
+    assert [(r.hit.entry, salience_of(r.stats)) for r in answer.results] == [(A, 0.5), (B, 0.5)]
     assert (answer.degraded, answer.failed_scouts) == (True, ())
-
-
-async def test_use_counts_by_frequency_and_by_time() -> None:
-    """behaviour 148"""
-    room = Room({"lexical": finding(A)})
-    used = room.clock() - timedelta(days=28)
-    room.memory.known = {A.note.id: NodeStats(node_id=A.note.id, retrieval_count=20, last_used_at=used)}
-    (result,) = (await room.retrieve()).results
-    assert result.traits.usage == pytest.approx(0.6 + 0.4 * 0.25)
-    assert result.hit.score == pytest.approx(0.22 + 0.1 * (0.5 + 0.5 + 0.7))
 
 
 async def test_a_note_that_vanishes_or_is_hidden_meanwhile_is_left_out() -> None:
     """behaviour 142"""
-    room = Room({"lexical": finding(A, B, C)}, {})
+    room = Room(finding(A, B, C))
 
     async def change(ask: Ask) -> Sequence[Candidate]:
         room.catalogue.remove(A.note.id)
@@ -257,16 +288,16 @@ async def test_a_note_that_vanishes_or_is_hidden_meanwhile_is_left_out() -> None
 async def test_what_a_scout_does_not_check_the_gate_does() -> None:
     """behaviour 142"""
     hidden = attrs.evolve(B, note=attrs.evolve(B.note, access_scope="agent_private", author="eve"))
-    room = Room({"lexical": finding(A, hidden), "vector": finding(hidden)}, {"graph": finding(hidden)})
+    room = Room(finding(A, hidden), {"exact_alias": finding(hidden)}, {"graph": finding(hidden)})
     room.catalogue.put(hidden)
     answer = await room.retrieve(agent_id="ann")
     assert (titles(answer), answer.receipt.candidates_considered) == (["A"], 1)
-    assert titles(await room.retrieve(agent_id="eve")) == ["B", "A"]
+    assert titles(await room.retrieve(agent_id="eve")) == ["A", "B"]
 
 
 async def test_a_pool_of_thousands_is_ranked_like_a_small_one() -> None:
     many = [make_entry(number, f"f/n{number}.md") for number in range(10, 3010)]
-    room = Room({"lexical": finding(A), "freshness": finding(A, *many)})
+    room = Room(finding(A), {"freshness": finding(A, *many)})
     room.catalogue.load([A, B, C, *many])
     answer = await room.retrieve(limit=3)
     assert answer.receipt.candidates_considered == 3001
@@ -274,7 +305,7 @@ async def test_a_pool_of_thousands_is_ranked_like_a_small_one() -> None:
 
 
 async def test_what_cannot_be_asked_leaves_no_receipt() -> None:
-    room = Room({"lexical": crash})
+    room = Room(crash)
     with pytest.raises(InvalidInput, match="max_context_nodes"):
         await room.retrieve(max_context_nodes=0)
     room.settings = attrs.evolve(room.settings, enabled=False)
@@ -284,7 +315,7 @@ async def test_what_cannot_be_asked_leaves_no_receipt() -> None:
 
 
 async def test_retrievals_and_cold_starts_are_counted() -> None:
-    room = Room({"lexical": finding(A, B)})
+    room = Room(finding(A, B), {"exact_alias": finding(A, B)})
     await room.retrieve()
     room.settings = attrs.evolve(room.settings, temperature_default=0.4)
     await room.retrieve()

@@ -127,7 +127,7 @@ def test_pairs_are_strengthened_up_to_one_or_made(edges):
     for _ in range(2):
         with edges.store.transaction():
             learned = edges.store.learned
-            learned.reinforce([("a", "b", "n"), ("a", "c", "n")], 0.5, "reinforcement", edges.new_id, START)
+            learned.reinforce([("a", "b", "n"), ("a", "c", "n")], edges.new_id, START)
     found = {edge.to_id: edge for edge in edges.rows()}
     assert (found["b"].weight, found["b"].provenance_type) == (1.0, "asserted")
     assert found["c"].weight == pytest.approx(0.5 + REINFORCEMENT)
@@ -142,16 +142,3 @@ def test_an_edge_between_two_misleading_notes_is_weakened_once(edges):
     with edges.store.transaction():
         assert edges.store.learned.weaken_touching(["a", "b"], START) == 2
     assert [edge.weight for edge in edges.rows()] == [pytest.approx(0.45), 0.0, 0.5]
-
-
-def test_inference_may_write_only_where_nothing_or_its_own_undisputed_edge_is(edges):
-    edges.assert_edge("a", "asserted", provenance_type="asserted")
-    edges.assert_edge("a", "unsigned")
-    edges.assert_edge("a", "own", provenance_type="inferred")
-    edges.assert_edge("a", "disputed", provenance_type="inferred", conflict_state="refuted")
-    with edges.store.transaction():
-        free = [
-            to for to in ("asserted", "unsigned", "own", "disputed", "new")
-            if edges.store.learned.is_inferable("a", to, "derived_from", "n")
-        ]  # fmt: skip
-    assert free == ["own", "new"]

@@ -207,7 +207,7 @@ def test_an_older_file_opens_and_gets_the_tables(tmp_path: Path) -> None:
     connection.close()
     store = StatsStore.open(path, START)
     apply(store, feedback(asked("one", ONE), "a"))
-    assert store.reading.nodes.get(["a"]) == {"a": NodeStats(node_id="a", salience=0.7)}
+    assert store.reading.nodes.get(["a"]) == {"a": NodeStats(node_id="a")}
     assert counts(store) == {("one", "a"): (1, 0)}
     store.close()
 

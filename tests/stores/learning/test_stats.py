@@ -15,7 +15,6 @@ from lithos.core.learning.memory import (
     NodeStats,
     Receipt,
     SurfacedConflict,
-    WorkingNode,
 )
 from lithos.stores.learning.stats import StatsStore
 from tests.fakes import START
@@ -110,60 +109,32 @@ def test_the_newest_receipt_is_of_that_task_and_agent(store):
     assert newest("t", "eve") is None
 
 
-def test_retrievals_are_counted_per_note_and_per_unordered_pair(store):
+def test_retrievals_are_counted_per_note(store):
     with store.transaction():
-        store.writing.nodes.put([NodeStats(node_id="b", salience=0.9, retrieval_count=3, cited_count=2)])
+        store.writing.nodes.put([NodeStats(node_id="b", retrieval_count=3, cited_count=2)])
         store.writing.nodes.count_retrieval(["c", "a", "b"], START)
-        store.writing.nodes.count_pairs({("a", "b", "n"): 1, ("a", "c", "n"): 1, ("b", "c", "n"): 1}, START)
         store.writing.nodes.count_retrieval(["b", "a"], LATER)
-        store.writing.nodes.count_pairs({("a", "b", "m"): 1}, LATER)
         store.writing.nodes.count_retrieval(["d"], LATER)
     nodes = store.reading.nodes
     assert nodes.get(["b", "c", "unknown"]) == {
-        "b": NodeStats(node_id="b", salience=0.9, retrieval_count=5, cited_count=2, last_retrieved_at=LATER),
+        "b": NodeStats(node_id="b", retrieval_count=5, cited_count=2, last_retrieved_at=LATER),
         "c": NodeStats(node_id="c", retrieval_count=1, last_retrieved_at=START),
     }
     assert [stats.node_id for stats in nodes.all()] == ["a", "b", "c", "d"]
-    assert nodes.companions(["a"], None) == {"b": 2, "c": 1}
-    assert nodes.companions(["b"], None) == {"a": 2, "c": 1}
-    assert nodes.companions(["a", "b"], None) == {"c": 2}
-    assert nodes.companions(["a"], ["m"]) == {"b": 1}
-    assert nodes.companions(["a"], []) == nodes.companions([], None) == nodes.companions(["d"], None) == {}
 
 
-def test_working_memory_counts_activations_and_forgets(store):
-    """behaviour 149"""
-    with store.transaction():
-        store.writing.receipts.activate("t", ["a", "b"], "r1", START)
-        store.writing.receipts.activate("t", ["b"], "r2", LATER)
-        store.writing.receipts.activate("u", ["a"], "r3", LATER)
-    receipts = store.reading.receipts
-    assert receipts.working_memory("t") == [
-        WorkingNode("t", "a", 1, START, START, "r1"),
-        WorkingNode("t", "b", 2, START, LATER, "r2"),
-    ]
-    assert sorted(receipts.working_tasks()) == ["t", "u"]
-    with store.transaction():
-        assert store.writing.receipts.forget([], LATER) == 1
-        assert store.writing.receipts.forget(["u", "unknown"], START) == 1
-    assert [node.node_id for node in receipts.working_memory("t")] == ["b"]
-    assert receipts.working_tasks() == ["t"]
-
-
-def trigger(kind="note.updated", node=None, task=None):
-    return EnrichTrigger(trigger_type=kind, node_id=node, task_id=task)
+def trigger(node, kind="note.updated"):
+    return EnrichTrigger(trigger_type=kind, node_id=node)
 
 
 def test_claimed_jobs_are_grouped_come_back_and_are_given_up(store):
     """behaviour 156"""
     with store.transaction():
         queue = store.writing.queue
-        queue.add(
-            [trigger("note.created", "a"), trigger(task="t"), trigger(node="a"), trigger(node="b")], START
-        )
+        queue.add([trigger("a", "note.created"), trigger("t"), trigger("a"), trigger("b")], START)
         first = queue.claim(2)
-        assert [(job.node_id, job.task_id, job.rows, job.attempts) for job in first] == [
-            ("a", None, (1, 3), 1), (None, "t", (2,), 1), ("b", None, (4,), 1),
+        assert [(job.node_id, job.rows, job.attempts) for job in first] == [
+            ("a", (1, 3), 1), ("t", (2,), 1), ("b", (4,), 1),
         ]  # fmt: skip
         assert first[0].triggers == {"note.created", "note.updated"}
         assert {job.waiting_since for job in first} == {START}
@@ -171,40 +142,17 @@ def test_claimed_jobs_are_grouped_come_back_and_are_given_up(store):
         assert [(job.rows, job.attempts) for job in queue.claim(2, after=2)] == [((4,), 2)]
         assert [(job.rows, job.attempts) for job in queue.claim(2, most=5)] == [((2,), 2)]
         assert queue.claim(2) == []
-        queue.release([2])
-        assert [(job.rows, job.attempts) for job in queue.claim(2)] == [((2,), 2)]
         assert queue.length() == 2  # given up, but not forgotten
         queue.drop_processed(LATER)
         queue.drop_processed(LATER + timedelta(seconds=1))
     assert store.reading.queue.length() == 2
 
 
-def test_ledgers_remember(store):
-    with store.transaction():
-        ledgers = store.writing.ledgers
-        assert not ledgers.is_consolidated("t")
-        for _ in range(2):
-            ledgers.add_consolidation("t", ["a"], [("a", "b")], START)
-        ledgers.add_inference(("a", 3, "v1"), "model", 2, START)
-        ledgers.spend("2026-01-02", 100, 1, START)
-        ledgers.spend("2026-01-02", 50, 2, START)
-    ledgers = store.reading.ledgers
-    assert (ledgers.is_consolidated("t"), ledgers.boosted("t"), ledgers.paired("t")) == (
-        True,
-        {"a"},
-        {("a", "b")},
-    )
-    assert ledgers.is_inferred("a", 3, "v1")
-    assert not ledgers.is_inferred("a", 4, "v1")
-    assert not ledgers.is_inferred("a", 3, "v2")
-    assert (ledgers.spent("2026-01-02"), ledgers.spent("2026-01-03")) == ((150, 3), (0, 0))
-
-
 def test_a_part_is_undone_by_itself(store):
     with store.transaction():
-        store.writing.queue.add([trigger(node="a")], START)
+        store.writing.queue.add([trigger("a")], START)
         with suppress(ZeroDivisionError), store.part():
-            store.writing.queue.add([trigger(node="b")], START)
+            store.writing.queue.add([trigger("b")], START)
             raise ZeroDivisionError
         assert store.is_in_transaction
     assert not store.is_in_transaction
@@ -218,7 +166,8 @@ def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
         path,
         "CREATE TABLE enrich_queue(id INTEGER PRIMARY KEY, trigger_type TEXT NOT NULL, node_id TEXT,"
         " task_id TEXT, triggered_at TEXT NOT NULL, processed_at TEXT);"
-        "INSERT INTO enrich_queue VALUES(7,'note.updated','a',NULL,'2026-01-01T00:00:00Z',NULL);"
+        "INSERT INTO enrich_queue VALUES(7,'note.updated','a',NULL,'2026-01-01T00:00:00Z',NULL),"
+        "(8,'task.completed',NULL,'t','2026-01-01T00:00:00Z',NULL);"
         "CREATE TABLE node_stats(node_id TEXT PRIMARY KEY, salience REAL, retrieval_count INTEGER);"
         "INSERT INTO node_stats VALUES('a',0.7,NULL),('b',NULL,4);"
         "CREATE TABLE receipts(id TEXT PRIMARY KEY, query TEXT);"
@@ -227,10 +176,11 @@ def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
     store = StatsStore.open(path, START)
     try:
         assert store.reading.nodes.all() == [
-            NodeStats(node_id="a", salience=0.7),
+            NodeStats(node_id="a"),
             NodeStats(node_id="b", retrieval_count=4),
         ]
         assert store.reading.receipts.get("old").query == "what"
+        assert store.reading.queue.length() == 1  # that of a task waits for nothing
         with store.transaction():
             (job,) = store.writing.queue.claim(3)
             assert (job.rows, job.node_id, job.attempts) == ((7,), "a", 1)
@@ -240,7 +190,8 @@ def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
         assert store.reading.receipts.newest("t", "ann") == RECEIPT
     finally:
         store.close()
-    assert raw(path, "SELECT attempts FROM enrich_queue") == [(1,)]
+    assert raw(path, "SELECT attempts FROM enrich_queue") == [(1,), (0,)]
+    assert raw(path, "SELECT salience FROM node_stats") == [(0.7,), (None,)]
 
 
 @pytest.mark.parametrize("junk", ["nonsense", "[1]", '{"a": 1}', '[{"reasons": "x"}]', "", "NaN"])

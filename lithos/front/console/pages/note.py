@@ -393,10 +393,6 @@ def _of_feedback(stats: Mapping[str, Any]) -> list[Reason]:
         )
     if ignored > PATIENCE and ignored > cited:
         found.append(Reason(f"It was returned and not used {_times(ignored)}, more often than it was cited."))
-    if stats["last_decay_applied_at"]:
-        found.append(
-            Reason("It was not used for some time, so its salience faded.", at=stats["last_decay_applied_at"])
-        )
     if cited:
         found.append(Reason(f"Tasks cited it {_times(cited)}.", "up", at=stats["last_used_at"] or ""))
     return found

@@ -1,0 +1,57 @@
+"""Settings that Lithos once had: a configuration that still has one starts, and the user is told why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from lithos.config.catalogue import variable_of
+
+_RANKING: Final = "`lithos_retrieve` ranks by hybrid search and what notes were cited for"
+_SALIENCE: Final = "salience follows from the counters of a note"
+
+#: Retired settings by key, sorted, each with the reason. The key of a section stands for all its settings.
+RETIRED: Final[Mapping[str, str]] = MappingProxyType({
+    "lcma.coactivation_days": "notes retrieved together are not counted any more",
+    "lcma.decay_inactive_days": _SALIENCE,
+    "lcma.llm": "a worker proposes edges now, see examples/infer_edges.py",
+    "lcma.note_type_priors": _RANKING,
+    "lcma.ranking": _RANKING,
+    "lcma.rerank_note_type_weight": _RANKING,
+    "lcma.rerank_salience_weight": _RANKING,
+    "lcma.rerank_usage_weight": _RANKING,
+    "lcma.rerank_weights": _RANKING,
+    "lcma.salience_cited_boost": _SALIENCE,
+    "lcma.salience_consolidation_boost": _SALIENCE,
+    "lcma.salience_decay_daily_cap": _SALIENCE,
+    "lcma.salience_decay_per_day": _SALIENCE,
+    "lcma.salience_floor": _SALIENCE,
+    "lcma.salience_ignored_penalty": _SALIENCE,
+    "lcma.salience_misleading_penalty": _SALIENCE,
+    "lcma.usage_freq_norm_k": _SALIENCE,
+    "lcma.usage_freq_weight": _SALIENCE,
+    "lcma.usage_recency_halflife_days": _SALIENCE,
+    "lcma.usage_recency_weight": _SALIENCE,
+    "lcma.wm_eviction_days": "no working memory of tasks is kept any more",
+})  # fmt: skip
+
+
+def drop_retired(
+    settings: Iterable[tuple[str, Any]], source: str, warnings: list[str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the settings of `source` that are not retired; add a line to `warnings` for each that is."""
+    for key, value in settings:
+        if key in RETIRED:
+            warnings.append(f"{key} in {source} is no longer used and is ignored: {RETIRED[key]}")
+        else:
+            yield key, value
+
+
+def tell_retired_variable(name: str) -> str | None:
+    """Return the warning about the environment variable of a retired setting; None for any other name."""
+    for retired, reason in RETIRED.items():
+        variable = variable_of(retired)
+        if name == variable or name.startswith(f"{variable}__"):
+            return f"environment variable {name} is no longer used and is ignored: {reason}"
+    return None

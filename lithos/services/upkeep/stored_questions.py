@@ -1,0 +1,41 @@
+"""What commands do to the remembered questions in `stats.db` (docs/spec/memory.md §8): list and forget."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from lithos.core.learning.questions import QuestionFilter, RememberedQuestion
+from lithos.stores.learning.questions import QuestionRows
+from lithos.stores.learning.stats import StatsStore
+from lithos.stores.sqlite import snapshot
+
+_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name='question_memory'"
+
+
+def count_questions(path: Path, wanted: QuestionFilter, *, is_live: bool) -> int:
+    """How many entries of `stats.db` these are; changes nothing. Blocks."""
+    with snapshot(path, is_live=is_live) as connection:
+        if connection is None or not connection.execute(_HAS_TABLE).fetchall():
+            return 0  # a file from before
+        return QuestionRows(connection).count(wanted)
+
+
+def list_questions(path: Path, most: int, *, is_live: bool) -> list[RememberedQuestion]:
+    """The newest entries of `stats.db`; changes nothing. Blocks."""
+    with snapshot(path, is_live=is_live) as connection:
+        if connection is None or not connection.execute(_HAS_TABLE).fetchall():
+            return []
+        return QuestionRows(connection).newest(most)
+
+
+def forget_stored_questions(path: Path, wanted: QuestionFilter, now: datetime) -> int:
+    """Drop these entries; how many. The caller owns the data directory. Blocks."""
+    if not path.exists():
+        return 0
+    store = StatsStore.open(path, now)
+    try:
+        with store.transaction():
+            return store.writing.questions.forget(wanted)
+    finally:
+        store.close()

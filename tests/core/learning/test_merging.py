@@ -1,0 +1,41 @@
+"""Scaling and merging what scouts found; the numbers are worked out by hand from the spec."""
+
+from __future__ import annotations
+
+from lithos.core.learning.ranking import Candidate, explain, merge, scale
+
+
+def finds(reason: str = "because", **scores: float) -> list[Candidate]:
+    return [Candidate(note_id, score, reason) for note_id, score in scores.items()]
+
+
+def test_scores_of_a_scout_are_stretched_over_zero_to_one():
+    assert scale(finds(a=2.0, b=8.0, c=5.0)) == {"a": 0.0, "b": 1.0, "c": 0.5}
+    assert scale(finds(a=-3.0, b=1.0)) == {"a": 0.0, "b": 1.0}
+
+
+def test_a_single_candidate_and_equal_scores_give_one():
+    assert scale(finds(a=0.01)) == {"a": 1.0}
+    assert scale(finds(a=0.0)) == {"a": 1.0}
+    assert scale(finds(a=7.0, b=7.0)) == {"a": 1.0, "b": 1.0}
+    assert scale([]) == {}
+
+
+def test_the_largest_weights_there_are_can_be_scaled():
+    assert scale(finds(a=-1.7e308, b=1.7e308, c=0.0)) == {"a": 0.0, "b": 1.0, "c": 0.5}
+
+
+def test_of_a_note_that_a_scout_gives_twice_the_best_score_counts():
+    assert scale([*finds(a=1.0, b=3.0), *finds(a=5.0)]) == {"a": 1.0, "b": 0.0}
+
+
+def test_a_note_has_its_best_scaled_score_and_reasons_in_table_order():
+    found = {
+        "graph": finds("linked", b=0.5, c=1.0),
+        "lexical": finds("words", a=4.0, b=2.0, c=3.0),
+        "vector": finds("meaning", b=0.9),
+    }
+    assert merge(found) == {"a": 1.0, "b": 1.0, "c": 1.0}
+    assert merge({"lexical": finds(a=4.0, b=2.0, c=3.0)}) == {"a": 1.0, "b": 0.0, "c": 0.5}
+    assert merge({}) == {}
+    assert explain(found, ["b", "a"]) == {"b": ("meaning", "words", "linked"), "a": ("words",)}
