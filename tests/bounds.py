@@ -214,7 +214,6 @@ front.server.exchanges.Exchanges: _open | a connection
 metrics.Metrics: _begun | fixed: the tools, kinds, modes and mailboxes | fixed
 metrics.Metrics: _counters _histograms _series | fixed instruments with bounded labels | fixed
 metrics._Gauges: samples | a call
-services.enrich.feed.DirectFeed: _pending | `.MOST_PENDING` | ids
 services.importing.dead_links.LinksOfImport: _links _lost | `.MOST_LINKS`, for an import | a target each
 services.importing.importing._Session: notes | one per imported note of the kind; one session at a time | ids
 services.importing.importing._Session: own_ids paths | one per note that the import makes | a number

@@ -77,9 +77,9 @@ def test_a_hidden_wrong_value_is_still_refused(tmp_path: Path) -> None:
 def test_all_wrong_values_are_reported_at_once(tmp_path: Path) -> None:
     text = "server:\n  port: nine\nsearch:\n  fusion: max\n"
     with pytest.raises(ConfigError) as caught:
-        load(tmp_path, text, env={"LITHOS_EVENTS__ENABLED": "perhaps"})
+        load(tmp_path, text, env={"LITHOS_HISTORY__ENABLED": "perhaps"})
     keys = [problem.split(":")[0] for problem in caught.value.problems]
-    assert keys == ["server.port", "search.fusion", "events.enabled"]
+    assert keys == ["server.port", "search.fusion", "history.enabled"]
     assert "lithos.yaml" in caught.value.problems[0]
     assert "one of blend, rrf" in caught.value.problems[1]
     assert "true or false" in caught.value.problems[2]

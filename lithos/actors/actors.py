@@ -340,7 +340,6 @@ class Actors:
             Threads(),
             self.broadcaster,
             self.clock,
-            events_enabled=config.events.enabled,
             journal_size=config.events.journal_size,
             claim_times=ClaimTimes(
                 config.coordination.claim_default_ttl_minutes,

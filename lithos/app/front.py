@@ -10,7 +10,6 @@ import trio
 from attrs import frozen
 
 from lithos.app import Server
-from lithos.config.sections import EventsConfig
 from lithos.front.console import sessions as feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
@@ -70,8 +69,8 @@ async def front_parts(
     sessions: Sessions | None = None
     make_console: Callable[[], Console] | None = None
     config = server.config.events
-    sse = _subscribers(server, "sse", "SSE", config, config.sse_enabled, config.max_sse_clients)
-    websockets = _subscribers(server, "ws", "WebSocket", config, config.ws_enabled, config.max_ws_clients)
+    sse = _subscribers(server, "sse", "SSE", config.max_sse_clients)
+    websockets = _subscribers(server, "ws", "WebSocket", config.max_ws_clients)
     stream = events.SseEndpoint(server.streams, sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
@@ -178,14 +177,11 @@ async def _end_streams(server: Server, shutdown: trio.Event) -> None:
     server.broadcaster.close()
 
 
-def _subscribers(
-    server: Server, kind: str, name: str, config: EventsConfig, enabled: bool, limit: int
-) -> Subscribers:
+def _subscribers(server: Server, kind: str, name: str, limit: int) -> Subscribers:
     """The connection limit of one kind of subscriber, with its counters and its gauge."""
     count = server.metrics.count
     subscribers = Subscribers(
         name,
-        enabled=config.enabled and enabled,
         limit=limit,
         delivered=partial(count, f"{kind}_events_delivered"),
         dropped=partial(count, "event_subscriber_drops", kind),

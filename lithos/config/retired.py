@@ -13,6 +13,9 @@ _SALIENCE: Final = "salience follows from the counters of a note"
 
 #: Retired settings by key, sorted, each with the reason. The key of a section stands for all its settings.
 RETIRED: Final[Mapping[str, str]] = MappingProxyType({
+    "events.enabled": "every change is an event in the journal",
+    "events.sse_enabled": "set events.max_sse_clients to 0 to let no client read /events",
+    "events.ws_enabled": "set events.max_ws_clients to 0 to let no client read /events/ws",
     "lcma.coactivation_days": "notes retrieved together are not counted any more",
     "lcma.decay_inactive_days": _SALIENCE,
     "lcma.llm": "a worker proposes edges now, see examples/infer_edges.py",

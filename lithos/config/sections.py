@@ -344,7 +344,6 @@ class CareConfig:
 class EventsConfig:
     """The journal and its delivery."""
 
-    enabled: bool = setting(True, "Keep the event journal and deliver events.")
     journal_size: int = setting(
         100_000, "Events the journal keeps, and 2,560 bytes for each.", whole(1, 1_000_000_000)
     )
@@ -356,9 +355,7 @@ class EventsConfig:
     subscriber_queue_size: int = setting(
         100, "Events a subscriber may fall behind before its stream ends.", whole(1, 1_000_000)
     )
-    sse_enabled: bool = setting(True, "Offer `/events`.")
     max_sse_clients: int = setting(50, "Most clients of `/events` at one time.", whole(0, 100_000))
-    ws_enabled: bool = setting(True, "Offer `/events/ws`.")
     max_ws_clients: int = setting(50, "Most clients of `/events/ws` at one time.", whole(0, 100_000))
 
 

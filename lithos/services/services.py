@@ -16,7 +16,7 @@ from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.context.context import Context
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.enrich.feed import DirectFeed, Feed, JournalFeed
+from lithos.services.enrich.feed import JournalFeed
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
@@ -145,7 +145,7 @@ class Services:
         self.board = Board(actors)
         self.timelines = Timelines(actors, self.access_log, self.history, self.learning, self.search.asked)
         resources = Resources(actors, texts, self.knowledge, self.coordination)
-        self.library = Library(resources, Changes(actors.broadcaster) if config.events.enabled else None)
+        self.library = Library(resources, Changes(actors.broadcaster))
         self.importing = Importing(actors, self.knowledge, self.edges, texts)
 
     def _add_learning(self, texts: NoteTexts, remembered: QuestionMemory, feedback: Feedback) -> None:
@@ -222,7 +222,7 @@ class Services:
         actors, learning, config = self.actors, self.learning, self.config.lcma
         drain = Drain(
             actors=actors,
-            feed=self._make_feed(),
+            feed=JournalFeed(self.actors, self.learning),
             memory=learning,
             projection=self.projection,
             entities=self.entities,
@@ -236,13 +236,6 @@ class Services:
             has_note=actors.catalogue.__contains__,
         )
         return Enrichment(drain, retention, feedback.catch_up)
-
-    def _make_feed(self) -> Feed:
-        if self.config.events.enabled:
-            return JournalFeed(self.actors, self.learning)
-        feed = DirectFeed(self.catalogue, self.learning)
-        self.coordinator.on_unjournalled = feed.offer
-        return feed
 
     def _make_history_upkeep(self) -> HistoryUpkeep | None:
         """The configured retention of `history.db`, ready to run."""

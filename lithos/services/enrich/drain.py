@@ -16,7 +16,7 @@ from attrs import frozen
 from lithos.actors.actors import Actors
 from lithos.core.learning.memory import ClaimJobs, EnrichJob, FinishJobs
 from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, Feed, survive
+from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, JournalFeed, survive
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.retrieve.feedback import Learning
@@ -35,7 +35,7 @@ class Drain:
     """Claims jobs from the queue and processes them; one run at a time."""
 
     actors: Actors
-    feed: Feed
+    feed: JournalFeed
     memory: Learning
     projection: Projection
     entities: EntityExtraction

@@ -13,7 +13,6 @@ import trio
 
 from lithos.actors.coordinating import reverifying
 from lithos.catalogue.lineage import Lineage
-from lithos.config.sections import EventsConfig
 from lithos.core.errors import StorageFailed
 from lithos.services.tasks import impact
 from tests.servers import MISSING_ID, Answer, Clock, Lithos, put_note, refusal, serving
@@ -123,9 +122,7 @@ async def test_a_read_that_is_not_stored_yet_counts(lithos: Lithos) -> None:
     assert [row["agent"] for row in (await ask(lithos, source))["readers"]] == ["ann"]
 
 
-async def test_citations_are_known_after_a_restart_without_events_and_from_the_journal(
-    tmp_path: Path,
-) -> None:
+async def test_citations_are_known_after_a_restart_and_from_the_journal(tmp_path: Path) -> None:
     """behaviour 232: what an earlier version completed is taken over from the journal."""
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
@@ -137,7 +134,7 @@ async def test_citations_are_known_after_a_restart_without_events_and_from_the_j
             "INSERT INTO events SELECT seq+1,type,agent,'{\"cited_nodes\": 5}',tags,timestamp,origin"
             " FROM events WHERE type='task.completed'"
         )
-    async with serving(tmp_path, events=EventsConfig(enabled=False)) as lithos:
+    async with serving(tmp_path) as lithos:
         new = await create(lithos, "New")
         await call(lithos, "task_complete", task_id=new, cited_nodes=[source])
         answer = await ask(lithos, source)
