@@ -9,6 +9,9 @@ from typing import Any, Final
 from lithos.config.catalogue import variable_of
 
 _RANKING: Final = "`lithos_retrieve` ranks by hybrid search and what notes were cited for"
+_STYLE: Final = (
+    "notes of storage.vault are left as their owner writes them, notes of a data directory are managed"
+)
 _SALIENCE: Final = "salience follows from the counters of a note"
 
 #: Retired settings by key, sorted, each with the reason. The key of a section stands for all its settings.
@@ -37,6 +40,12 @@ RETIRED: Final[Mapping[str, str]] = MappingProxyType({
     "lcma.usage_recency_halflife_days": _SALIENCE,
     "lcma.usage_recency_weight": _SALIENCE,
     "lcma.wm_eviction_days": "no working memory of tasks is kept any more",
+    "storage.broken_frontmatter": _STYLE,
+    "storage.file_names": _STYLE,
+    "storage.frontmatter": _STYLE,
+    "storage.inline_tags": _STYLE,
+    "storage.title_from": _STYLE,
+    "storage.titles": _STYLE,
 })  # fmt: skip
 
 

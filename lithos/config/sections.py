@@ -192,23 +192,6 @@ class StorageConfig:
     protected: tuple[str, ...] = setting(
         (), "Patterns of notes that only persons change, whatever an agent's token allows.", PATTERNS
     )
-    title_from: Literal["heading", "file"] | None = setting(
-        None,
-        "What a title comes from first: `heading`, or the `title` key and `file` name (null, with a vault).",
-    )
-    titles: Literal["vault", "folder"] | None = setting(
-        None, "Where a title must be unique; null: in its `folder` with a vault, else in the whole `vault`."
-    )
-    inline_tags: bool | None = setting(None, "Whether `#tags` in the text count as tags; null: with a vault.")
-    broken_frontmatter: Literal["skip", "serve"] | None = setting(
-        None, "What becomes of a note whose YAML cannot be read; null: `serve` with a vault, else `skip`."
-    )
-    frontmatter: Literal["full", "minimal"] | None = setting(
-        None, "Which keys a write adds to a note; null: `minimal` with a vault, else `full`."
-    )
-    file_names: Literal["slug", "title"] | None = setting(
-        None, "How files of new notes are named; null: by `title` with a vault, else by `slug`."
-    )
     conflict_copies: Literal["ask", "merge", "ignore"] = setting(
         "ask",
         "What becomes of the copies that programs which synchronise folders leave of a conflict: `ask` shows "

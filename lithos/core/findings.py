@@ -115,7 +115,7 @@ def find_issues(
             for file, note in notes
             if note.has_conflict_markers
         ),
-        *_links(notes, attachments, style.titles_from_files, doubled),
+        *_links(notes, attachments, style.is_foreign, doubled),
         *_duplicates(SLUG_COLLISION, "slug", notes, partial(_slug, style)),
         *_duplicates(DUPLICATE_URL, "source_url", notes, _address),
     ]
@@ -199,7 +199,7 @@ def _duplicates(
 
 def _slug(style: VaultStyle, file: CheckedFile, note: Note) -> str:
     slug = slug_of(note.title, note.id)
-    return f"{folder_of(file.path)}/{slug}" if style.titles_per_folder else slug
+    return f"{folder_of(file.path)}/{slug}" if style.is_foreign else slug
 
 
 def _address(_: CheckedFile, note: Note) -> str | None:

@@ -649,10 +649,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
         Document(note=_NOTE, content=t[::-1]),
         replace_body=True,
         style=VaultStyle.of_foreign(),
-        heading=False,
-    ),
-    "document.place_heading": lambda t: document.place_heading(
-        Document(note=_NOTE, content=t), VaultStyle(minimal_frontmatter=True)
     ),
     "document.adopt_document": lambda t: document.adopt_document(
         _bytes(_HEAD + t), "a.md", _NOW, lambda o, _: (evolve(o.note, author="me"), frozenset(("author",)))

@@ -15,8 +15,8 @@ def say(word: str) -> None:
     sys.stdout.flush()
 
 
-async def main(root: Path, frontmatter: str) -> None:
-    async with vaults(root, storage={"frontmatter": frontmatter}) as pair:
+async def main(root: Path) -> None:
+    async with vaults(root) as pair:
         await pair.moving.resume()
         say("begin")
         for entry in list(pair.here.server.catalogue):
@@ -26,4 +26,4 @@ async def main(root: Path, frontmatter: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, Path(sys.argv[1]), sys.argv[2])
+    trio.run(main, Path(sys.argv[1]))

@@ -73,19 +73,17 @@ async def test_a_crash_before_a_step_leaves_one_note_with_its_history(
         assert pair.files() == {f"{place}/plan.md": data}
 
 
-@pytest.mark.parametrize("frontmatter", ["full", "minimal"])
 async def test_what_a_person_changed_after_the_crash_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frontmatter: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297: what was written there is taken back, and the note stays here as it is."""
-    storage = {"frontmatter": frontmatter}
-    async with vaults(tmp_path, storage=storage) as pair:
+    async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         await stop_before(pair, monkeypatch, "delete", note_id)
         assert pair.places(note_id) == ["here", "there"]
     with (tmp_path / "here/plan.md").open("a") as file:
         file.write("\nby a person\n")
-    async with vaults(tmp_path, storage=storage) as pair:
+    async with vaults(tmp_path) as pair:
         assert await pair.moving.resume() == 0
         assert pair.places(note_id) == ["here"]
         assert list(pair.files()) == ["here/plan.md"]
@@ -175,14 +173,13 @@ PATIENCE = 120.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("frontmatter", ["full", "minimal"])
-async def test_a_kill_at_any_moment_leaves_each_note_in_one_vault(tmp_path: Path, frontmatter: str) -> None:
+async def test_a_kill_at_any_moment_leaves_each_note_in_one_vault(tmp_path: Path) -> None:
     """behaviour 297: kill -9 while one note after the other moves."""
     ids: dict[str, bytes] = {}
     for number in range(NOTES):
         (tmp_path / "here").mkdir(exist_ok=True)
         (tmp_path / f"here/plain{number}.md").write_text(f"Nothing of ours in {number}.\n")
-    async with vaults(tmp_path, storage={"frontmatter": frontmatter}) as pair:
+    async with vaults(tmp_path) as pair:
         for entry in list(pair.here.server.catalogue):
             for version in range(2, VERSIONS + 1):
                 text = f"version {version} of {entry.path}"
@@ -190,8 +187,8 @@ async def test_a_kill_at_any_moment_leaves_each_note_in_one_vault(tmp_path: Path
             ids[entry.note.id] = (tmp_path / "here" / entry.path).read_bytes()
     lags = random.Random(297)
     for _ in range(KILLS):
-        moved = await move_and_kill(tmp_path, frontmatter, lags.uniform(0, LONGEST_LAG))
-        async with vaults(tmp_path, storage={"frontmatter": frontmatter}) as pair:
+        moved = await move_and_kill(tmp_path, lags.uniform(0, LONGEST_LAG))
+        async with vaults(tmp_path) as pair:
             assert await pair.moving.resume() == 0
             assert await pending_targets(pair.here.server) == ()
             await pair.there.server.actors.catching_up.done.wait()
@@ -207,9 +204,9 @@ async def test_a_kill_at_any_moment_leaves_each_note_in_one_vault(tmp_path: Path
                 assert "deleted" not in [row[1] for row in rows]
 
 
-async def move_and_kill(root: Path, frontmatter: str, lag: float) -> set[str]:
+async def move_and_kill(root: Path, lag: float) -> set[str]:
     """Have a process move notes until it is killed, some time after its first; the ids it acknowledged."""
-    command = [sys.executable, "-m", "tests.services.vaults.mover", str(root), frontmatter]
+    command = [sys.executable, "-m", "tests.services.vaults.mover", str(root)]
     with trio.fail_after(PATIENCE), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

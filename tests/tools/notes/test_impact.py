@@ -15,7 +15,7 @@ from lithos.actors.coordinating import reverifying
 from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import StorageFailed
 from lithos.services.tasks import impact
-from tests.servers import MISSING_ID, Answer, Clock, Lithos, put_note, refusal, serving
+from tests.servers import MISSING_ID, VAULT, Answer, Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import call, create, ids
 
 KEYS = ["id", "status", "dependents", "tasks", "readers", "task_ids", "truncated"]
@@ -425,7 +425,7 @@ async def test_wrong_calls_are_refused_and_change_nothing(lithos: Lithos) -> Non
 async def test_a_note_whose_frontmatter_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
     broken = "---\ntitle: [\n---\ntext\n"
     put_note(tmp_path, "broken.md", broken)
-    async with serving(tmp_path, storage={"broken_frontmatter": "serve"}) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         note = (await lithos.call("lithos_read", path="broken"))["id"]
         for more in ({"action": "clear"}, {"action": "quarantine", "reason": "r"}):
             answer = await lithos.call("lithos_impact", id=note, agent="a", **more)
