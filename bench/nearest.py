@@ -177,7 +177,7 @@ def timed(call: Callable[[], object]) -> float:
 
 def embed(notes: int) -> Vault:
     """The notes of the corpus, as the server embeds them."""
-    embedder, sizes = load_embedder(BUILTIN), ChunkSizes(500, 1000)
+    embedder, sizes = load_embedder(BUILTIN), ChunkSizes(500)
     parts: list[Codes] = []
     counts: list[int] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -269,7 +269,7 @@ class Doctor:
 
     def _look_at_indexes(self, survey: Survey) -> Iterable[Finding]:
         search = self._config.search
-        sizes = ChunkSizes(search.chunk_size, search.chunk_max)
+        sizes = ChunkSizes(search.chunk_size)
         settings = IndexSettings(model=search.embedding_model, load=self._loaded, sizes=sizes)
         return checks_notes.check_indexes(survey, settings)
 

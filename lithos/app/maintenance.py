@@ -196,7 +196,7 @@ async def _reconcile_scope(
 ) -> ScopeResult:
     async def run() -> ScopeResult:
         if scope == INDICES:
-            sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
+            sizes = ChunkSizes(config.search.chunk_size)
             settings = IndexSettings(model=config.search.embedding_model, load=load_embedder, sizes=sizes)
             return await reconcile_indices(survey, settings, dry_run=dry_run, progress=progress)
         if scope == GRAPH:
@@ -280,9 +280,9 @@ async def extract_entities(
     """
     if dry_run:
         survey = await Threads().run(partial(_survey, config))
-        texts, limit = NoteTexts(survey.files, survey.catalogue), config.lcma.entity_max_per_doc
+        texts = NoteTexts(survey.files, survey.catalogue)
         patch = _refuse if config.lcma.write_entities else None
-        looking = EntityExtraction(survey.catalogue, texts, limit, patch=patch)
+        looking = EntityExtraction(survey.catalogue, texts, patch=patch)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)
     async with running_server(config) as server:

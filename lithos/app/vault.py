@@ -46,5 +46,5 @@ def survey_of(config: Config, now: datetime) -> Survey:
     """What a server's scan finds at a time. Blocks. Raises `FileNotFoundError` without a folder of notes."""
     from lithos.services.upkeep.validation import survey_notes  # noqa: PLC0415 - loads slowly
 
-    storage, fraction = config.storage, config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, open_notes(storage), fraction, now, style_of(storage))
+    storage = config.storage
+    return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))

@@ -46,7 +46,6 @@ class LcmaConfig:
     enrich_drain_interval_minutes: float = setting(
         5.0, "Minutes between two runs of the enrich worker.", POSITIVE
     )
-    max_enrich_attempts: int = setting(3, "Tries before a failing enrich job is given up.", whole(1, 1000))
     sweep_startup_delay_minutes: float = setting(
         10.0, "Minutes from the start to the first sweep.", number(0)
     )
@@ -62,10 +61,6 @@ class LcmaConfig:
         "0 keeps all.",
         whole(0),
     )
-    temperature_default: float = setting(
-        0.5, "Temperature of a retrieval; 0.5 and more is a cold start.", FRACTION
-    )
-    entity_max_per_doc: int = setting(50, "Most entities extracted per note; 0 is all.", whole(0))
     write_entities: bool = setting(
         False,
         "Write the entities that were found into the frontmatter of the notes, as new versions of them; else "
@@ -243,18 +238,10 @@ class SearchConfig:
         number(0, 100),
     )
     chunk_size: int = setting(
-        500, "Characters up to which paragraphs are packed into one chunk.", whole(1, 100_000)
+        500,
+        "Characters up to which paragraphs make one chunk; no chunk exceeds twice as many.",
+        whole(1, 100_000),
     )
-    chunk_max: int = setting(1000, "Characters that no chunk exceeds.", whole(1, 100_000))
-
-    def __attrs_post_init__(self) -> None:
-        if self.chunk_size > self.chunk_max:
-            raise Disagreement(
-                f"search.chunk_size ({self.chunk_size}) is larger than search.chunk_max ({self.chunk_max}); "
-                "lower the first or raise the second",
-                "search.chunk_size",
-                "search.chunk_max",
-            )
 
 
 @frozen(kw_only=True)
@@ -267,9 +254,6 @@ class IndexConfig:
     )
     watch_mode: Literal["auto", "native", "poll"] = setting(
         "auto", "How outside changes are noticed; `auto` tries notifications, then polls."
-    )
-    max_vanished_fraction: float = setting(
-        0.5, "Share of vanished notes above which nothing is removed from the indexes.", FRACTION
     )
 
 

@@ -158,7 +158,6 @@ class Services:
         self.entities = EntityExtraction(
             actors.catalogue,
             texts,
-            config.lcma.entity_max_per_doc,
             self.learning,
             patch=self.knowledge.write if config.lcma.write_entities else None,
             index=actors.fulltext_indexer,

@@ -236,7 +236,7 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     [issue] = validate_notes(NoteFiles(tmp_path / "knowledge"), style=style).groups["PARSE_ERROR"]
     assert issue.path == "Broken one.md"
     assert "line 4" in issue.detail
-    survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), 0.5, Clock()(), style)
+    survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), Clock()(), style)
     assert "Broken one.md: line 4" in next(iter(check_notes(survey))).cause
 
 
