@@ -14,6 +14,7 @@ from lithos.front.console import sessions as feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
 from lithos.front.events.frames import Subscribers
+from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
@@ -119,8 +120,6 @@ def _make_oauth(
     """The addresses for clients elsewhere; none without `server.public_url`."""
     if settings.public_url is None:
         return {}
-    from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps  # noqa: PLC0415 - most do without
-
     issuer = server.config.server.oauth.issuer or settings.public_url
     resource = resource_apps(settings.public_url, issuer)
     if server.authorization is None:  # somebody else's

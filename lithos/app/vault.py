@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.services.upkeep.validation import Survey, survey_notes
 from lithos.stores.lock import OwnerLock
 from lithos.stores.notes.files import EXCHANGED, NoteFiles
 from lithos.stores.notes.vault_settings import VaultSettings
 from lithos.stores.vault_lock import lock_of
-
-if TYPE_CHECKING:
-    from lithos.config.catalogue import Config
-    from lithos.services.upkeep.validation import Survey
 
 
 def style_of(storage: StorageConfig) -> VaultStyle:
@@ -44,7 +41,5 @@ def make_lock(storage: StorageConfig) -> OwnerLock:
 
 def survey_of(config: Config, now: datetime) -> Survey:
     """What a server's scan finds at a time. Blocks. Raises `FileNotFoundError` without a folder of notes."""
-    from lithos.services.upkeep.validation import survey_notes  # noqa: PLC0415 - loads slowly
-
     storage = config.storage
     return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from lithos.actors.actors import Actors, settings_of
@@ -34,6 +32,7 @@ from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.restoring import Restoring
 from lithos.services.notes.texts import NoteTexts, Snippets
+from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.retrieve.evidence import EvidencePipeline
 from lithos.services.retrieve.feedback import Feedback, Learning
 from lithos.services.retrieve.questions import QuestionMemory
@@ -59,9 +58,6 @@ from lithos.services.upkeep.samples import Samples
 from lithos.services.upkeep.worth import WorthCounter
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
-
-if TYPE_CHECKING:
-    from lithos.services.oauth.authorization import AuthorizationServer
 
 
 class Services:
@@ -200,8 +196,6 @@ class Services:
                 oauth.issuer, audience, oauth.rights_claim, oauth.rights, self.clock
             )
             return None
-        from lithos.services.oauth.authorization import AuthorizationServer  # noqa: PLC0415 - most do without
-
         return AuthorizationServer(address, config.storage.data_dir / ".lithos", self.keyring, self.clock)
 
     def _make_retrieve(self, texts: NoteTexts, remembered: QuestionMemory) -> Retrieve:
