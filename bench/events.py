@@ -209,9 +209,7 @@ async def _measure_journal(options: argparse.Namespace) -> None:
 async def _append(path: Path, *, appenders: int, each: int) -> float:
     """Appends a second, each acknowledged after its commit."""
     store = CoordinationStore.open(path, datetime.now(UTC))
-    coordinator = Coordinator(
-        store, Threads(), Broadcaster(500, 100), _now, events_enabled=True, journal_size=1_000_000
-    )
+    coordinator = Coordinator(store, Threads(), Broadcaster(500, 100), _now, journal_size=1_000_000)
 
     async def append() -> None:
         for _ in range(each):

@@ -62,8 +62,7 @@ The body is `{"error": code}`, mostly with a `message`.
 """
 
 _STREAM_ERRORS: Final = """\
-`/events` and `/events/ws` answer in plain text: 429 when there are too many clients, 503 when they are
-switched off.
+`/events` and `/events/ws` answer in plain text: 429 when there are too many clients.
 """
 
 #: `by` is the person who decided, `to` the new path of a move; null where there is none.

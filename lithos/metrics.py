@@ -55,7 +55,7 @@ _COUNTERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "ws_events_delivered": ("Events sent to WebSocket clients.", ()),
     "event_subscriber_drops": ("Subscribers cut off for being too slow.", ("kind",)),
     "http_rejected": ("Requests refused before they reached an endpoint.", ("reason",)),
-    "lcma_cold_start": ("Retrievals at a temperature of 0.5 or more.", ()),
+    "lcma_cold_start": ("Retrievals at a temperature of 0.5, which all have.", ()),
     "lcma_scout_failures": ("Scouts that failed during a retrieval.", ("scout",)),
     "lcma_enrich_exhausted": ("Enrich jobs given up after their last attempt.", ()),
     "fulltext_dropped": ("Changes the full-text index refused.", ("operation", "reason")),

@@ -101,8 +101,8 @@ manifest: meta reading | fixed
 stats: applied_lessons | one per lesson that waits | ids
 stats: enrich_queue | changes of `services.enrich.worker.DONE`, given up ones of
     `services.enrich.worker.GIVEN_UP` | ids
-stats: extracted_entities | one per note, and `services.enrich.worker.GONE_NOTES` | `lcma.entity_max_per_doc`
-    names of `core.text.entity_text.LONGEST`
+stats: extracted_entities | one per note, and `services.enrich.worker.GONE_NOTES` |
+    `core.text.entities.MOST_ENTITIES` names of `core.text.entity_text.LONGEST`
 stats: imported_rows | one per row that an import carried over | ids
 stats: node_stats | one per note, and `services.enrich.worker.GONE_NOTES` | ids
 stats: question_memory | `lcma.questions_kept`, dropped with their note |
@@ -173,7 +173,7 @@ catalogue.lineage.Lineage: _causes _doubtful | a note id
 catalogue.note_graph.NoteGraph: _notes | a note
 catalogue.note_graph.NoteGraph: _targets | one per link target | ids
 catalogue.note_records.KeptEntities: _found | one per note, and `services.enrich.worker.GONE_NOTES` |
-    `lcma.entity_max_per_doc` names of `core.text.entity_text.LONGEST`
+    `core.text.entities.MOST_ENTITIES` names of `core.text.entity_text.LONGEST`
 catalogue.note_records.NoteRecords: _own | a user's: one per file that a person keeps | a path each
 catalogue.note_records.NoteRecords: _creations _ids _intents _paths _undecided _urgent _urgent_intents
     _versions | a note id
@@ -214,7 +214,6 @@ front.server.exchanges.Exchanges: _open | a connection
 metrics.Metrics: _begun | fixed: the tools, kinds, modes and mailboxes | fixed
 metrics.Metrics: _counters _histograms _series | fixed instruments with bounded labels | fixed
 metrics._Gauges: samples | a call
-services.enrich.feed.DirectFeed: _pending | `.MOST_PENDING` | ids
 services.importing.dead_links.LinksOfImport: _links _lost | `.MOST_LINKS`, for an import | a target each
 services.importing.importing._Session: notes | one per imported note of the kind; one session at a time | ids
 services.importing.importing._Session: own_ids paths | one per note that the import makes | a number

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from attrs import define, field
@@ -123,6 +123,10 @@ class Lithos:
         return sorted(path.relative_to(self.knowledge).as_posix() for path in paths)
 
 
+#: Settings of a server of notes that a person owns.
+VAULT: Final[dict[str, Any]] = {"vault": True}
+
+
 @asynccontextmanager
 async def serving(
     data: Path,
@@ -135,10 +139,16 @@ async def serving(
 ) -> AsyncIterator[Lithos]:
     """Run a server on `data`; `sections` are those of `Config`, `storage` and `server` as mappings.
 
+    A `vault` that is True is the folder of `put_note`.
+
     `transformer` loads the accurate tier's model, which has all notes once the server is settled; without it
     onnxruntime counts as not installed. Answers are full unless `server` says something else.
     """
-    storage = StorageConfig(data_dir=data, **sections.pop("storage", {}))
+    places = sections.pop("storage", {})
+    if places.get("vault") is True:
+        places = {**places, "vault": data / "knowledge"}
+        places["vault"].mkdir(parents=True, exist_ok=True)
+    storage = StorageConfig(data_dir=data, **places)
     server = ServerConfig(**{"watch_files": False, "answers": "full"} | sections.pop("server", {}))
     config = Config(storage=storage, server=server, **sections)
     with pytest.MonkeyPatch.context() as patch:

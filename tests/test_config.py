@@ -15,7 +15,7 @@ from lithos.config.catalogue import SECTIONS, SETTINGS, Config, as_public_dict
 from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
 from lithos.config.retired import RETIRED
 from lithos.config.rules import PATTERNS
-from lithos.config.sections import SearchConfig, ServerConfig
+from lithos.config.sections import ServerConfig
 from lithos.config.sources import ConfigError
 from lithos.core.scopes import Scope, check_typed, scopes_of_agents
 
@@ -77,9 +77,9 @@ def test_a_hidden_wrong_value_is_still_refused(tmp_path: Path) -> None:
 def test_all_wrong_values_are_reported_at_once(tmp_path: Path) -> None:
     text = "server:\n  port: nine\nsearch:\n  fusion: max\n"
     with pytest.raises(ConfigError) as caught:
-        load(tmp_path, text, env={"LITHOS_EVENTS__ENABLED": "perhaps"})
+        load(tmp_path, text, env={"LITHOS_HISTORY__ENABLED": "perhaps"})
     keys = [problem.split(":")[0] for problem in caught.value.problems]
-    assert keys == ["server.port", "search.fusion", "events.enabled"]
+    assert keys == ["server.port", "search.fusion", "history.enabled"]
     assert "lithos.yaml" in caught.value.problems[0]
     assert "one of blend, rrf" in caught.value.problems[1]
     assert "true or false" in caught.value.problems[2]
@@ -96,7 +96,6 @@ WRONG = (
     ("storage", "max_content_size_bytes", ("0",)),
     ("search", "semantic_threshold", ("1.5", ".nan", "'0.4'")),
     ("search", "max_results", ("0",)),
-    ("index", "max_vanished_fraction", ("-0.1",)),
     ("lcma", "sweep_interval_hours", ("0",)),
 )
 
@@ -277,19 +276,15 @@ def test_empty_files_and_sections_are_the_defaults(tmp_path: Path) -> None:
 
 
 def test_settings_that_do_not_fit_together_are_refused_with_their_sources(tmp_path: Path) -> None:
-    message = refusal(tmp_path, "search: {chunk_size: 2000}")
-    assert "search.chunk_size (2000) is larger than search.chunk_max (1000)" in message
+    message = refusal(tmp_path, "server: {oauth: {issuer: 'https://id.example'}}")
+    assert "server.public_url is not" in message
     assert "lithos.yaml" in message
-    assert "search.chunk_max is from the defaults" in message
-    text = "server: {oauth: {issuer: 'https://id.example'}}"
-    assert "server.public_url is not" in refusal(tmp_path, text)
+    assert "server.public_url is from the defaults" in message
 
 
 def test_values_made_in_code_are_checked_too() -> None:
     with pytest.raises(ValueError, match=r"ServerConfig\.port: 70000"):
         ServerConfig(port=70000)
-    with pytest.raises(ValueError, match="chunk_size"):
-        SearchConfig(chunk_size=2000)
 
 
 def test_secrets_are_never_shown(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ class Actors:
         #: One thread for the one read connection of the coordination database.
         self.coordination_reading = Threads()
         self.memory = self._make_memory()
-        self.sizes = ChunkSizes(config.search.chunk_size, config.search.chunk_max)
+        self.sizes = ChunkSizes(config.search.chunk_size)
         self._embedding = Threads()
         self.semantic = self._make_semantic()
         self.fulltext_port = FulltextPort(stores.fulltext, self.sizes, self.catalogue.entities)
@@ -245,9 +245,7 @@ class Actors:
         self.writer = self._make_writer()
         self.catching_up = CatchingUp(self.recorder, self.catalogue, self.keeper, self.writer.mailbox)
         vanished = VanishedFiles(config.storage.data_dir / ".lithos")
-        self.guard = DeletionGuard(
-            self.catalogue, stores.files, vanished, Threads(), config.index.max_vanished_fraction
-        )
+        self.guard = DeletionGuard(self.catalogue, stores.files, vanished, Threads())
         self.watcher = self._make_watcher()
         self.attaching = self._make_attaching()
         self.watcher.on_noticed = self.attaching.notice
@@ -338,7 +336,6 @@ class Actors:
             Threads(),
             self.broadcaster,
             self.clock,
-            events_enabled=config.events.enabled,
             journal_size=config.events.journal_size,
             claim_times=ClaimTimes(
                 config.coordination.claim_default_ttl_minutes,

@@ -10,11 +10,11 @@ import trio
 from attrs import frozen
 
 from lithos.app import Server
-from lithos.config.sections import EventsConfig
 from lithos.front.console import sessions as feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
 from lithos.front.events.frames import Subscribers
+from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
@@ -70,8 +70,8 @@ async def front_parts(
     sessions: Sessions | None = None
     make_console: Callable[[], Console] | None = None
     config = server.config.events
-    sse = _subscribers(server, "sse", "SSE", config, config.sse_enabled, config.max_sse_clients)
-    websockets = _subscribers(server, "ws", "WebSocket", config, config.ws_enabled, config.max_ws_clients)
+    sse = _subscribers(server, "sse", "SSE", config.max_sse_clients)
+    websockets = _subscribers(server, "ws", "WebSocket", config.max_ws_clients)
     stream = events.SseEndpoint(server.streams, sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
@@ -120,8 +120,6 @@ def _make_oauth(
     """The addresses for clients elsewhere; none without `server.public_url`."""
     if settings.public_url is None:
         return {}
-    from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps  # noqa: PLC0415 - most do without
-
     issuer = server.config.server.oauth.issuer or settings.public_url
     resource = resource_apps(settings.public_url, issuer)
     if server.authorization is None:  # somebody else's
@@ -178,14 +176,11 @@ async def _end_streams(server: Server, shutdown: trio.Event) -> None:
     server.broadcaster.close()
 
 
-def _subscribers(
-    server: Server, kind: str, name: str, config: EventsConfig, enabled: bool, limit: int
-) -> Subscribers:
+def _subscribers(server: Server, kind: str, name: str, limit: int) -> Subscribers:
     """The connection limit of one kind of subscriber, with its counters and its gauge."""
     count = server.metrics.count
     subscribers = Subscribers(
         name,
-        enabled=config.enabled and enabled,
         limit=limit,
         delivered=partial(count, f"{kind}_events_delivered"),
         dropped=partial(count, "event_subscriber_drops", kind),

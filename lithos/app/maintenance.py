@@ -263,9 +263,9 @@ async def extract_entities(
     """
     if dry_run:
         survey = await Threads().run(partial(_survey, config))
-        texts, limit = NoteTexts(survey.files, survey.catalogue), config.lcma.entity_max_per_doc
+        texts = NoteTexts(survey.files, survey.catalogue)
         patch = _refuse if config.lcma.write_entities else None
-        looking = EntityExtraction(survey.catalogue, texts, limit, patch=patch)
+        looking = EntityExtraction(survey.catalogue, texts, patch=patch)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)
     async with running_server(config) as server:

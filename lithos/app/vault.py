@@ -1,41 +1,25 @@
-"""The notes of a configuration: which folder holds them, what in it is no note, how they are understood.
-
-What of a style is not set follows from serving somebody else's folder.
-"""
+"""The notes of a configuration: which folder holds them, what in it is no note, how they are understood."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from attrs import evolve
+
+from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.notes.ignored import Ignored
-from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.services.upkeep.validation import Survey, survey_notes
 from lithos.stores.lock import OwnerLock, lock_of
 from lithos.stores.notes.files import EXCHANGED, NoteFiles
 from lithos.stores.notes.vault_settings import VaultSettings
 
-if TYPE_CHECKING:
-    from lithos.config.catalogue import Config
-    from lithos.services.upkeep.validation import Survey
-
 
 def style_of(storage: StorageConfig) -> VaultStyle:
     """How notes are understood and written."""
-    base = VaultStyle() if storage.vault is None else VaultStyle.of_foreign()
-
-    def chosen(value: str | None, means: str, otherwise: bool) -> bool:
-        return otherwise if value is None else value == means
-
-    return VaultStyle(
-        titles_from_files=chosen(storage.title_from, "file", base.titles_from_files),
-        titles_per_folder=chosen(storage.titles, "folder", base.titles_per_folder),
-        inline_tags=base.inline_tags if storage.inline_tags is None else storage.inline_tags,
-        serves_broken=chosen(storage.broken_frontmatter, "serve", base.serves_broken),
-        minimal_frontmatter=chosen(storage.frontmatter, "minimal", base.minimal_frontmatter),
-        titles_name_files=chosen(storage.file_names, "title", base.titles_name_files),
-        knows_copies=storage.conflict_copies != "ignore",
-    )
+    base = PLAIN if storage.vault is None else VaultStyle.of_foreign()
+    return evolve(base, knows_copies=storage.conflict_copies != "ignore")
 
 
 def open_notes(storage: StorageConfig) -> NoteFiles:
@@ -56,7 +40,5 @@ def make_lock(storage: StorageConfig) -> OwnerLock:
 
 def survey_of(config: Config, now: datetime) -> Survey:
     """What a server's scan finds at a time. Blocks. Raises `FileNotFoundError` without a folder of notes."""
-    from lithos.services.upkeep.validation import survey_notes  # noqa: PLC0415 - loads slowly
-
-    storage, fraction = config.storage, config.index.max_vanished_fraction
-    return survey_notes(storage.data_dir, open_notes(storage), fraction, now, style_of(storage))
+    storage = config.storage
+    return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))

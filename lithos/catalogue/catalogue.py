@@ -124,7 +124,7 @@ class Catalogue:
         #: All other files of the vault, which links may lead to.
         self.files = FileNames()
         #: Links and provenance, always as current as the notes.
-        self.graph = NoteGraph(self.files, by_file_name=style.titles_from_files)
+        self.graph = NoteGraph(self.files, by_file_name=style.is_foreign)
         #: What was said one after the other.
         self.turns = Turns()
         #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
@@ -252,14 +252,14 @@ class Catalogue:
 
     def slug_owner(self, slug: str, path: str) -> str | None:
         """The id of the note that has a slug where a note at `path` must not have it too."""
-        if self.style.titles_per_folder:
+        if self.style.is_foreign:
             return self._folder_slugs.owner(_in_folder(slug, path))
         return self.slugs.owner(slug)
 
     @property
     def surplus_slugs(self) -> int:
         """How many notes have a slug that another note has before them."""
-        return (self._folder_slugs if self.style.titles_per_folder else self.slugs).surplus
+        return (self._folder_slugs if self.style.is_foreign else self.slugs).surplus
 
     def see_version(self, note_id: str, digest: str, own: int) -> int:
         """Assign the effective version of bytes read for a note; the file itself says `own`.
@@ -522,13 +522,13 @@ class Catalogue:
         """Claim the slug of an entry, in all folders unless it is `but`, and in its own."""
         if entry.slug != but:
             self.slugs.add(entry.slug, entry.note.id)
-        if self.style.titles_per_folder:
+        if self.style.is_foreign:
             self._folder_slugs.add(_in_folder(entry.slug, entry.path), entry.note.id)
 
     def _release_slug(self, entry: Entry, but: str | None = None) -> None:
         if entry.slug != but:
             self.slugs.discard(entry.slug, entry.note.id)
-        if self.style.titles_per_folder:
+        if self.style.is_foreign:
             self._folder_slugs.discard(_in_folder(entry.slug, entry.path), entry.note.id)
 
     def _claim_url(self, note: Note) -> None:

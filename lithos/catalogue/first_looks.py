@@ -97,7 +97,7 @@ def _look(path: str, text: str, mtime_ns: int, style: VaultStyle) -> FirstLook:
     named = dict(_names(matter[1])) if matter else {}
     body = text[matter.end() :] if matter else text
     heading, stem = _HEADING.match(body), PurePosixPath(path).stem
-    if style.titles_from_files:
+    if style.is_foreign:
         title = named.get("title") or stem
     else:
         title = (heading[1].strip() if heading else "") or named.get("title") or stem

@@ -46,7 +46,6 @@ class LcmaConfig:
     enrich_drain_interval_minutes: float = setting(
         5.0, "Minutes between two runs of the enrich worker.", POSITIVE
     )
-    max_enrich_attempts: int = setting(3, "Tries before a failing enrich job is given up.", whole(1, 1000))
     sweep_startup_delay_minutes: float = setting(
         10.0, "Minutes from the start to the first sweep.", number(0)
     )
@@ -62,10 +61,6 @@ class LcmaConfig:
         "0 keeps all.",
         whole(0),
     )
-    temperature_default: float = setting(
-        0.5, "Temperature of a retrieval; 0.5 and more is a cold start.", FRACTION
-    )
-    entity_max_per_doc: int = setting(50, "Most entities extracted per note; 0 is all.", whole(0))
     write_entities: bool = setting(
         False,
         "Write the entities that were found into the frontmatter of the notes, as new versions of them; else "
@@ -195,23 +190,6 @@ class StorageConfig:
     protected: tuple[str, ...] = setting(
         (), "Patterns of notes that only persons change, whatever an agent's token allows.", PATTERNS
     )
-    title_from: Literal["heading", "file"] | None = setting(
-        None,
-        "What a title comes from first: `heading`, or the `title` key and `file` name (null, with a vault).",
-    )
-    titles: Literal["vault", "folder"] | None = setting(
-        None, "Where a title must be unique; null: in its `folder` with a vault, else in the whole `vault`."
-    )
-    inline_tags: bool | None = setting(None, "Whether `#tags` in the text count as tags; null: with a vault.")
-    broken_frontmatter: Literal["skip", "serve"] | None = setting(
-        None, "What becomes of a note whose YAML cannot be read; null: `serve` with a vault, else `skip`."
-    )
-    frontmatter: Literal["full", "minimal"] | None = setting(
-        None, "Which keys a write adds to a note; null: `minimal` with a vault, else `full`."
-    )
-    file_names: Literal["slug", "title"] | None = setting(
-        None, "How files of new notes are named; null: by `title` with a vault, else by `slug`."
-    )
     conflict_copies: Literal["ask", "merge", "ignore"] = setting(
         "ask",
         "What becomes of the copies that programs which synchronise folders leave of a conflict: `ask` shows "
@@ -263,18 +241,10 @@ class SearchConfig:
         number(0, 100),
     )
     chunk_size: int = setting(
-        500, "Characters up to which paragraphs are packed into one chunk.", whole(1, 100_000)
+        500,
+        "Characters up to which paragraphs make one chunk; no chunk exceeds twice as many.",
+        whole(1, 100_000),
     )
-    chunk_max: int = setting(1000, "Characters that no chunk exceeds.", whole(1, 100_000))
-
-    def __attrs_post_init__(self) -> None:
-        if self.chunk_size > self.chunk_max:
-            raise Disagreement(
-                f"search.chunk_size ({self.chunk_size}) is larger than search.chunk_max ({self.chunk_max}); "
-                "lower the first or raise the second",
-                "search.chunk_size",
-                "search.chunk_max",
-            )
 
 
 @frozen(kw_only=True)
@@ -287,9 +257,6 @@ class IndexConfig:
     )
     watch_mode: Literal["auto", "native", "poll"] = setting(
         "auto", "How outside changes are noticed; `auto` tries notifications, then polls."
-    )
-    max_vanished_fraction: float = setting(
-        0.5, "Share of vanished notes above which nothing is removed from the indexes.", FRACTION
     )
 
 
@@ -347,7 +314,6 @@ class CareConfig:
 class EventsConfig:
     """The journal and its delivery."""
 
-    enabled: bool = setting(True, "Keep the event journal and deliver events.")
     journal_size: int = setting(
         100_000, "Events the journal keeps, and 2,560 bytes for each.", whole(1, 1_000_000_000)
     )
@@ -359,9 +325,7 @@ class EventsConfig:
     subscriber_queue_size: int = setting(
         100, "Events a subscriber may fall behind before its stream ends.", whole(1, 1_000_000)
     )
-    sse_enabled: bool = setting(True, "Offer `/events`.")
     max_sse_clients: int = setting(50, "Most clients of `/events` at one time.", whole(0, 100_000))
-    ws_enabled: bool = setting(True, "Offer `/events/ws`.")
     max_ws_clients: int = setting(50, "Most clients of `/events/ws` at one time.", whole(0, 100_000))
 
 

@@ -128,7 +128,7 @@ class NoteFolder:
         table, holders = LinkTable(), dict(self.doubled)
         for path, _, note in self.notes:
             if holders.setdefault(note.id, path) == path:
-                names = [file_alias(path)] if self.style.titles_from_files else []
+                names = [file_alias(path)] if self.style.is_foreign else []
                 names += [note.link_id] if note.link_id is not None else []
                 table.add(note.id, path, note.title, (*note.aliases, *names))
         return [
@@ -227,7 +227,7 @@ def _ambiguous_links(folder: NoteFolder) -> Iterator[Issue]:
 @check("SLUG_COLLISION", VALIDATE, place=8, severity="warning")
 def _same_slugs(folder: NoteFolder) -> Iterator[Issue]:
     slugs = ((path, slug_of(note.title, note.id)) for path, _, note in folder.notes)
-    if folder.style.titles_per_folder:
+    if folder.style.is_foreign:
         slugs = ((path, f"{folder_of(path)}/{slug}") for path, slug in slugs)
     return _repeated("slug", slugs)
 

@@ -16,6 +16,8 @@ from lithos.core.notes.copies import all_copy_names, strong_originals
 
 #: Corpora up to this size may lose any share of their notes at once (docs/spec/lifecycle.md §6).
 UNGUARDED_NOTES = 20
+#: Share of vanished notes above which all are kept.
+MASS_LOSS = 0.5
 
 
 @frozen

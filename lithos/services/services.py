@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from lithos.actors.actors import Actors, settings_of
@@ -16,7 +14,7 @@ from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.context.context import Context
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.enrich.feed import DirectFeed, Feed, JournalFeed
+from lithos.services.enrich.feed import JournalFeed
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
@@ -34,6 +32,7 @@ from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.restoring import Restoring
 from lithos.services.notes.texts import NoteTexts, Snippets
+from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.retrieve.evidence import EvidencePipeline
 from lithos.services.retrieve.feedback import Feedback, Learning
 from lithos.services.retrieve.questions import QuestionMemory
@@ -60,9 +59,6 @@ from lithos.services.upkeep.validation import Survey
 from lithos.services.upkeep.worth import WorthCounter
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
-
-if TYPE_CHECKING:
-    from lithos.services.oauth.authorization import AuthorizationServer
 
 
 class Services:
@@ -146,7 +142,7 @@ class Services:
         self.board = Board(actors)
         self.timelines = Timelines(actors, self.access_log, self.history, self.learning, self.search.asked)
         resources = Resources(actors, texts, self.knowledge, self.coordination)
-        self.library = Library(resources, Changes(actors.broadcaster) if config.events.enabled else None)
+        self.library = Library(resources, Changes(actors.broadcaster))
         self.importing = Importing(actors, self.knowledge, self.edges, texts)
 
     def _add_learning(self, texts: NoteTexts, remembered: QuestionMemory, feedback: Feedback) -> None:
@@ -159,7 +155,6 @@ class Services:
         self.entities = EntityExtraction(
             actors.catalogue,
             texts,
-            config.lcma.entity_max_per_doc,
             self.learning,
             patch=self.knowledge.write if config.lcma.write_entities else None,
             index=actors.fulltext_indexer,
@@ -206,8 +201,6 @@ class Services:
                 oauth.issuer, audience, oauth.rights_claim, oauth.rights, self.clock
             )
             return None
-        from lithos.services.oauth.authorization import AuthorizationServer  # noqa: PLC0415 - most do without
-
         return AuthorizationServer(address, config.storage.data_dir / ".lithos", self.keyring, self.clock)
 
     def _make_retrieve(self, texts: NoteTexts, remembered: QuestionMemory) -> Retrieve:
@@ -227,7 +220,7 @@ class Services:
         actors, learning, config = self.actors, self.learning, self.config.lcma
         drain = Drain(
             actors=actors,
-            feed=self._make_feed(),
+            feed=JournalFeed(self.actors, self.learning),
             memory=learning,
             projection=self.projection,
             entities=self.entities,
@@ -241,13 +234,6 @@ class Services:
             has_note=actors.catalogue.__contains__,
         )
         return Enrichment(drain, retention, feedback.catch_up)
-
-    def _make_feed(self) -> Feed:
-        if self.config.events.enabled:
-            return JournalFeed(self.actors, self.learning)
-        feed = DirectFeed(self.catalogue, self.learning)
-        self.coordinator.on_unjournalled = feed.offer
-        return feed
 
     def _make_history_upkeep(self) -> HistoryUpkeep | None:
         """The configured retention of `history.db`, ready to run."""

@@ -227,7 +227,7 @@ class ServerState:
     def _events(self) -> Component:
         coordinator = self._actors.coordinator
         details = {"head": coordinator.head}
-        if coordinator.failure and self._actors.config.events.enabled:
+        if coordinator.failure:
             return Component("degraded", f"the journal cannot be written: {coordinator.failure}", details)
         return Component("ok", None, details)
 

@@ -64,7 +64,6 @@ class House:
             Inline(),
             self.broadcaster,
             self.clock,
-            events_enabled=True,
             journal_size=1000,
             records=self.catalogue.records,
         )

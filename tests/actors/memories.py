@@ -59,7 +59,7 @@ class Desk:
 
     def __init__(self, root, **settings) -> None:
         self.root = root
-        self.settings = {"events_enabled": True, "journal_size": 1000} | settings
+        self.settings = {"journal_size": 1000} | settings
         self.clock = Clock()
         self._ids = 0
         self.open()

@@ -204,7 +204,7 @@ def test_the_fulltext_index_takes_its_blocks_apart_also_when_it_fails(
     index: Any = SimpleNamespace(apply=apply)
     unused: Any = None
     with pytest.raises(OSError, match="full"):
-        FulltextPort(index, ChunkSizes(500, 1_000), unused).apply([], [])
+        FulltextPort(index, ChunkSizes(500), unused).apply([], [])
     assert thresholds == [allocator._APART, allocator._TOGETHER]
 
 

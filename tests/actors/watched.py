@@ -30,16 +30,15 @@ def note(n: int, body: str = "", **keys: str) -> str:
 class WatchedHouse(House):
     """`settle_paths` and `compare` stand for one batch of the watcher, with a debounce of nothing."""
 
-    def __init__(self, root: Path, fraction: float = 0.5) -> None:
+    def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.counted: list[str] = []
         self.vanished = VanishedFiles(root)
-        self.fraction = fraction
         self.make_watcher()
 
     def make_watcher(self) -> None:
         self.pending = Pending(0.0)
-        self.guard = DeletionGuard(self.catalogue, self.files, self.vanished, Inline(), self.fraction)
+        self.guard = DeletionGuard(self.catalogue, self.files, self.vanished, Inline())
         self.taking = Taking(self.guard, self.writer.mailbox, self.pending, self.counted.append)
 
     @property

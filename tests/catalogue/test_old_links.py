@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from lithos.catalogue import note_reading
-from tests.servers import put_note, serving
-from tests.tools.notes.test_foreign_notes import FOREIGN, id_of
+from tests.servers import VAULT, put_note, serving
+from tests.tools.notes.test_foreign_notes import id_of
 
 
 def as_older(tmp_path: Path) -> None:
@@ -27,11 +27,11 @@ async def test_links_of_an_older_manifest_are_found_once_without_events(
     """behaviour 371"""
     put_note(tmp_path, "2026-11-28.md", "A day\n")
     put_note(tmp_path, "a.md", '---\nup: "[[2026-11-28]]"\n---\n')
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         day = await id_of(lithos, "2026-11-28")
         serials = {entry.path: entry.serial for entry in lithos.server.catalogue}
     as_older(tmp_path)
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         related = await lithos.call("lithos_related", id=day, include=["links"])
         assert [row["title"] for row in related["links"]["incoming"]] == ["a"]
         assert lithos.events() == []
@@ -44,7 +44,7 @@ async def test_links_of_an_older_manifest_are_found_once_without_events(
         return parse(data, path, *more)
 
     monkeypatch.setattr(note_reading, "parse_identified", parse_noted)
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         related = await lithos.call("lithos_related", id=day, include=["links"])
         assert [row["title"] for row in related["links"]["incoming"]] == ["a"]
         assert read == []

@@ -22,7 +22,7 @@ from lithos.core.notes.style import VaultStyle
 from lithos.stores.notes.values import FileState, digest_of
 
 NOW: Final = datetime(2026, 11, 28, tzinfo=UTC)
-STYLE: Final = VaultStyle(titles_from_files=True, titles_per_folder=True, minimal_frontmatter=True)
+STYLE: Final = VaultStyle.of_foreign()
 FOLDERS: Final = ("t/a/x", "t/a/y", "u/b/x", "u/b/z z")
 ANYWHERE: Final = ("", "a", "a/b", "c/b", "c/a/b", "c/a/b/d")
 #: A file that is no note.

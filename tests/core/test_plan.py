@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.core.plan import (
+    MASS_LOSS,
     Claim,
     FilePlan,
     IndexPlan,
@@ -71,7 +72,7 @@ def test_an_event_tells_where_a_note_is_before_it_tells_what_it_says():
 )
 def test_more_than_the_fraction_of_a_corpus_of_over_20_is_a_loss(vanished, corpus, is_loss):
     """behaviour 198"""
-    assert is_mass_loss(vanished, corpus, 0.5) is is_loss
+    assert is_mass_loss(vanished, corpus, MASS_LOSS) is is_loss
 
 
 def test_what_vanishes_is_kept_in_masses_or_when_it_was_kept_before_but_never_when_approved():
@@ -82,7 +83,7 @@ def test_what_vanishes_is_kept_in_masses_or_when_it_was_kept_before_but_never_wh
     assert plan_vanished(some, 100, VanishRule(kept=frozenset("ax"))) == {"a"}
     assert plan_vanished(some, 100, VanishRule(keep_all=True, approved=frozenset("ab"))) == {"c"}
     assert plan_vanished(some, 100, VanishRule(kept=frozenset("a"), approved=frozenset("a"))) == frozenset()
-    assert plan_vanished([str(n) for n in range(60)], 100, VanishRule(fraction=0.5)) == {
+    assert plan_vanished([str(n) for n in range(60)], 100, VanishRule(MASS_LOSS)) == {
         str(n) for n in range(60)
     }
 

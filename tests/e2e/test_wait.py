@@ -191,11 +191,3 @@ def test_a_wrong_command_line_exits_2() -> None:
         with pytest.raises(SystemExit) as ended:
             main(typed.split())
         assert ended.value.code == 2
-
-
-@pytest.mark.slow
-def test_a_server_that_tells_no_events_is_told(tmp_path: Path) -> None:
-    with running_lithos(tmp_path / "data", env={"LITHOS_EVENTS__ENABLED": "false"}):
-        waited = run_lithos("-d", tmp_path / "data", "wait", "--timeout", "20")
-    assert (waited.returncode, waited.stdout) == (1, "")
-    assert "WebSocket delivery is disabled" in waited.stderr

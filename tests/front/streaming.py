@@ -45,21 +45,17 @@ class Station:
 
     store: CoordinationStore
     queue: int = 100
-    enabled: bool = True
     limit: int = 50
     counts: Counts = field(factory=Counts)
 
     def __attrs_post_init__(self) -> None:
         self.broadcaster = Broadcaster(500, self.queue)
-        self.coordinator = Coordinator(
-            self.store, Inline(), self.broadcaster, Clock(), events_enabled=True, journal_size=1000
-        )
+        self.coordinator = Coordinator(self.store, Inline(), self.broadcaster, Clock(), journal_size=1000)
         self.streams = EventStreams(self.broadcaster, self.store, Inline())
         self.cursors = Cursors(self.coordinator.mailbox, self.store, Inline())
         self.sse_clients, self.ws_clients = (
             Subscribers(
                 name,
-                enabled=self.enabled,
                 limit=self.limit,
                 delivered=self.counts.deliver,
                 dropped=self.counts.drop,

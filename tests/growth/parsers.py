@@ -543,8 +543,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "questions.digest_question": questions.digest_question,
     "questions.sketch_of": questions.sketch_of,
     "questions.share_kept": lambda t: questions.share_kept(questions.sketch_of("a b c"), t),
-    "entities.extract_entities": lambda t: entities.extract_entities(t, 50),
-    "entities.decide_extraction": lambda t: entities.decide_extraction(_NOTE, f"# a\n{t}", 50),
+    "entities.extract_entities": entities.extract_entities,
+    "entities.decide_extraction": lambda t: entities.decide_extraction(_NOTE, f"# a\n{t}"),
     "entities.digest_entities": lambda t: entities.digest_entities(_many(t)),
     "entities.count_mentions": lambda t: entities.count_mentions([t], [t]),
     "entity_text.*": _names,
@@ -592,10 +592,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
         Document(note=_NOTE, content=t[::-1]),
         replace_body=True,
         style=VaultStyle.of_foreign(),
-        heading=False,
-    ),
-    "document.place_heading": lambda t: document.place_heading(
-        Document(note=_NOTE, content=t), VaultStyle(minimal_frontmatter=True)
     ),
     "document.adopt_document": lambda t: document.adopt_document(
         _bytes(_HEAD + t), "a.md", _NOW, lambda o, _: (evolve(o.note, author="me"), frozenset(("author",)))

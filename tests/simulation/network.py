@@ -49,7 +49,7 @@ class Weather:
 def make_front(server: Server) -> AsgiApp:
     """`/mcp` and `/events` as they are served, behind access control and without sockets."""
     mcp = McpEndpoints(server.tools, server.library, "0", MAX_BODY, trio.Event(), trio.Event())
-    events = SseEndpoint(server.streams, Subscribers("SSE", enabled=True, limit=50))
+    events = SseEndpoint(server.streams, Subscribers("SSE", limit=50))
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         await (events if scope["path"] == "/events" else mcp.routes[scope["path"]])(scope, receive, send)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lithos.services.context.context
-from lithos.config.sections import EventsConfig, LcmaConfig
+from lithos.config.sections import LcmaConfig
 from lithos.services.notes.texts import NoteTexts
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import create
@@ -111,13 +111,6 @@ async def test_a_cursor_that_is_not_known_gives_everything_and_says_so(lithos: L
         assert ids(answer) == [note]
         assert answer["degraded"] is True
         assert answer["warnings"][0]["kind"] == "cursor"
-
-
-async def test_without_a_journal_there_is_no_cursor(tmp_path: Path) -> None:
-    async with serving(tmp_path, events=EventsConfig(enabled=False)) as lithos:
-        await lithos.create("First", ZEBRA)
-        assert (await brief(lithos))["cursor"] is None
-        assert (await brief(lithos, since="5"))["degraded"] is True
 
 
 async def test_its_receipt_takes_feedback(lithos: Lithos) -> None:

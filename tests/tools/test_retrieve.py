@@ -338,13 +338,6 @@ async def test_without_lcma_nothing_is_retrieved_or_kept(tmp_path: Path) -> None
         assert not (tmp_path / ".lithos" / "stats.db").exists()
 
 
-async def test_temperature_is_that_of_the_configuration(tmp_path: Path) -> None:
-    async with serving(tmp_path, lcma=LcmaConfig(temperature_default=0.2)) as lithos:
-        await lithos.create("Note", "zebra")
-        answer = await retrieve(lithos, "zebra")
-        assert answer["temperature"] == 0.2
-
-
 async def test_a_query_may_be_of_any_length_and_text(lithos: Lithos) -> None:
     await lithos.create("Zebra", "zebra")
     for query in ("zebra " * 20_000, '"zebra', "[[zebra|", "語" * 5_000, "latest"):

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from attrs import define, evolve, field, frozen
 
-from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled, MoveCursor, Step
+from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, Step
 from lithos.actors.coordinating.proposals import ProposalBoard
 from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.core.commands import carry_out
@@ -70,8 +70,6 @@ class Committed:
 
     replies: list[object]
     events: list[Event]
-    #: What would be events, where they are switched off.
-    unjournalled: list[EventDraft] = field(factory=list)
     since_prune: int = 0
     due: datetime | None = None
     #: Proposals that were changed, as they are now.
@@ -85,7 +83,6 @@ class Commits:
     _store: CoordinationStore
     _board: TaskBoard
     _proposals: ProposalBoard
-    _events_enabled: bool
     _journal_size: int
 
     def commit(self, batch: Batch) -> Committed:
@@ -145,7 +142,7 @@ class Commits:
                     *self._proposals.after_deletion(draft.payload["id"], draft.agent, batch.now),
                 )
         events = self._add(drafts, batch, committed)
-        if reply is Journalled.OFF and events:
+        if isinstance(message, AppendEvents) and events:
             reply = events[-1].seq
         committed.replies.append(reply)
 
@@ -159,9 +156,6 @@ class Commits:
 
     def _add(self, drafts: Sequence[EventDraft], batch: Batch, committed: Committed) -> list[Event]:
         """Give events their places; the order is final only with the commit."""
-        if not self._events_enabled:
-            committed.unjournalled.extend(drafts)
-            return []
         first = batch.next_seq + len(committed.events)
         events = [Event(seq=first + position, draft=draft) for position, draft in enumerate(drafts)]
         committed.events.extend(events)

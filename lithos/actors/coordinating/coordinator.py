@@ -69,7 +69,6 @@ class Coordinator:
         broadcaster: Broadcaster,
         clock: Callable[[], datetime],
         *,
-        events_enabled: bool,
         journal_size: int,
         claim_times: ClaimTimes = ClaimTimes(),  # noqa: B008 - frozen
         strict: bool = False,
@@ -85,14 +84,12 @@ class Coordinator:
         self._clock = clock
         #: Told the events of every commit and the seconds it took.
         self._on_commit = on_commit
-        #: Told what each commit would have journalled, where events are switched off; must not wait.
-        self.on_unjournalled: Callable[[Sequence[EventDraft]], None] = lambda _: None
         board = TaskBoard(store.task_rows(), claim_times, new_id, strict=strict)
         #: When a claim expires or a timer gate opens next.
         self._looked = clock()
         self._due = board.readiness.next_due(self._looked)
         proposing = ProposalBoard(store.proposal_rows(), new_id, proposal_days)
-        self._commit = Commits(store, board, proposing, events_enabled, journal_size).commit
+        self._commit = Commits(store, board, proposing, journal_size).commit
         #: What waits for a person.
         self.proposals = PendingProposals()
         waiting = store.readable_proposals()
@@ -238,7 +235,6 @@ class Coordinator:
             grown += self._broadcaster.publish(committed.events)
             if self._on_commit is not None:
                 self._on_commit(committed.events, perf_counter() - began)
-        self.on_unjournalled(committed.unjournalled)
         for proposal in committed.proposals:
             self.proposals.take(proposal)
         self._forget_dropped(steps)
@@ -269,7 +265,7 @@ class Coordinator:
 
     def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> Step:
         if isinstance(message, AppendEvents):
-            return Step(message, message.drafts, reply=Journalled.OFF)
+            return Step(message, message.drafts)
         if isinstance(message, RegisterAgent):
             return self._register(message, new_agents)
         return Step(message)

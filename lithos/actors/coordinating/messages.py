@@ -18,10 +18,9 @@ from lithos.core.tasks.model import Agent
 
 
 class Journalled(Enum):
-    """What became of events without a seq: `LATER` is retried, `OFF` means events are disabled."""
+    """What became of events without a seq: they are retried later."""
 
     LATER = "later"
-    OFF = "off"
 
 
 @frozen

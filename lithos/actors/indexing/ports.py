@@ -55,10 +55,14 @@ EMBEDDED_FORM: Final = 3
 
 @frozen
 class ChunkSizes:
-    """`search.chunk_size` and `search.chunk_max`, in characters."""
+    """Characters of chunks: `size` is `search.chunk_size`."""
 
     size: int
-    maximum: int
+
+    @property
+    def maximum(self) -> int:
+        """Characters that no chunk exceeds."""
+        return 2 * self.size
 
     def chunks(self, title: str, content: str) -> list[Chunk]:
         """The chunks of a note."""

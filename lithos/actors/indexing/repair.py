@@ -119,4 +119,4 @@ def load_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> Upse
 
 
 def _content(data: bytes, style: VaultStyle) -> str:
-    return read_layout(data, keeps_heading=style.titles_from_files).content
+    return read_layout(data, keeps_heading=style.is_foreign).content

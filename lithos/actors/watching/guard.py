@@ -15,7 +15,7 @@ from attrs import define, field
 
 from lithos.actors.blocking import Blocking
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.plan import VanishRule, is_mass_loss
+from lithos.core.plan import MASS_LOSS, VanishRule, is_mass_loss
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.orders import VanishedFiles
 from lithos.telemetry import get_logger
@@ -36,7 +36,6 @@ class DeletionGuard:
     files: NoteFiles
     _store: VanishedFiles
     blocking: Blocking
-    _fraction: float
     _kept: dict[str, str] = field(factory=dict, init=False)
     _dropped: deque[tuple[float, int]] = field(factory=deque, init=False)
 
@@ -52,9 +51,7 @@ class DeletionGuard:
 
     def start_rule(self) -> VanishRule:
         """The rule by which the start scan keeps vanished notes. Blocks."""
-        return VanishRule(
-            self._fraction, self.files.root_was_missing, self._store.kept(), self._store.approved()
-        )
+        return VanishRule(MASS_LOSS, self.files.root_was_missing, self._store.kept(), self._store.approved())
 
     async def begin(self, vanished: Iterable[str], *, is_settled: bool) -> None:
         """Initialise with the notes that the start scan kept; `is_settled`: it consumed the approval."""
@@ -68,9 +65,7 @@ class DeletionGuard:
             self._dropped.popleft()
         recent = sum(number for _, number in self._dropped)
         corpus = len(self.catalogue) + recent
-        if lost and (
-            self._kept or is_folder_gone or is_mass_loss(len(lost) + recent, corpus, self._fraction)
-        ):
+        if lost and (self._kept or is_folder_gone or is_mass_loss(len(lost) + recent, corpus, MASS_LOSS)):
             self._keep(lost)
             await self._save()
         else:

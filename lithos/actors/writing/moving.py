@@ -118,7 +118,7 @@ class MovePreparation:
                 raise path_collision(new.path, self._catalogue)
         else:
             check_free(new.path, self._catalogue, entry.note.id)
-        per_folder = self._catalogue.style.titles_per_folder
+        per_folder = self._catalogue.style.is_foreign
         if per_folder and names_file(request.path):
             return
         if new.slug != entry.slug or (per_folder and folder_of(new.path) != folder_of(entry.path)):

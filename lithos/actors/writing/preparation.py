@@ -42,7 +42,6 @@ from lithos.core.notes.document import (
     Rewritten,
     open_document,
     parse_document,
-    place_heading,
     render_document,
     told_by,
 )
@@ -158,9 +157,7 @@ class Preparation:
         """Prepare the creation of a note."""
         decision = decide_creation(request, self.catalogue, self._new_id(), self.clock(), self.content_limit)
         self.refuse_ignored(decision.path)
-        document, heading = place_heading(decision.document, self.catalogue.style)
-        decision = attrs.evolve(decision, document=document)
-        data = _render(document, decision.path, self.catalogue.style, heading=heading)
+        data = _render(decision.document, decision.path, self.catalogue.style)
         entry = self._entry(decision, data, self.catalogue.take_serial())
         put = Put(decision.path, data, None)
         return self._prepared(put, entry, decision, request.agent, created=True)
@@ -223,16 +220,11 @@ class Preparation:
             request, old, entry.path, self.catalogue, now=now, content_limit=limit, is_signed=is_signed
         )
         decision = attrs.evolve(decision, merged_with=merged_with)
-        heading, replace = True, _replaces_body(request)
-        if replace:
-            document, heading = place_heading(decision.document, self.catalogue.style)
-            decision = attrs.evolve(decision, document=document)
         try:
-            made = reading.rewritten(decision.document, replace_body=replace, heading=heading)
+            made = reading.rewritten(decision.document, replace_body=_replaces_body(request))
         except UnreadableNote as problem:
-            _render(
-                decision.document, entry.path, self.catalogue.style, heading=heading
-            )  # when no file could hold these values, the file is not to blame
+            # When no file could hold these values, the file is not to blame.
+            _render(decision.document, entry.path, self.catalogue.style)
             raise cannot_update(entry.path, problem) from problem
         return decision, made
 
@@ -337,10 +329,10 @@ def _replaces_body(request: UpdateRequest) -> bool:
     return isinstance(request, WriteNote) and request.content is not None
 
 
-def _render(document: Document, path: str, style: VaultStyle, *, heading: bool) -> bytes:
+def _render(document: Document, path: str, style: VaultStyle) -> bytes:
     """Serialise the note as a new file; raises `InvalidInput` when no file can hold it."""
     try:
-        return render_document(document, path, style, heading=heading)
+        return render_document(document, path, style)
     except UnreadableNote as problem:
         raise InvalidInput(f"The note cannot be stored as a file: {problem.reason}.") from problem
 

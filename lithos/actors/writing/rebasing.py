@@ -19,7 +19,7 @@ from lithos.actors.writing.write_rules import intended_changes
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import LithosError, VersionConflict
 from lithos.core.history.merging import Merged, merge_documents, metadata_patch
-from lithos.core.notes.document import parse_document, place_heading
+from lithos.core.notes.document import parse_document
 from lithos.core.notes.healing import normalise_note
 from lithos.core.notes.layout import trim_content
 from lithos.core.notes.model import Document, Note
@@ -114,12 +114,11 @@ def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Docu
     content = base.content
     if isinstance(request, WriteNote) and request.content is not None:
         content = trim_content(request.content)
-    inline = scan_tags(content) if style.inline_tags and request.tags is not None else ()
+    inline = scan_tags(content) if style.is_foreign and request.tags is not None else ()
     changes = intended_changes(request, note, (*inline, *note.inline_tags))
     normal = normalise_note(attrs.evolve(note, **changes))
     changed = attrs.evolve(note, **{name: getattr(normal, name) for name in changes})
-    document = Document(note=changed, content=content)
-    return place_heading(document, style)[0] if content is not base.content else document
+    return Document(note=changed, content=content)
 
 
 def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> UpdateRequest:

@@ -108,9 +108,9 @@ def decide_creation(
     title = request.title or ""
     _refuse_copy(request, catalogue)
     slug, style = slug_of(title, note_id), catalogue.style
-    name = file_name_of(title, note_id) if style.titles_name_files else slug
+    name = file_name_of(title, note_id) if style.is_foreign else slug
     path = catalogue.path_to_make(resolve_new_path(request.path, name))
-    if not (style.titles_per_folder and names_file(request.path)):
+    if not (style.is_foreign and names_file(request.path)):
         check_slug(slug, catalogue, path)
     check_free(path, catalogue)
     _check_sources(request.derived_from_ids or (), catalogue)
@@ -157,7 +157,7 @@ def decide_update(
     if isinstance(request, WriteNote):
         url["source_url"] = _decide_url(request.source_url, note, catalogue)
         _check_sources(request.derived_from_ids or (), catalogue)
-        has_inline = request.tags is not None and catalogue.style.inline_tags
+        has_inline = request.tags is not None and catalogue.style.is_foreign
         inline = scan_tags(content if request.content is None else request.content) if has_inline else ()
         content = content if request.content is None else request.content
     if request.title is not None:
@@ -321,7 +321,7 @@ def check_unique(
     `current` is the note as it is now, which keeps a slug that it shares already; None for a deleted one.
     `is_restored`: the file comes back at its own path; people's files in a vault may share a title.
     """
-    if is_restored and catalogue.style.titles_per_folder:
+    if is_restored and catalogue.style.is_foreign:
         pass
     elif current is None:
         check_slug(slug_of(note.title, note.id), catalogue, path, note.id)
@@ -362,7 +362,7 @@ def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = 
         holder = catalogue.get(owner)
         title = holder.note.title if holder else ""
         place, way_out = "", "choose another title"
-        if catalogue.style.titles_per_folder:
+        if catalogue.style.is_foreign:
             place, way_out = f" in {_folder_name(path)}", "choose another title or folder"
         raise SlugCollision(
             f"The note {title!r}{place} already has the slug {slug!r}. Update that note, or {way_out}.",

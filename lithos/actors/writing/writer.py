@@ -424,7 +424,7 @@ class Writer:
             job.edited = self._edit(request, source)
 
     def _edit(self, request: EditNote, source: ReadFile) -> Edited | LithosError | None:
-        keeps_heading = self._catalogue.style.titles_from_files
+        keeps_heading = self._catalogue.style.is_foreign
         return edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
 
     async def _rebase(self, jobs: Sequence[_Job]) -> None:

@@ -36,7 +36,6 @@ from lithos.core.notes.layout import (
     FRONTMATTER,
     Heading,
     Layout,
-    leading_title,
     read_layout,
     tail_of,
     trim_content,
@@ -134,13 +133,12 @@ class Reading:
             return title
         return self.layout.text[found.start : found.end]
 
-    def rewritten(self, new: Document, *, replace_body: bool, heading: bool = True) -> Rewritten:
+    def rewritten(self, new: Document, *, replace_body: bool) -> Rewritten:
         """The file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
         given = unify_breaks(new.content, self.layout.newline) if replace_body else self.document.content
         expected = _expected(new.note, trim_content(given), self.style)
         if replace_body:
-            heading = heading and not self.style.titles_from_files
-            body = _replaced_body(self, expected.note.title, given, heading=heading)
+            body = _replaced_body(self, expected.note.title, given)
         else:
             body = _kept_body(self, expected.note.title)
         return self.updated(
@@ -241,28 +239,10 @@ def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
     return owned.said if style.minimal_frontmatter else frozenset(owned.values)
 
 
-def place_heading(document: Document, style: VaultStyle) -> tuple[Document, bool]:
-    """The document of a new text, and whether its body needs an H1 with the title.
+def render_document(document: Document, path: str = "", style: VaultStyle = PLAIN) -> bytes:
+    """A new file: the keys of the style, blank line, H1 where titles are headings, content.
 
-    A minimal style has one only where the text brings it: the title, which then is not part of the
-    content, or another one, which would be read as the title.
-    """
-    if style.titles_from_files or not style.minimal_frontmatter:
-        return document, not style.titles_from_files
-    found = leading_title(document.content)
-    if found is None:
-        return document, False
-    title, rest = found
-    is_title = clean_title(title) == clean_title(document.note.title)
-    return (evolve(document, content=rest) if is_title else document), True
-
-
-def render_document(
-    document: Document, path: str = "", style: VaultStyle = PLAIN, *, heading: bool = True
-) -> bytes:
-    """A new file: the keys of the style, blank line, H1 if the body has a `heading`, content.
-
-    Where titles are not headings there is no H1. Raises `UnreadableNote` when no such file would read back
+    Raises `UnreadableNote` when no such file would read back
     as `document`.
     """
     expected = _expected(document.note, trim_content(document.content), style)
@@ -271,7 +251,7 @@ def render_document(
     if not is_id(note.id):
         values = {PREFIX + "id" if key == "id" else key: value for key, value in values.items()}
     head = "".join(write_entry(key, value, "", "\n") for key, value in values.items())
-    title = note.title if heading and not style.titles_from_files else None
+    title = None if style.is_foreign else note.title
     body = _with_tail(_body(title, expected.content), tail_of(document.content), "\n")
     data = _encode(f"---\n{head}---\n{body}")
     if not _same(parse_document(data, path, note.updated_at, style=style), expected):
@@ -288,17 +268,16 @@ def rewrite_document(
     replace_body: bool,
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
-    heading: bool = True,
 ) -> bytes:
     """`data` changed to say `new`, touching only the text of what differs.
 
-    With `replace_body` the body becomes title, if it has a `heading`, and content in the file's line breaks;
-    without it every byte after the frontmatter stays, except the text of a leading H1 when the title
-    changed. Where titles are not headings the body is the content alone. Tags of the text are not written.
+    With `replace_body` the body becomes title, where that is a heading, and content in the file's line
+    breaks; without it every byte after the frontmatter stays, except the text of a leading H1 when the
+    title changed. Tags of the text are not written.
     Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
     """
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
-    return old.rewritten(new, replace_body=replace_body, heading=heading).data
+    return old.rewritten(new, replace_body=replace_body).data
 
 
 def edit_document(
@@ -390,7 +369,7 @@ def _expected(note: Note, content: str, style: VaultStyle) -> Document:
 
 def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
     """The fields of a note that its text tells: its `inline_tags`, and whether it has conflict markers."""
-    tags = scan_tags(content) if style.inline_tags else ()
+    tags = scan_tags(content) if style.is_foreign else ()
     return {"inline_tags": tags, "has_conflict_markers": has_conflict_markers(content)}
 
 
@@ -398,7 +377,7 @@ def open_document(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
 ) -> Reading:
     """The file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
-    layout = read_layout(data, keeps_heading=style.titles_from_files)
+    layout = read_layout(data, keeps_heading=style.is_foreign)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
         mapping: YamlMapping = FRONTMATTER.load(layout.yaml)
@@ -533,35 +512,27 @@ def _with_tail(body: str, tail: str, newline: str) -> str:
     return body.rstrip() + tail.replace("\n", newline)
 
 
-def _replaced_body(old: Reading, title: str, given: str, *, heading: bool) -> str:
+def _replaced_body(old: Reading, title: str, given: str) -> str:
     """The body with the content that was given; one that is the same keeps every byte around it."""
     content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
-    if content == old.document.content and heading == (old.title_heading is not None):
+    has_its_heading = old.style.is_foreign or old.title_heading is not None
+    if content == old.document.content and has_its_heading:
         body = _kept_body(old, title)
-    elif old.style.minimal_frontmatter:
-        body = _spared_body(old, title, content, heading=heading)
+    elif old.style.is_foreign:
+        body = _spared_body(old.layout, content)
     else:
-        body = _body(old.heading_for(title) if heading else None, content, newline)
+        body = _body(old.heading_for(title), content, newline)
     return _with_tail(body, tail, newline)
 
 
-def _spared_body(old: Reading, title: str, content: str, *, heading: bool) -> str:
-    """A body with another content; the heading it has, and the blank lines around the text, stay."""
-    found, said = old.title_heading, old.heading_for(title)
-    layout, top = old.layout, ""
+def _spared_body(layout: Layout, content: str) -> str:
+    """A body with another content; the blank lines around the text stay."""
     newline, rest = layout.newline, layout.body
-    if found is not None:
-        if layout.text[layout.body_start : found.line_start].strip():
-            return _body(said, content, newline)
-        top = layout.text[layout.body_start : found.start] + said + layout.text[found.end : found.line_end]
-        rest = layout.text[found.line_end :]
-    elif heading:
-        return _body(said, content, newline)
-    text = content.replace("\n", newline)
     if not rest.strip() or not content:
-        return _body(said if top else None, content, newline) if content or top else ""
+        return _body(None, content, newline)
     before, after = rest[: len(rest) - len(rest.lstrip())], rest[len(rest.rstrip()) :]
-    return top + before[: before.rfind("\n") + 1] + text + after[max(after.find(newline), 0) :]
+    text = content.replace("\n", newline)
+    return before[: before.rfind("\n") + 1] + text + after[max(after.find(newline), 0) :]
 
 
 def _kept_body(old: Reading, title: str) -> str:

@@ -224,6 +224,10 @@ def is_machine_made(note: Note, digest: str | None) -> bool:
     return note.entities_extractor is not None and digest == digest_entities(note.entities)
 
 
+#: Entities of a note.
+MOST_ENTITIES: Final = 50
+
+
 def digest_entities(entities: Iterable[str]) -> str:
     """A short name for these entities in this order."""
     return hashlib.blake2b(json.dumps(list(entities)).encode(), digest_size=16).hexdigest()
@@ -239,7 +243,7 @@ def may_extract(note: Note, *, force: bool = False) -> bool:
     return force or not note.entities or is_stale(note)
 
 
-def decide_extraction(note: Note, content: str, limit: int, *, force: bool = False) -> tuple[str, ...] | None:
+def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple[str, ...] | None:
     """What to store as the note's entities, with the current marker; None leaves the note as it is.
 
     Entities without a marker were chosen by a person. `force` extracts them too, and those of the
@@ -247,7 +251,7 @@ def decide_extraction(note: Note, content: str, limit: int, *, force: bool = Fal
     """
     if not may_extract(note, force=force):
         return None
-    found, marker = extract_entities(content, limit), note.entities_extractor
+    found, marker = extract_entities(content), note.entities_extractor
     if is_stale(note):
         return found
     if not found:
@@ -255,8 +259,8 @@ def decide_extraction(note: Note, content: str, limit: int, *, force: bool = Fal
     return None if found == note.entities and marker == MARKER else found
 
 
-def extract_entities(body: str, limit: int) -> tuple[str, ...]:
-    """The names in a body, sorted, each once; at most `limit` by frequency, 0 is all.
+def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
+    """The names in a body, sorted, each once; at most `limit` by frequency.
 
     Takes time in proportion to the length of the body.
     """
@@ -267,7 +271,7 @@ def extract_entities(body: str, limit: int) -> tuple[str, ...]:
     found |= _one_spelling(_named(text.code, mentions), {name.casefold() for name in links})
     contained = _contained(found)
     kept = {name: count for name, count in found.items() if name in links or name.casefold() not in contained}
-    if limit and len(kept) > limit:  # among equals link targets first, then in order
+    if len(kept) > limit:  # among equals link targets first, then in order
         most_frequent = sorted(kept, key=lambda name: (-kept[name], name not in links, name))
         return tuple(sorted(most_frequent[:limit]))
     return tuple(sorted(kept))

@@ -117,7 +117,6 @@ class Subscribers:
     """
 
     _name: str
-    _enabled: bool = field(kw_only=True)
     _limit: int = field(kw_only=True)
     _delivered: Callable[[], None] = field(default=lambda: None, kw_only=True)
     _dropped: Callable[[], None] = field(default=lambda: None, kw_only=True)
@@ -126,8 +125,6 @@ class Subscribers:
 
     def refusal(self) -> tuple[int, str] | None:
         """Status and text for a client that cannot be served now."""
-        if not self._enabled:
-            return 503, f"{self._name} delivery is disabled"
         if self.active >= self._limit:
             return 429, f"Too many {self._name} clients"
         return None

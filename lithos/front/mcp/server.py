@@ -99,11 +99,10 @@ def build_mcp_server(
     add_prompts(server)
     if library is not None:
         add_resources(server, library.resources, lambda ctx: caller_of(ctx).principal.agent)
-    if library is not None and changes is not None:
         server.add_request_handler(
             "subscriptions/listen",
             types.SubscriptionsListenRequestParams,
-            Listening(changes, lambda ctx: caller_of(ctx).ended),
+            Listening(library.changes, lambda ctx: caller_of(ctx).ended),
         )
         if keeps_sessions:
             add_subscriptions(server, library.resources)

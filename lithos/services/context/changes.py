@@ -149,23 +149,15 @@ def _is_enrichment(event: Event) -> bool:
 
 
 class JournalChanges:
-    """Reads the journal; without one nobody can tell what changed."""
+    """Reads the journal."""
 
-    def __init__(self, journal: CoordinationStore | None, reading: Blocking) -> None:
-        """`journal`: None where `events.enabled` is false."""
+    def __init__(self, journal: CoordinationStore, reading: Blocking) -> None:
         self._journal = journal
         self._reading = reading
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether there is a journal, and so a cursor."""
-        return self._journal is not None
 
     async def after(self, cursor: str) -> Changed:
         """What happened after a cursor, or why all has to count as new."""
         seq, journal = parse_position(cursor), self._journal
-        if journal is None:
-            return Changed(events=(), trouble="no journal is kept (events.enabled is false)")
         if seq is None:
             return Changed(events=(), trouble="since is no cursor of an earlier answer")
 

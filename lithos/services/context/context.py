@@ -87,7 +87,7 @@ class ContextRequest:
 
 @frozen(kw_only=True)
 class ContextAnswer:
-    """A briefing; `cursor` is None without a journal, `receipt_id` where LCMA is off.
+    """A briefing; `cursor` is None where none was asked for, `receipt_id` where LCMA is off.
 
     `troubles` (kind, reason) say why it is `degraded`, as far as it is known.
     """
@@ -167,8 +167,7 @@ class Context:
         self._semantic = actors.semantic
         self._coordination = coordination
         self._coordinator = actors.coordinator
-        journal = actors.stores.coordination if actors.config.events.enabled else None
-        self._changes = JournalChanges(journal, actors.coordination_reading)
+        self._changes = JournalChanges(actors.stores.coordination, actors.coordination_reading)
         self._working = Threads(2)
         self._clock = actors.clock
         self._count: Count | None = None
@@ -227,7 +226,7 @@ class Context:
         """What a briefing is made of; `ranking`: on one scale with other vaults. Raises as `brief`."""
         _check(request)
         troubles = list[tuple[str, str]]()
-        cursor = str(self._coordinator.head) if self._changes.is_kept else None  # before anything is read
+        cursor = str(self._coordinator.head)  # before anything is read
         sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
         if not request.query.strip():
             assert sheet is not None

@@ -16,7 +16,7 @@ from attrs import frozen
 from lithos.actors.actors import Actors
 from lithos.core.learning.memory import ClaimJobs, EnrichJob, FinishJobs
 from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, Feed, survive
+from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, JournalFeed, survive
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.retrieve.feedback import Learning
@@ -28,6 +28,8 @@ log = get_logger("lithos.enrichment")
 WINDOW: Final = 50
 #: Jobs done together: their writes then share the syncs of the disk, and agents' writes still come between.
 AT_ONCE: Final = 8
+#: Tries before a failing job is given up.
+MOST_ATTEMPTS: Final = 3
 
 
 @frozen(kw_only=True)
@@ -35,7 +37,7 @@ class Drain:
     """Claims jobs from the queue and processes them; one run at a time."""
 
     actors: Actors
-    feed: Feed
+    feed: JournalFeed
     memory: Learning
     projection: Projection
     entities: EntityExtraction
@@ -51,8 +53,7 @@ class Drain:
 
     async def _claim(self, after: int) -> list[EnrichJob]:
         """Claim the next window."""
-        most = self.actors.config.lcma.max_enrich_attempts
-        return await self.memory.submit(ClaimJobs(most, after=after, most=WINDOW))
+        return await self.memory.submit(ClaimJobs(MOST_ATTEMPTS, after=after, most=WINDOW))
 
     async def _work_off(self, jobs: Sequence[EnrichJob]) -> None:
         """Process and finish the jobs of a window."""
@@ -86,7 +87,7 @@ class Drain:
                 await submit(FinishJobs(rows, done=is_done))
         self._measure(done)
         for job in failed:
-            if job.attempts >= self.actors.config.lcma.max_enrich_attempts:
+            if job.attempts >= MOST_ATTEMPTS:
                 self.actors.metrics.count("lcma_enrich_exhausted")
                 log.warning(
                     "enrichment given up until the next change",

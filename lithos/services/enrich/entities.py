@@ -62,8 +62,6 @@ class EntityExtraction:
 
     _catalogue: Catalogue
     _texts: NoteTexts
-    #: Most entities of a note, 0 is all.
-    _limit: int
     #: Only a dry run has no `ledger` and no `index`.
     _ledger: Learning | None = None
     _patch: Patch | None = field(default=None, kw_only=True)
@@ -137,16 +135,14 @@ class EntityExtraction:
         if self._patch is not None:
             if note.frontmatter_error is not None:
                 return None  # nothing can be stored in it
-            due = await self._blocking.run(
-                partial(decide_extraction, note, content, self._limit, force=force)
-            )
+            due = await self._blocking.run(partial(decide_extraction, note, content, force=force))
             if due is not None or self._catalogue.entities.counting(note) is None:
                 return due
         found = self._catalogue.entities.counting(note)
         is_known = found is not None and (found.extractor, found.source) == (MARKER, source)
         if (is_known and self._patch is None) or not may_extract(note, force=force):
             return None
-        return await self._blocking.run(partial(extract_entities, content, self._limit))
+        return await self._blocking.run(partial(extract_entities, content))
 
     async def store(self, found: Extraction) -> bool:
         """Store the result of `look` unless the note has changed since; True when stored."""

@@ -7,9 +7,9 @@ boundary of background work: a failure is logged, and the work is retried later.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import trio
 
@@ -96,8 +96,6 @@ PAGE: Final = 500
 LINGER: Final = 1.0
 #: Seconds until what could not be stored is tried again.
 RETRY: Final = 10.0
-#: Triggers kept in memory at most where there is no journal.
-MOST_PENDING: Final = 200_000
 
 
 class _Bell:
@@ -194,42 +192,3 @@ class JournalFeed:
     async def _acknowledge(self, seq: int) -> None:
         self._cursors.acknowledge(CURSOR, seq)
         await self._cursors.store(CURSOR)
-
-
-class DirectFeed:
-    """The feed while events are disabled: the coordinator hands over what it would have journalled.
-
-    What is not in the queue yet, a second's worth, is lost with the process: nobody wrote it down.
-    """
-
-    def __init__(self, catalogue: Catalogue, queue: Learning) -> None:
-        self._catalogue = catalogue
-        self._queue = queue
-        self._pending: dict[EnrichTrigger, None] = {}
-        self._turn = trio.Lock()
-        self._bell = _Bell()
-
-    def offer(self, drafts: Sequence[EventDraft]) -> None:
-        """Accept the events of a commit without blocking."""
-        for draft in drafts:
-            for trigger in find_triggers(draft, self._catalogue):
-                if len(self._pending) < MOST_PENDING:
-                    self._pending[trigger] = None
-        self._bell.ring()
-
-    async def run(self) -> None:
-        """Consume events until cancelled."""
-        await _follow(self._bell, self.catch_up)
-
-    async def catch_up(self) -> None:
-        """Return once all events before this call are in the queue."""
-        async with self._turn:
-            while self._pending:
-                some = tuple(trigger for trigger, _ in zip(self._pending, range(PAGE), strict=False))
-                await self._queue.submit(Enqueue(some))
-                for trigger in some:
-                    del self._pending[trigger]
-
-
-#: Turns events into jobs of the enrich queue.
-Feed: TypeAlias = JournalFeed | DirectFeed

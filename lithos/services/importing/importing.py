@@ -392,7 +392,7 @@ class Importing:
         into = session.options.into
         name = (
             file_name_of(record.title, note_id)
-            if self._catalogue.style.titles_name_files
+            if self._catalogue.style.is_foreign
             else slug_of(record.title, note_id)
         )
         wished: str | None = None

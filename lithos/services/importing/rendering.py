@@ -18,7 +18,7 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.importing import Record
-from lithos.core.notes.document import adopt_document, parse_identified, place_heading, render_document
+from lithos.core.notes.document import adopt_document, parse_identified, render_document
 from lithos.core.notes.healing import clean_title, normalise_note, written_values
 from lithos.core.notes.layout import leading_title, trim_content
 from lithos.core.notes.matching import tag_key, tag_keys
@@ -179,7 +179,7 @@ def _render_new(
     title = clean_title(record.title) or "Untitled"
     content = trim_content(record.content.replace("\r\n", "\n").replace("\r", "\n"))
     found = leading_title(content)
-    if found is not None and clean_title(found[0]) == title and not style.titles_from_files:
+    if found is not None and clean_title(found[0]) == title and not style.is_foreign:
         content = found[1]
     note = Note(
         id=target.note_id,
@@ -195,10 +195,10 @@ def _render_new(
         note_type=record.note_type if record.note_type in NOTE_TYPES else "observation",
         extra=extra,
     )
-    document, heading = place_heading(Document(note=normalise_note(note), content=content), style)
+    document = Document(note=normalise_note(note), content=content)
     mark = Mark(kind, target.mark_id, record.hash, hash_of(document))
     marked = attrs.evolve(document.note, extra={**document.note.extra, MARK: mark.to_value()})
-    data = render_document(attrs.evolve(document, note=marked), target.path, style, heading=heading)
+    data = render_document(attrs.evolve(document, note=marked), target.path, style)
     document, identified = parse_identified(data, target.path, modified, target.note_id, style)
     return Rendered(data, document, identified, tuple(notices))
 

@@ -173,7 +173,7 @@ class Knowledge:
         self._catalogue = actors.catalogue
         self._merging = Merging(actors.catalogue, actors.stores.history, Threads())
         self._history = history
-        self._sections = Sections(actors.outlines, keeps_heading=actors.catalogue.style.titles_from_files)
+        self._sections = Sections(actors.outlines, keeps_heading=actors.catalogue.style.is_foreign)
         self._opening = actors.opening
         self._cited_before = cited_before
         self._writer = actors.writer.mailbox

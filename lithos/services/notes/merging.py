@@ -17,7 +17,6 @@ from lithos.core.notes.document import (
     amend_document,
     given_keys,
     parse_document,
-    place_heading,
     rewrite_document,
 )
 from lithos.core.notes.model import Document
@@ -136,23 +135,19 @@ def merge_files(
             )
         if says(merged.result) == says(now):
             return MergedFile(None)
-        document, heading = merged.result, True
+        document = merged.result
         if with_contributors:
             sides = (each.note.contributors for each in (before, wanted, now))
             note = attrs.evolve(document.note, contributors=tuple(merge_items(*sides)))
             document = attrs.evolve(document, note=note)
-        replace = document.content != now.content
-        if replace:
-            document, heading = place_heading(document, style)
         data = rewrite_document(
             theirs.source.data,
             entry.path,
             modified,
             document,
-            replace_body=replace,
+            replace_body=document.content != now.content,
             stand_in=entry.stand_in,
             style=style,
-            heading=heading,
         )
     except UnreadableNote as problem:
         raise StorageFailed(

@@ -351,7 +351,7 @@ def _read_cursor(cursor: str) -> tuple[str, Place]:
 
 @frozen
 class Library:
-    """Resources and their change notifications; `changes` is None where events are disabled."""
+    """Resources and their change notifications."""
 
     resources: Resources
-    changes: Changes | None
+    changes: Changes

@@ -369,7 +369,7 @@ class NoteTexts:
         """The content alone: reading the frontmatter as well costs ten times as much."""
         try:
             data = self._files.read(entry.path).data
-            keeps_heading = self._catalogue.style.titles_from_files
+            keeps_heading = self._catalogue.style.is_foreign
             return _Content(read_layout(data, keeps_heading=keeps_heading).content, digest_of(data))
         except (OSError, OutsideKnowledge, UnreadableNote):
             return None

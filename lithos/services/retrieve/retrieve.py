@@ -47,8 +47,6 @@ log = get_logger("lithos.retrieve")
 RECEIPT_DEADLINE: Final = 5.0
 #: Seconds to wait for the statistics of notes.
 STATS_DEADLINE: Final = 5.0
-#: From this temperature on nothing much is known yet.
-COLD: Final = 0.5
 
 
 @frozen(kw_only=True)
@@ -245,7 +243,6 @@ class Retrieve:
             limit=request.limit,
             namespace_filter=request.namespaces,
             surface_conflicts=request.surface_conflicts,
-            temperature=self._actors.config.lcma.temperature_default,
             agent_id=request.agent_id,
             task_id=request.task_id,
         )
@@ -331,5 +328,4 @@ class Retrieve:
         metrics = self._actors.metrics
         metrics.observe("lcma_retrieve_candidates", receipt.candidates_considered)
         metrics.observe("lcma_retrieve_final_nodes", shown)
-        if receipt.temperature >= COLD:
-            metrics.count("lcma_cold_start")
+        metrics.count("lcma_cold_start")

@@ -114,7 +114,7 @@ class Patient:
     @property
     def sizes(self) -> ChunkSizes:
         """How notes are cut for the indexes."""
-        return ChunkSizes(self.config.search.chunk_size, self.config.search.chunk_max)
+        return ChunkSizes(self.config.search.chunk_size)
 
     def loaded(self, name: str) -> Embedder:
         """The model that was loaded before; a model is never loaded twice, nor downloaded."""

@@ -34,7 +34,7 @@ from lithos.core.notes.document import amend_document, given_keys, parse_documen
 from lithos.core.notes.links import FileNames, targets_in
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.plan import Place, VanishRule
+from lithos.core.plan import MASS_LOSS, Place, VanishRule
 from lithos.core.times import from_nanoseconds
 from lithos.stores.coordination.schema import NoteRows, load_note_rows
 from lithos.stores.history.reading import read_contents, read_places
@@ -104,9 +104,7 @@ def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
         return NoteRows()
 
 
-def survey_notes(
-    data: Path, files: NoteFiles, vanished_fraction: float, now: datetime, style: VaultStyle = PLAIN
-) -> Survey:
+def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> Survey:
     """Read the notes of a data directory, with the numbers they have in the indexes. Blocks.
 
     Raises `FileNotFoundError` when there is no such folder.
@@ -115,7 +113,7 @@ def survey_notes(
         raise FileNotFoundError(2, "The folder of the notes is missing", str(files.root))
     private = data / ".lithos"
     vanished = VanishedFiles(private)
-    rule = VanishRule(fraction=vanished_fraction, kept=vanished.kept(), approved=vanished.approved())
+    rule = VanishRule(MASS_LOSS, kept=vanished.kept(), approved=vanished.approved())
     is_live = is_owned(private / "lock")
     records = read_note_rows(private, is_live=is_live)
     catalogue = Catalogue(NoteRecords(records), style)

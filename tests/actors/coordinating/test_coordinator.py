@@ -29,7 +29,7 @@ class Desk:
     def __init__(self, path, **settings) -> None:
         self.path = path
         self.clock = Clock()
-        self.settings = {"events_enabled": True, "journal_size": 100, **settings}
+        self.settings = {"journal_size": 100, **settings}
         self.commits = 0
         self.failing = False
         self.gate = Gate()
@@ -157,20 +157,6 @@ async def test_servers_that_restart_often_prune_too(tmp_path):
         desk.store.close()
         desk.open()
     assert desk.store.event_count() == 5
-    desk.store.close()
-
-
-async def test_disabled_events_are_neither_journalled_nor_delivered(tmp_path):
-    """behaviour 129"""
-    desk = Desk(tmp_path / "c.db", events_enabled=False)
-    async with desk.served():
-        with subscribed(desk.broadcaster) as subscription:
-            assert await desk.mailbox.ask(make_append(1)) is Journalled.OFF
-            assert await desk.mailbox.ask(make_registration("a")) is True
-    assert desk.seqs() == []
-    assert [event async for event in subscription.events] == []
-    assert list(desk.broadcaster.recent) == []
-    assert [agent.id for agent in desk.store.agents()] == ["a"]
     desk.store.close()
 
 

@@ -290,7 +290,7 @@ def port(request, tmp_path):
         yield FakeIndex()
         return
     index = FulltextIndex.open(tmp_path / ".tantivy")
-    yield FulltextPort(index, ChunkSizes(500, 1000), KeptEntities())
+    yield FulltextPort(index, ChunkSizes(500), KeptEntities())
     index.close()
 
 

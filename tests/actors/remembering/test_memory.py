@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from lithos.actors.kit import ActorDown
 from lithos.core.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
 from lithos.core.learning.edges import EdgeFilter, ResolveConflict, UpsertEdge
-from tests.actors.memories import Desk, Killed
+from tests.actors.memories import Killed
 from tests.fakes import START
 
 pytestmark = pytest.mark.autojump
@@ -217,15 +217,3 @@ async def test_an_outbox_that_cannot_be_cleared_is_cleared_later(desk, monkeypat
         await trio.sleep(5)
         assert desk.edges.outbox() == []
         assert desk.told() == [(edge_id, None) for edge_id in desk.stored()]
-
-
-async def test_without_events_nothing_is_kept_back(tmp_path):
-    desk = Desk(tmp_path, events_enabled=False)
-    async with desk.running():
-        await desk.ask(PLAIN)
-        desk.journal_switch.failure = apsw.FullError("full")
-        await desk.ask(edge_to("c"))
-        desk.journal_switch.failure = None
-        await trio.sleep(10)
-        assert (desk.told(), desk.edges.outbox(), len(desk.stored())) == ([], [], 2)
-    desk.close()

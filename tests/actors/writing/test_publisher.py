@@ -332,15 +332,6 @@ async def test_the_manifest_is_never_ahead_of_the_journal(desk):
     assert desk.manifest.seq == 3
 
 
-async def test_without_events_the_manifest_follows_all_the_same(desk):
-    """behaviour 129"""
-    desk.answer = Journalled.OFF
-    async with served(desk.coordinator, desk.start_coordinator), desk.served():
-        await desk.mailbox.ask(make_publication(1))
-    assert desk.rows() == {"n1.md": 1}
-    assert desk.manifest.seq is None
-
-
 async def test_a_removal_leaves_the_manifest(desk):
     desk.manifest.store([make_entry(1), make_entry(2)])
     async with served(desk.coordinator, desk.start_coordinator), desk.served():

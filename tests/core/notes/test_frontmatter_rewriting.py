@@ -13,7 +13,6 @@ from lithos.core.notes.document import (
     derive_id,
     given_keys,
     parse_document,
-    place_heading,
     render_document,
     rewrite_document,
 )
@@ -370,9 +369,9 @@ def update_foreign(data: str, content: str | None = None, path: str = "Name.md",
     """The file after an update under the style of a vault that somebody else owns."""
     old = parse_document(data.encode(), path, MODIFIED, style=FOREIGN)
     text = old.content if content is None else content
-    new, heading = place_heading(Document(note=evolve(old.note, **changes), content=text), FOREIGN)
+    new = Document(note=evolve(old.note, **changes), content=text)
     return rewrite_document(
-        data.encode(), path, MODIFIED, new, replace_body=content is not None, style=FOREIGN, heading=heading
+        data.encode(), path, MODIFIED, new, replace_body=content is not None, style=FOREIGN
     ).decode()
 
 
@@ -399,8 +398,8 @@ def test_keys_of_a_foreign_note_that_say_something_odd_stay_as_they_are() -> Non
 def test_a_new_note_of_a_foreign_vault_has_few_keys_and_no_heading() -> None:
     """behaviour 254"""
     note = Note(id=ID, title="Name", author="ann", created_at=LATER, updated_at=LATER, status="archived")
-    data = render_document(Document(note=note, content="Text"), "Name.md", FOREIGN, heading=False).decode()
+    data = render_document(Document(note=note, content="Text"), "Name.md", FOREIGN).decode()
     keys = [line.partition(":")[0] for line in data.splitlines()]
     assert keys == ["---", "id", "author", "created_at", "updated_at", "version", "status", "---", "", "Text"]
-    data = render_document(Document(note=note, content="Text"), "Other.md", FOREIGN, heading=False).decode()
+    data = render_document(Document(note=note, content="Text"), "Other.md", FOREIGN).decode()
     assert "title: Name\n" in data

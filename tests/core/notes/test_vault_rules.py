@@ -152,7 +152,6 @@ def test_a_broken_frontmatter_says_its_line_and_leaves_the_text(
     document = read(text)
     assert document.content == "# Heading\n\ntext #tag"
     assert document.note.title == "File name"
-    assert read(text, style=evolve(VAULT, titles_from_files=False)).note.title == "Heading"
     assert document.note.frontmatter_error is not None
     assert document.note.frontmatter_error["line"] >= line
     assert document.note.inline_tags == ("tag",)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.history.versions import body_of, have_same_body, head_of
-from lithos.core.notes.document import parse_document, place_heading, render_document, rewrite_document
+from lithos.core.notes.document import parse_document, render_document, rewrite_document
 from lithos.core.notes.layout import read_layout, trim_content
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import PLAIN, VaultStyle
@@ -29,8 +29,7 @@ LINES: Final = st.lists(
 
 def _new(content: str, style: VaultStyle) -> bytes:
     note = Note(id="00000000-0000-4000-8000-000000000000", title="a", created_at=MODIFIED)
-    document, heading = place_heading(Document(note=note, content=content), style)
-    return render_document(document, "a.md", style, heading=heading)
+    return render_document(Document(note=note, content=content), "a.md", style)
 
 
 def _below(data: bytes) -> str:
@@ -68,10 +67,7 @@ def test_write_back_of_a_read_changes_no_byte_of_the_body(
     head = "---\nid: 00000000-0000-4000-8000-000000000000\ntitle: a\n---\n"
     data = (head + "\n# a\n\n" + "\n".join(lines)).replace("\n", breaks).encode()
     old = parse_document(data, "a.md", MODIFIED, style=style)
-    document, heading = place_heading(old, style)
-    again = rewrite_document(
-        data, "a.md", MODIFIED, document, replace_body=True, style=style, heading=heading
-    )
+    again = rewrite_document(data, "a.md", MODIFIED, old, replace_body=True, style=style)
     assert read_layout(again).body == read_layout(data).body
 
 
@@ -82,10 +78,8 @@ def test_replaced_text_is_stored_verbatim(style: VaultStyle, lines: list[str]) -
     data = _new("before\n", style)
     content = "\n".join(["begin", *lines, "end", ""])
     old = parse_document(data, "a.md", MODIFIED, style=style)
-    document, heading = place_heading(evolve(old, content=content), style)
-    again = rewrite_document(
-        data, "a.md", MODIFIED, document, replace_body=True, style=style, heading=heading
-    )
+    new = evolve(old, content=content)
+    again = rewrite_document(data, "a.md", MODIFIED, new, replace_body=True, style=style)
     assert _below(again) == content
 
 

@@ -13,7 +13,7 @@ BOUND = 5.0
 LENGTH = 150_000
 
 
-def names(body: str, limit: int = 0) -> list[str]:
+def names(body: str, limit: int = 1_000_000) -> list[str]:
     return list(extract_entities(body, limit))
 
 
@@ -202,7 +202,7 @@ def test_markup_comments_and_addresses_are_no_text() -> None:
 def test_the_most_frequent_are_kept_sorted_and_once() -> None:
     body = "We use Zeta Tool, Zeta Tool, Zeta Tool, Alpha Tool, Alpha Tool and Beta Tool."
     assert names(body, 2) == ["Alpha Tool", "Zeta Tool"]
-    assert names(body, 0) == ["Alpha Tool", "Beta Tool", "Zeta Tool"]
+    assert names(body) == ["Alpha Tool", "Beta Tool", "Zeta Tool"]
 
 
 def test_one_name_in_several_cases_is_one_entity() -> None:
@@ -245,7 +245,7 @@ def test_the_time_is_in_proportion_to_the_length_of_runs_of_one_letter() -> None
 )
 def test_the_table_of_actions(stored: Note, body: str, decision: tuple[str, ...] | None) -> None:
     """Behaviour 158: curated entities stay, stale machine entities are replaced or cleared."""
-    assert decide_extraction(stored, body, 0) == decision
+    assert decide_extraction(stored, body) == decision
 
 
 @pytest.mark.parametrize(
@@ -261,4 +261,4 @@ def test_the_table_of_actions(stored: Note, body: str, decision: tuple[str, ...]
 def test_force_extracts_curated_and_current_ones_too(
     stored: Note, body: str, decision: tuple[str, ...] | None
 ) -> None:
-    assert decide_extraction(stored, body, 0, force=True) == decision
+    assert decide_extraction(stored, body, force=True) == decision

@@ -23,7 +23,7 @@ from tests.front.console.pages import Element, check, dangers, parse
 from tests.front.console.proposing import bind, decide, propose, propose_note, propose_text
 from tests.front.console.visiting import Visitor, visiting
 from tests.front.running import read_until
-from tests.servers import put_note
+from tests.servers import VAULT, put_note
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp'
@@ -465,7 +465,7 @@ async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lin
     for number in range(15):
         put_note(tmp_path, f"n{number:02}.md", "---\ntitle: a: b\n---\ntext")
     put_note(tmp_path, "binary.md", b"\0")
-    async with visiting(tmp_path, storage={"broken_frontmatter": "serve"}) as person:
+    async with visiting(tmp_path, storage=VAULT) as person:
         await person.lithos.server.searchable()
         page = await looked_through(person)
         assert [each.text for each in page.all("p", "sentence")] == [

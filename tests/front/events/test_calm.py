@@ -67,7 +67,7 @@ async def test_what_happens_during_the_pause_goes_along_with_the_next_send(
             sent.append((round(trio.current_time() - began), number))
         await trio.lowlevel.checkpoint()
 
-    one = Subscribers("SSE", enabled=True, limit=1)
+    one = Subscribers("SSE", limit=1)
     endpoint = SseEndpoint(stream, one, pause=pause, capacity=7)  # type: ignore[arg-type]
     scope = {"type": "http", "method": "GET", "query_string": b"", "headers": []}
     async with trio.open_nursery() as nursery:

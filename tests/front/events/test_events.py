@@ -110,14 +110,6 @@ async def test_an_unknown_id_gets_a_resync_without_id_line_and_then_live_events(
         assert station.counts.delivered == 3  # the second to both
 
 
-async def test_disabled_delivery_is_told_with_503(tmp_path: Path) -> None:
-    """behaviour 134"""
-    async with broadcasting(tmp_path, enabled=False) as (_, front):
-        answer = await front.exchange(GET)
-        assert b" 503 " in answer
-        assert answer.endswith(b"\r\n\r\nSSE delivery is disabled")
-
-
 async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None:
     """behaviour 134"""
     async with broadcasting(tmp_path, limit=2) as (station, front):

@@ -275,12 +275,6 @@ async def test_compression_is_not_offered(tmp_path: Path) -> None:
             assert b"sec-websocket-extensions" not in names
 
 
-async def test_disabled_delivery_is_told_with_503(tmp_path: Path) -> None:
-    """behaviour 134"""
-    async with broadcasting(tmp_path, enabled=False) as (_, front):
-        assert await refused(front) == (503, b"WebSocket delivery is disabled")
-
-
 async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None:
     """behaviour 134"""
     async with broadcasting(tmp_path, limit=1) as (station, front):

@@ -14,7 +14,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.types import ResourceUpdatedNotification, TextResourceContents
 
-from lithos.config.sections import EventsConfig
 from lithos.front.mcp import resources
 from lithos.services.notes import resources as notes_resources
 from tests.front.whole import HANDSHAKE, MODERN, TOLD_BOUND, SseSession, Whole, whole_server
@@ -27,7 +26,6 @@ LIST_CHANGED = "notifications/resources/list_changed"
 async def until_nobody_follows(whole: Whole) -> None:
     """Wait until the server noticed that its clients have left."""
     changes = whole.lithos.server.library.changes
-    assert changes is not None
     with trio.fail_after(TOLD_BOUND):
         while changes.count:
             await trio.sleep(0.01)
@@ -124,17 +122,6 @@ async def test_without_sessions_nothing_is_promised_and_discovery_promises_what_
             "tools": {"listChanged": False},
             "prompts": {"listChanged": False},
         }
-
-
-async def test_where_no_events_are_delivered_nothing_is_promised(tmp_path: Path) -> None:
-    async with whole_server(tmp_path, events=EventsConfig(enabled=False)) as whole:
-        async with SseSession.open(whole) as session:
-            capabilities = await session.greet("2025-11-25")
-            assert capabilities["resources"] == {"subscribe": False, "listChanged": False}
-            assert (await session.ask("resources/subscribe", uri="lithos://tags"))["error"]["code"] == -32601
-        discovered = await whole.result(MODERN, "server/discover")
-        assert discovered["capabilities"]["resources"] == {"subscribe": False, "listChanged": False}
-        assert "result" in await whole.ask(MODERN, "resources/list")
 
 
 def modern_client(whole: Whole, transport: str) -> Client:

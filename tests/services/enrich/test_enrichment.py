@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from lithos.config.catalogue import Config
-from lithos.config.sections import EventsConfig, LcmaConfig
+from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import (
     ClaimJobs,
@@ -262,17 +262,6 @@ async def test_without_lcma_there_is_no_worker_but_everything_else(tmp_path: Pat
         assert lithos.server.enrichment is None
         await lithos.create("Note", PROSE)
         assert not (tmp_path / ".lithos" / "stats.db").exists()
-
-
-async def test_without_events_the_worker_is_fed_directly(tmp_path: Path) -> None:
-    """behaviours 157, 190"""
-    async with serving(tmp_path, events=EventsConfig(enabled=False)) as lithos:
-        one = await lithos.create("One", PROSE)
-        await drain(lithos)
-        assert await entities(lithos, one) == ["Ada Lovelace", "Charles Babbage"]
-        await drain(lithos)
-        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
-        assert lithos.events() == []
 
 
 async def test_the_worker_of_a_running_server_works_by_itself(tmp_path: Path) -> None:

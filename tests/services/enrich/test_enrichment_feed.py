@@ -98,7 +98,7 @@ class Journal:
         self.store = CoordinationStore.open(root / "coordination.db", START)
         self.broadcaster = Broadcaster(10, 10)
         self.coordinator = Coordinator(
-            self.store, Inline(), self.broadcaster, Clock(), events_enabled=True, journal_size=journal_size
+            self.store, Inline(), self.broadcaster, Clock(), journal_size=journal_size
         )
         self.catalogue = two_notes()
         self.queue = FakeQueue()

@@ -8,14 +8,10 @@ from typing import Any
 import pytest
 
 from lithos.stores.importing.markdown import MarkdownSource
-from tests.servers import Lithos, put_note, serving
+from tests.servers import VAULT, Lithos, put_note, serving
 from tests.services.importing.test_importing import bring, numbers
 
 BLOCK = "634fae2e-edab-42e0-8385-59df3fc3da0e"
-VAULT: dict[str, Any] = {
-    "frontmatter": "minimal", "file_names": "title", "titles": "folder", "title_from": "file",
-    "inline_tags": True, "broken_frontmatter": "serve",
-}  # fmt: skip
 STYLES = pytest.mark.parametrize("storage", [{}, VAULT], ids=["plain", "vault"])
 FILES = {
     "logseq/config.edn": '{:journal/page-title-format "MMM do, yyyy"}',

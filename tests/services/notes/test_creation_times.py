@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from lithos.core.notes.model import Note, with_creation
-from tests.servers import Lithos, put_note, serving
+from tests.servers import VAULT, Lithos, put_note, serving
 
 OLD = 1_600_000_000
-VAULT: dict[str, Any] = {"frontmatter": "minimal", "titles": "folder", "title_from": "file"}
 CREATED = datetime.fromtimestamp(OLD, UTC).isoformat(timespec="microseconds")
 
 

@@ -32,7 +32,7 @@ from lithos.core.proposals import (
 )
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.tools.contract.arguments import UnknownTool
-from tests.servers import Clock, Lithos, put_note, refusal, serving, take_up
+from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving, take_up
 
 BOT = Principal("bound", "write", "bot")
 TEXT = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive."
@@ -414,7 +414,7 @@ async def test_link_that_comes_while_a_move_is_approved_is_not_rewritten_unseen(
 async def test_note_that_is_brought_back_by_approval_keeps_when_it_began(tmp_path: Path) -> None:
     """behaviour 349: as a restore that nobody has to approve"""
     clock = Clock()
-    async with asking(tmp_path, clock=clock, storage={"frontmatter": "minimal"}) as lithos:
+    async with asking(tmp_path, clock=clock, storage=VAULT) as lithos:
         os.utime(put_note(tmp_path, "plan.md", "# Plan\n\nText.\n"), (1e9, 1e9))
         await take_up(lithos, "plan.md")
         (row,) = (await lithos.call("lithos_list"))["items"]

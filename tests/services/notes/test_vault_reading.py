@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -16,10 +15,8 @@ from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.checks_notes import check_notes
 from lithos.services.upkeep.validation import survey_notes, validate_notes
 from lithos.stores.notes.files import NoteFiles
-from tests.servers import Clock, Lithos, put_note, refusal, serving
+from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
-#: The rules of `--vault` for reading, in a data directory of our own.
-VAULT: dict[str, Any] = {"title_from": "file", "inline_tags": True, "broken_frontmatter": "serve"}
 BROKEN = "---\ntitle: Fine\ntags: [a, b\nother: 1\n---\n# The heading\n\nZebras are striped. #animal\n"
 
 
@@ -203,7 +200,7 @@ async def test_inline_tags_count_everywhere_and_are_never_written(tmp_path: Path
         await lithos.write("t", "Now #other", id=read["id"], tags=[])
         assert (await lithos.read(read["id"]))["metadata"]["tags"] == ["other"]
         made = await lithos.create("Made", "Text #made", tags=["given"])
-        assert "tags:\n  - given\n" in (lithos.knowledge / "made.md").read_text()
+        assert "tags:\n  - given\n" in (lithos.knowledge / "Made.md").read_text()
         assert (await lithos.read(made))["metadata"]["tags"] == ["given", "made"]
     async with serving(tmp_path, storage=VAULT) as lithos:
         assert await lithos.listed(tags=["other"]) == ["t"]
@@ -339,26 +336,6 @@ async def test_a_note_with_broken_frontmatter_keeps_its_id_from_a_copy(tmp_path:
     async with serving(tmp_path, storage=VAULT) as lithos:
         assert (await lithos.read(note))["path"] == copy.name
         assert (await lithos.call("lithos_read", path="b.md"))["content"] == "text"
-
-
-@pytest.mark.parametrize("rule", ["title_from", "inline_tags", "broken_frontmatter"])
-async def test_each_rule_can_be_set_alone(tmp_path: Path, rule: str) -> None:
-    put_note(tmp_path, "a.md", "# Heading\n\n#tag")
-    put_note(tmp_path, "b.md", BROKEN)
-    async with serving(tmp_path, storage={rule: VAULT[rule]}) as lithos:
-        found = await titles(lithos)
-        assert found["a.md"] == ("a" if rule == "title_from" else "Heading")
-        assert (
-            ("b.md" in found)
-            is (rule == "broken_frontmatter")
-            is ("b.md" not in lithos.server.catalogue.skipped)
-        )
-        tags = {"tag": 1} if rule == "inline_tags" else {}
-        assert (await lithos.call("lithos_tags"))["tags"] == tags
-        answer = await lithos.write("Written", "text #more", tags=["own"])
-        read = await lithos.read(answer["id"])
-        assert (read["title"], read["content"]) == ("Written", "text #more")
-        assert read["metadata"]["tags"] == (["own", "more"] if rule == "inline_tags" else ["own"])
 
 
 async def test_all_of_a_huge_note_is_understood(tmp_path: Path) -> None:

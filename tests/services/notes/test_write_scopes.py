@@ -309,7 +309,6 @@ async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> N
         patching = EntityExtraction(
             server.catalogue,
             server.entities._texts,
-            10,
             server.learning,
             patch=server.knowledge.write,
             index=server.actors.fulltext_indexer,

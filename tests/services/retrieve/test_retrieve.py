@@ -317,9 +317,8 @@ async def test_what_cannot_be_asked_leaves_no_receipt() -> None:
 async def test_retrievals_and_cold_starts_are_counted() -> None:
     room = Room(finding(A, B), {"exact_alias": finding(A, B)})
     await room.retrieve()
-    room.settings = attrs.evolve(room.settings, temperature_default=0.4)
     await room.retrieve()
-    assert room.count("lcma_cold_start_total") == 1
+    assert room.count("lcma_cold_start_total") == 2
     assert room.count("lcma_retrieve_duration_seconds_count") == 2
     assert room.count("lcma_retrieve_candidates_sum") == room.count("lcma_retrieve_final_nodes_sum") == 4
     assert room.count("lcma_scout_candidates_sum{") == 4

@@ -124,7 +124,7 @@ def test_what_is_written_meanwhile_goes_to_both_and_what_the_former_knows_is_not
 ) -> None:
     """behaviours 185 and 194"""
     a, b = WordModel("a"), WordModel("b")
-    port = VectorPort(ChunkSizes(500, 1000))
+    port = VectorPort(ChunkSizes(500))
     port.target = EmbeddedNotes(a, VectorIndex.open(tmp_path / "a", a.identity))
     port.apply([make_upsert(make_entry(1), "blue whale"), make_upsert(make_entry(2), "red fox")], [])
     former = port.former = port.target

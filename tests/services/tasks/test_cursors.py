@@ -27,9 +27,7 @@ DRAFT = EventDraft(type="note.created", agent="a", payload={}, timestamp=START)
 class Desk:
     def __init__(self, path: Path) -> None:
         self.store = CoordinationStore.open(path, START)
-        self.coordinator = Coordinator(
-            self.store, Inline(), Broadcaster(10, 10), Clock(), events_enabled=True, journal_size=100
-        )
+        self.coordinator = Coordinator(self.store, Inline(), Broadcaster(10, 10), Clock(), journal_size=100)
         self.cursors = Cursors(self.coordinator.mailbox, self.store, Inline())
 
     async def publish(self) -> int:

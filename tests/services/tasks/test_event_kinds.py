@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import trio
-from trio.testing import wait_all_tasks_blocked
-
-from lithos.config.sections import EventsConfig
 from lithos.core.events import Event
 from lithos.services.tasks.event_stream import EventFilter
-from tests.servers import Clock, Lithos, serving
-from tests.tools.task_calls import call, create
+from tests.servers import Lithos, serving
 
 
 async def do_everything(lithos: Lithos) -> list[str]:
@@ -47,24 +42,3 @@ async def test_clients_see_all_kinds_of_events_in_the_one_order_of_seqs(tmp_path
         for number in range(5):
             await lithos.create(f"Note {number}")
             assert len(lithos.events()) == len(due) + number + 1
-
-
-async def test_disabled_events_deliver_nothing(tmp_path: Path) -> None:
-    """behaviour 129"""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, events=EventsConfig(enabled=False)) as lithos:
-        stream = await lithos.server.streams.open(None, EventFilter())
-        await do_everything(lithos)
-        # Tasks are given, expire and unblock others all the same.
-        task = await create(lithos)
-        waiting = await create(lithos, depends_on=[task])
-        for _ in range(2):
-            assert (await call(lithos, "task_next", ttl_minutes=1))["task"]["id"] == task
-            clock.advance(minutes=1)
-        assert (await call(lithos, "task_complete", task_id=task))["unblocked"] == [waiting]
-        assert lithos.events() == []
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(stream.receive)
-            await wait_all_tasks_blocked()
-            assert nursery.child_tasks, "an event came"
-            nursery.cancel_scope.cancel()

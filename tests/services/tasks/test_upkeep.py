@@ -55,7 +55,7 @@ class Desk:
         self.broadcaster = Broadcaster(1000, 1000)
         journal = bounds.get("journal_size", 100_000)
         self.coordinator = Coordinator(
-            self.store, Inline(), self.broadcaster, self.clock, events_enabled=True, journal_size=journal
+            self.store, Inline(), self.broadcaster, self.clock, journal_size=journal
         )
         self.mailbox = self.coordinator.mailbox
         self.notes = {"kept"}

@@ -25,4 +25,4 @@ async def main(root: Path, frontmatter: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, Path(sys.argv[1]), sys.argv[2])
+    trio.run(main, Path(sys.argv[1]))

@@ -49,10 +49,9 @@ async def vaults(root: Path, **sections: Any) -> AsyncIterator[Pair]:
     """Two servers on folders of their own."""
     for name in ("here", "there"):
         (root / name).mkdir(exist_ok=True)
-    storage = sections.pop("storage", {})
     async with (
-        serving(root / "data-here", storage={"vault": root / "here"} | storage, **sections) as here,
-        serving(root / "data-there", storage={"vault": root / "there"} | storage, **sections) as there,
+        serving(root / "data-here", storage={"vault": root / "here"}, **sections) as here,
+        serving(root / "data-there", storage={"vault": root / "there"}, **sections) as there,
     ):
         yield Pair(here, there, root, VaultMoving(here.server, there.server, "there"))
 

@@ -179,7 +179,7 @@ async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path, frontmatter: s
     for number in range(NOTES):
         (tmp_path / "here").mkdir(exist_ok=True)
         (tmp_path / f"here/plain{number}.md").write_text(f"Nothing of ours in {number}.\n")
-    async with vaults(tmp_path, storage={"frontmatter": frontmatter}) as pair:
+    async with vaults(tmp_path) as pair:
         for entry in list(pair.here.server.catalogue):
             for version in range(2, VERSIONS + 1):
                 text = f"version {version} of {entry.path}"
@@ -206,9 +206,9 @@ async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path, frontmatter: s
                 assert "deleted" not in [row[1] for row in rows]
 
 
-async def move_and_kill(root: Path, frontmatter: str, lag: float) -> set[str]:
+async def move_and_kill(root: Path, lag: float) -> set[str]:
     """Have a process move notes until it is killed, some time after its first; the ids it acknowledged."""
-    command = [sys.executable, "-m", "tests.services.vaults.mover", str(root), frontmatter]
+    command = [sys.executable, "-m", "tests.services.vaults.mover", str(root)]
     with trio.fail_after(PATIENCE), subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

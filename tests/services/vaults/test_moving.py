@@ -92,7 +92,7 @@ async def test_a_file_without_id_keeps_the_id_and_its_bytes(tmp_path: Path) -> N
     text = b"# Plain\r\n\r\nNothing of ours.  \r\n"
     (tmp_path / "here").mkdir()
     (tmp_path / "here/plain.md").write_bytes(text)
-    async with vaults(tmp_path, storage={"frontmatter": "minimal"}) as pair:
+    async with vaults(tmp_path) as pair:
         (note_id,) = [entry.note.id for entry in pair.here.server.catalogue]
         created = (await pair.here.read(note_id))["metadata"]["created_at"]
         text += b"More.\r\n"
@@ -100,7 +100,7 @@ async def test_a_file_without_id_keeps_the_id_and_its_bytes(tmp_path: Path) -> N
         moved = await pair.move(note_id, path="notes/other.md")
         assert moved.outcome.version == 2
         assert pair.files() == {"there/notes/other.md": text}
-    async with vaults(tmp_path, storage={"frontmatter": "minimal"}) as pair:
+    async with vaults(tmp_path) as pair:
         assert pair.places(note_id) == ["there"]
         metadata = (await pair.there.read(note_id))["metadata"]
         assert (metadata["version"], metadata["created_at"]) == (2, created)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.servers import Clock, Lithos, put_note, refusal, serving
+from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
 #: The writing rules of a vault that somebody else owns.
-FOREIGN: dict[str, Any] = {"frontmatter": "minimal", "file_names": "title", "titles": "folder"}
 NOW = "2026-03-04T05:06:07.000008+00:00"
 
 
@@ -38,7 +36,7 @@ async def id_of(lithos: Lithos, path: str) -> str:
 
 async def test_one_title_may_be_in_two_folders_but_only_once_in_each(tmp_path: Path) -> None:
     """behaviour 253"""
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         first = await lithos.write("Notes", path="one")
         second = await lithos.write("Notes", path="two")
         assert (first["path"], second["path"]) == ("one/Notes.md", "two/Notes.md")
@@ -85,7 +83,7 @@ async def test_a_first_update_of_a_foreign_note_adds_its_id(tmp_path: Path, head
     before = (head + BODY).replace("\n", newline)
     file = put_note(tmp_path, "folder/Some note.md", before.encode())
     clock = Clock()
-    async with serving(tmp_path, storage=FOREIGN, clock=clock) as lithos:
+    async with serving(tmp_path, storage=VAULT, clock=clock) as lithos:
         commit_all(lithos.knowledge)
         note = await id_of(lithos, "folder/Some note")
         answer = await lithos.call("lithos_write", id=note, agent="a", metadata={"mood": "good"})
@@ -104,7 +102,7 @@ async def test_every_later_update_changes_only_its_own_lines(tmp_path: Path) -> 
     """behaviour 254"""
     put_note(tmp_path, "Note.md", "---\ntags: [a]\nconfidence: 0.5\n---\nText.\n")
     clock = Clock()
-    async with serving(tmp_path, storage=FOREIGN, clock=clock) as lithos:
+    async with serving(tmp_path, storage=VAULT, clock=clock) as lithos:
         note = await id_of(lithos, "Note")
         await lithos.call("lithos_note_update", id=note, agent="a", tags=["b"])
         commit_all(lithos.knowledge)
@@ -122,7 +120,7 @@ async def test_a_new_content_keeps_the_lines_around_it_and_gets_no_heading(tmp_p
     """behaviour 254"""
     put_note(tmp_path, "Plain.md", "Old text\n\n\n")
     put_note(tmp_path, "Headed.md", "---\nmood: x\n---\n# Headed\nOld text")
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         for path, title, content in (
             ("Plain", None, "New\n\ntext"),
             ("Headed", "Better", "New\n\ntext"),
@@ -133,14 +131,14 @@ async def test_a_new_content_keeps_the_lines_around_it_and_gets_no_heading(tmp_p
             assert answer["status"] == "updated", answer
         plain, headed = ((lithos.knowledge / name).read_text() for name in ("Plain.md", "Headed.md"))
         assert plain.endswith("\n---\n\nNew\n\ntext\n\n\n")
-        assert headed.endswith("\n---\n# Better\nNewer")
-        assert "title" not in headed + plain
+        assert headed.endswith("\ntitle: Better\n---\n# Better\n\nNewer")
+        assert "title" not in plain
 
 
 async def test_a_created_note_says_only_what_was_given(tmp_path: Path) -> None:
     """behaviour 254"""
     clock = Clock()
-    async with serving(tmp_path, storage=FOREIGN, clock=clock) as lithos:
+    async with serving(tmp_path, storage=VAULT, clock=clock) as lithos:
         note = await lithos.create("Plain title", "Text.", confidence=1.0, tags=[])
         head = f"---\nid: {note}\nauthor: tester\ncreated_at: {NOW}\nupdated_at: {NOW}\nversion: 1\n---\n"
         assert (lithos.knowledge / "Plain title.md").read_text().replace("'", "").replace('"', "") == (
@@ -161,7 +159,7 @@ async def test_a_created_note_says_only_what_was_given(tmp_path: Path) -> None:
 
 async def test_a_title_that_names_its_file_resolves_as_a_wiki_link(tmp_path: Path) -> None:
     """behaviour 254"""
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         for title in ("Café au lait", "日本語 ノート", "Dr. Who", "a_b-c"):
             note = await lithos.write(title)
             assert note["path"] == f"{title}.md"

@@ -12,7 +12,7 @@ from lithos.core.history.differences import LONGEST_DIFF
 from lithos.services.notes.history import NoteHistory
 from lithos.stores.history.store import HistoryStore
 from lithos.tools.contract.arguments import ArgumentFault
-from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
+from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
 #: What may differ between a version and its restored state.
 OWN = ("id:", "version:", "updated_at:", "created_at:", "author:")
@@ -268,7 +268,7 @@ BROKEN = b"---\ntags: [a\n: : x\n---\n\n# T\n\ntext\n"
 async def test_bytes_whose_frontmatter_cannot_be_edited_come_back_as_they_are(tmp_path: Path) -> None:
     """behaviour 223"""
     file = put_note(tmp_path, "mine.md", "# T\n\nx\n")
-    async with serving(tmp_path, settled=False, storage={"broken_frontmatter": "serve"}) as lithos:
+    async with serving(tmp_path, settled=False, storage=VAULT) as lithos:
         note = (await lithos.call("lithos_read", path="mine.md"))["id"]
         await lithos.write("T", "y", id=note)
         identified = file.read_bytes()
@@ -280,7 +280,7 @@ async def test_bytes_whose_frontmatter_cannot_be_edited_come_back_as_they_are(tm
         assert answer["version"] == broken + 2
         assert file.read_bytes() == BROKEN
         read = await lithos.read(note)
-        assert (read["version"], read["content"]) == (broken + 2, "text")
+        assert (read["version"], read["content"]) == (broken + 2, "# T\n\ntext")
         await lithos.call("lithos_delete", id=note, agent="bad")
         back = await restore(lithos, note, broken + 3)
         assert (back["status"], back["version"]) == ("created", broken + 4)

@@ -13,10 +13,9 @@ import trio
 
 from lithos.actors.coordinating import reverifying
 from lithos.catalogue.lineage import Lineage
-from lithos.config.sections import EventsConfig
 from lithos.core.errors import StorageFailed
 from lithos.services.tasks import impact
-from tests.servers import MISSING_ID, Answer, Clock, Lithos, put_note, refusal, serving
+from tests.servers import MISSING_ID, VAULT, Answer, Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import call, create, ids
 
 KEYS = ["id", "status", "dependents", "tasks", "readers", "task_ids", "truncated"]
@@ -123,9 +122,7 @@ async def test_a_read_that_is_not_stored_yet_counts(lithos: Lithos) -> None:
     assert [row["agent"] for row in (await ask(lithos, source))["readers"]] == ["ann"]
 
 
-async def test_citations_are_known_after_a_restart_without_events_and_from_the_journal(
-    tmp_path: Path,
-) -> None:
+async def test_citations_are_known_after_a_restart_and_from_the_journal(tmp_path: Path) -> None:
     """behaviour 232: what an earlier version completed is taken over from the journal."""
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
@@ -137,7 +134,7 @@ async def test_citations_are_known_after_a_restart_without_events_and_from_the_j
             "INSERT INTO events SELECT seq+1,type,agent,'{\"cited_nodes\": 5}',tags,timestamp,origin"
             " FROM events WHERE type='task.completed'"
         )
-    async with serving(tmp_path, events=EventsConfig(enabled=False)) as lithos:
+    async with serving(tmp_path) as lithos:
         new = await create(lithos, "New")
         await call(lithos, "task_complete", task_id=new, cited_nodes=[source])
         answer = await ask(lithos, source)
@@ -428,7 +425,7 @@ async def test_wrong_calls_are_refused_and_change_nothing(lithos: Lithos) -> Non
 async def test_a_note_whose_frontmatter_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
     broken = "---\ntitle: [\n---\ntext\n"
     put_note(tmp_path, "broken.md", broken)
-    async with serving(tmp_path, storage={"broken_frontmatter": "serve"}) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         note = (await lithos.call("lithos_read", path="broken"))["id"]
         for more in ({"action": "clear"}, {"action": "quarantine", "reason": "r"}):
             answer = await lithos.call("lithos_impact", id=note, agent="a", **more)

@@ -12,8 +12,8 @@ import trio
 from lithos.core.links import canvas as canvas_module
 from lithos.services.notes.moving import Moving
 from lithos.stores.notes import canvases
-from tests.servers import Lithos, put_note, refusal, serving
-from tests.tools.notes.test_foreign_notes import FOREIGN, id_of
+from tests.servers import VAULT, Lithos, put_note, refusal, serving
+from tests.tools.notes.test_foreign_notes import id_of
 
 BOARD = (
     '{\n\t"nodes":[\n\t\t{"id":"1","type":"file","file":"Plan.md","subpath":"#Part"},\n'
@@ -42,7 +42,7 @@ def vault(tmp_path: Path) -> Path:
 
 async def test_canvas_follows_a_move_and_its_way_back_byte_for_byte(vault: Path) -> None:
     """behaviour 374"""
-    async with serving(vault, storage=FOREIGN) as lithos:
+    async with serving(vault, storage=VAULT) as lithos:
         note = await id_of(lithos, "Plan")
         answer = await move(lithos, note)
         assert (answer["canvases"], answer["rewritten"], board(lithos)) == (["maps/board.canvas"], [], AFTER)
@@ -57,7 +57,7 @@ async def test_unreadable_canvas_is_named_in_the_answer(vault: Path) -> None:
     """behaviour 374"""
     put_note(vault, "cut.canvas", BOARD[:-1])
     os.symlink(vault / "knowledge/maps/board.canvas", vault / "knowledge/link.canvas")
-    async with serving(vault, storage=FOREIGN) as lithos:
+    async with serving(vault, storage=VAULT) as lithos:
         answer = await move(lithos, await id_of(lithos, "Plan"))
         told = " ".join(answer["warnings"])
         assert "cut.canvas did not follow: it is not valid JSON" in told
@@ -68,7 +68,7 @@ async def test_unreadable_canvas_is_named_in_the_answer(vault: Path) -> None:
 
 async def test_protected_canvas_refuses_the_move(vault: Path) -> None:
     """behaviour 374: as a protected note with such links does."""
-    storage = {**FOREIGN, "protected": ["maps/**"]}
+    storage = {**VAULT, "protected": ["maps/**"]}
     async with serving(vault, storage=storage) as lithos:
         note = await id_of(lithos, "Plan")
         assert "maps/board.canvas" in refusal(await move(lithos, note), "forbidden")
@@ -88,7 +88,7 @@ async def test_canvas_saved_during_the_move_keeps_both_changes(
         return relink(*given)
 
     monkeypatch.setattr(canvases, "relink_canvas", save_meanwhile)
-    async with serving(vault, storage=FOREIGN) as lithos:
+    async with serving(vault, storage=VAULT) as lithos:
         answer = await move(lithos, await id_of(lithos, "Plan"))
         assert (answer["canvases"], board(lithos)) == (
             ["maps/board.canvas"],
@@ -106,7 +106,7 @@ async def test_cut_short_move_finishes_its_canvases_at_the_next_start(
         stopped.set()
         await trio.sleep_forever()
 
-    async with serving(vault, storage=FOREIGN) as lithos:
+    async with serving(vault, storage=VAULT) as lithos:
         note = await id_of(lithos, "Plan")
         with monkeypatch.context() as patch:
             patch.setattr(Moving, "_relink_canvases", stop)
@@ -115,7 +115,7 @@ async def test_cut_short_move_finishes_its_canvases_at_the_next_start(
                 await stopped.wait()
                 nursery.cancel_scope.cancel()
         assert board(lithos) == BOARD
-    async with serving(vault, storage=FOREIGN) as lithos:
+    async with serving(vault, storage=VAULT) as lithos:
         await lithos.server.moving.resumed.wait()
         assert board(lithos) == AFTER
         assert not list((vault / ".lithos" / "moves").iterdir())

@@ -11,8 +11,7 @@ import pytest
 import trio
 
 from lithos.actors.writing import editing
-from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
-from tests.tools.notes.test_foreign_notes import FOREIGN
+from tests.servers import MISSING_ID, VAULT, Lithos, put_note, refusal, serving
 
 TEXT = """\
 Intro.
@@ -272,7 +271,7 @@ async def test_every_other_byte_of_a_foreign_file_stays(tmp_path: Path, newline:
     """behaviour 215"""
     text = mark + FOREIGN_NOTE.replace("\n", newline)
     put_note(tmp_path, "a.md", text)
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         told = await lithos.call(
             "lithos_note_edit", path="a.md", agent="ed", op="append", section="setext", text="New\nlines."
         )

@@ -15,7 +15,8 @@ from lithos.services.notes.moving import Moving
 from lithos.stores.notes.displaced import MoveIntent, Moves
 from lithos.stores.notes.values import digest_of
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
-from tests.tools.notes.test_foreign_notes import FOREIGN, changed_lines, commit_all, id_of
+from tests.servers import VAULT as SERVED
+from tests.tools.notes.test_foreign_notes import changed_lines, commit_all, id_of
 
 
 async def move(lithos: Lithos, note: str, path: str, **more: Any) -> Any:
@@ -51,7 +52,7 @@ MOVED = {
 }
 
 
-@pytest.mark.parametrize("storage", [{}, FOREIGN], ids=["own", "foreign"])
+@pytest.mark.parametrize("storage", [{}, SERVED], ids=["own", "foreign"])
 async def test_a_move_rewrites_the_links_that_would_break_and_nothing_else(
     tmp_path: Path, storage: dict[str, Any]
 ) -> None:
@@ -103,7 +104,7 @@ async def test_links_by_name_follow_a_renamed_note_and_spare_others(tmp_path: Pa
     }
     for path, text in files.items():
         put_note(tmp_path, path, text)
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=SERVED) as lithos:
         assert (await move(lithos, ids[0], "x/bar.md"))["status"] == "updated"
         # [[bar]] meant y/bar and would be ambiguous.
         assert (lithos.knowledge / "z.md").read_text() == "[[x/bar]] [[x/bar#Part|f]] [[y/bar]] [[Bar Title]]"
@@ -120,7 +121,7 @@ async def test_only_the_lines_with_links_differ(tmp_path: Path) -> None:
     """behaviour 255"""
     put_note(tmp_path, "foo.md", "Foo\n")
     put_note(tmp_path, "other.md", "One\n\n[[foo]] here\t\n\nLast line without end")
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=SERVED) as lithos:
         commit_all(lithos.knowledge)
         note = await id_of(lithos, "foo")
         answer = await move(lithos, note, "deep/er/New name.md", expected_version=1)
@@ -150,7 +151,7 @@ async def test_a_link_that_names_the_new_path_in_full_is_whole_again(tmp_path: P
     put_note(tmp_path, "who/john.md", "# John\n")
     put_note(tmp_path, "whither/john.md", "# A place\n")
     put_note(tmp_path, "who/handle.md", linking)
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=SERVED) as lithos:
         john = await id_of(lithos, "who/john.md")
         await move(lithos, john, "who/away.md", update_links=False)
         moved = await move(lithos, john, "who/john.md")
@@ -174,13 +175,13 @@ async def test_refused_moves_change_nothing(tmp_path: Path) -> None:
         assert refusal(await move(lithos, note, "d", expected_version=7), "version_conflict")
         assert lithos.files() == before
         assert not list((tmp_path / ".lithos" / "moves").glob("*.json"))
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=SERVED) as lithos:
         await lithos.write("One", path="e/Other.md")
         assert "folder 'e'" in refusal(await move(lithos, note, "e"), "slug_collision")
         assert (await move(lithos, note, "e/one.md"))["path"] == "e/one.md"
 
 
-@pytest.mark.parametrize("storage", [{}, FOREIGN], ids=["own", "foreign"])
+@pytest.mark.parametrize("storage", [{}, SERVED], ids=["own", "foreign"])
 @pytest.mark.parametrize("done", range(4))
 async def test_a_move_that_was_cut_short_is_finished_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: dict[str, Any], done: int
@@ -223,7 +224,7 @@ async def test_a_journalled_intent_is_carried_out_if_the_file_was_renamed_and_el
     """behaviour 255"""
     for path, text in VAULT.items():
         put_note(tmp_path, path, text)
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=SERVED) as lithos:
         note = await id_of(lithos, "a/foo")
         sources = (note, *[await id_of(lithos, path) for path in ("a/beside", "c/far", "d")])
     pages = {"a/foo": "new place/foo", "a/foo.md": "new place/foo.md"}
@@ -239,7 +240,7 @@ async def test_a_journalled_intent_is_carried_out_if_the_file_was_renamed_and_el
     if is_renamed:
         (tmp_path / "knowledge/new place").mkdir()
         file.rename(tmp_path / "knowledge/new place/foo.md")
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=SERVED) as lithos:
         await lithos.server.moving.resumed.wait()
         there = {path: (lithos.knowledge / path).read_bytes().decode() for path in lithos.files()}
         assert there == (MOVED if is_renamed else VAULT)
@@ -287,7 +288,7 @@ async def test_an_edit_beside_a_move_is_kept_with_its_links_rewritten(tmp_path: 
     """behaviour 255"""
     put_note(tmp_path, "foo.md", "Foo")
     put_note(tmp_path, "other.md", "[[foo]]")
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=SERVED) as lithos:
         (lithos.knowledge / "other.md").write_text("[[foo]] and what a person adds")
         other = await id_of(lithos, "other")
         answer = await move(lithos, await id_of(lithos, "foo"), "bar.md")
@@ -299,7 +300,7 @@ async def test_an_edit_beside_a_move_is_kept_with_its_links_rewritten(tmp_path: 
 async def test_two_notes_that_change_places_through_a_third_keep_all_links(tmp_path: Path) -> None:
     put_note(tmp_path, "a.md", "[[b]] [to b](b.md)")
     put_note(tmp_path, "b.md", "[[a]] [to a](a.md)")
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=SERVED) as lithos:
         a, b = await id_of(lithos, "a"), await id_of(lithos, "b")
         for note, path in ((a, "c.md"), (b, "a.md"), (a, "b.md")):
             assert (await move(lithos, note, path))["status"] == "updated"

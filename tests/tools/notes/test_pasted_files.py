@@ -12,12 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lithos.services.notes.resources import NoteFile
-from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
+from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
-VAULT: Final[dict[str, Any]] = {
-    "frontmatter": "minimal", "file_names": "title", "titles": "folder", "title_from": "file",
-    "inline_tags": True, "broken_frontmatter": "serve",
-}  # fmt: skip
 STYLES: Final = pytest.mark.parametrize("storage", [{}, VAULT], ids=["plain", "vault"])
 #: What a write itself changes of a file.
 OWN: Final = ("updated_at:", "version:", "contributors:", "id:")

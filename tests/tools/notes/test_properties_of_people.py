@@ -15,17 +15,8 @@ from lithos.core.notes.model import OWNED_KEYS
 from lithos.core.notes.style import VaultStyle
 from lithos.core.principals import COMMAND
 from lithos.services.notes.undo import UndoRun, plan_undo
-from tests.servers import Lithos, put_note, refusal, serving
+from tests.servers import VAULT, Lithos, put_note, refusal, serving
 
-#: A vault that somebody else owns.
-VAULT: dict[str, Any] = {
-    "frontmatter": "minimal",
-    "file_names": "title",
-    "titles": "folder",
-    "title_from": "file",
-    "inline_tags": True,
-    "broken_frontmatter": "serve",
-}
 #: What people have under the keys of Lithos, each as whole lines.
 FOREIGN: dict[str, tuple[str, ...]] = {
     "id": ("id: intro", "id: 1", "id: [a, b]", "id: 2026-11-28"),
@@ -257,7 +248,7 @@ async def test_a_deleted_file_comes_back_beside_one_of_the_same_title(tmp_path: 
     """behaviour 357"""
     text = "---\ntitle: Same\n---\nText.\n"
     first, _ = put_note(tmp_path, "a.md", text), put_note(tmp_path, "b.md", text.replace("Text", "Other"))
-    async with serving(tmp_path, storage=VAULT | {"titles": "folder"}, settled=False) as lithos:
+    async with serving(tmp_path, storage=VAULT, settled=False) as lithos:
         note = (await lithos.call("lithos_read", path="a.md"))["id"]
         await lithos.call("lithos_note_update", id=note, agent="a", tags=["x"])
         await lithos.call("lithos_delete", id=note, agent="a")

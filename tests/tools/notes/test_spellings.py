@@ -9,8 +9,7 @@ from unicodedata import normalize
 import pytest
 import trio
 
-from tests.servers import Lithos, put_note, refusal, serving
-from tests.tools.notes.test_foreign_notes import FOREIGN
+from tests.servers import VAULT, Lithos, put_note, refusal, serving
 
 COMPOSED, DECOMPOSED = (normalize(form, "Ärger") for form in ("NFC", "NFD"))
 #: Pairs of spellings of one path.
@@ -92,7 +91,7 @@ async def test_both_spellings_are_served_when_a_person_made_both(
 
 async def test_agents_at_once_make_one_of_two_spellings(tmp_path: Path) -> None:
     """behaviour 350: also in one batch of the writer"""
-    async with serving(tmp_path, storage=FOREIGN) as lithos:
+    async with serving(tmp_path, storage=VAULT) as lithos:
         answers: list[Any] = []
 
         async def write(path: str, title: str) -> None:
@@ -131,7 +130,7 @@ DEVICES = ["CON", "aux", "Nul.txt", "COM1", "lpt\u00b9", "PRN ", "con.", "CONIN$
 
 
 @pytest.mark.parametrize("title", DEVICES)
-@pytest.mark.parametrize("storage", [{}, FOREIGN], ids=["slugs", "titles"])
+@pytest.mark.parametrize("storage", [{}, VAULT], ids=["slugs", "titles"])
 async def test_title_names_no_device(tmp_path: Path, title: str, storage: dict[str, Any]) -> None:
     """behaviour 352"""
     async with serving(tmp_path, storage=storage) as lithos:

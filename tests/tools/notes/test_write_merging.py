@@ -131,19 +131,6 @@ async def test_notes_of_a_vault_are_merged_too(tmp_path: Path) -> None:
         assert read["metadata"]["tags"] == ["bob", "ann", "tag"]
 
 
-async def test_a_text_that_brings_its_title_is_merged_without_it(tmp_path: Path) -> None:
-    """behaviour 254: where the H1 is the title, a content may begin with it"""
-    async with serving(tmp_path, storage={"frontmatter": "minimal"}) as lithos:
-        note = await lithos.create("Plan", f"# Plan\n\n{TEXT}")
-        text = (await lithos.read(note))["content"]
-        assert text == TEXT
-        await lithos.write("Plan", text.replace("first", "FIRST"), id=note)
-        answer = await write(lithos, note, 1, content=f"# Plan\n\n{text.replace('third', 'THIRD')}")
-        assert (answer["version"], answer["merged_with"]) == (3, 2)
-        assert (await lithos.read(note))["content"] == "FIRST\n\nsecond\n\nTHIRD"
-        assert (lithos.knowledge / "plan.md").read_text().count("# Plan") == 1
-
-
 async def test_agents_who_change_one_note_at_once_lose_nothing(lithos: Lithos) -> None:
     """behaviour 218: with real threads"""
     agents, rounds = 6, 5
