@@ -15,8 +15,8 @@ def say(word: str) -> None:
     sys.stdout.flush()
 
 
-async def main(root: Path, frontmatter: str) -> None:
-    async with vaults(root, storage={"frontmatter": frontmatter}) as pair:
+async def main(root: Path) -> None:
+    async with vaults(root) as pair:
         say("begin")
         for entry in list(pair.here.server.catalogue):
             await pair.move(entry.note.id)

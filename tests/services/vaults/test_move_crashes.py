@@ -86,18 +86,16 @@ async def test_doctor_names_a_note_that_is_in_two_vaults(
         assert all("No note is in another vault too" in each for each in await look(pair))
 
 
-@pytest.mark.parametrize("frontmatter", ["full", "minimal"])
 async def test_a_change_after_the_crash_goes_along_with_the_next_move(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frontmatter: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 297: what is there is an earlier state of the note, and is replaced."""
-    storage = {"frontmatter": frontmatter}
-    async with vaults(tmp_path, storage=storage) as pair:
+    async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         await stop_before_deletion(pair, monkeypatch, note_id)
     with (tmp_path / "here/plan.md").open("a") as file:
         file.write("\nby a person\n")
-    async with vaults(tmp_path, storage=storage) as pair:
+    async with vaults(tmp_path) as pair:
         await pair.here.server.actors.catching_up.done.wait()
         assert pair.places(note_id) == ["here", "there"]
         moved = await pair.move(note_id, path="elsewhere/")
@@ -172,8 +170,7 @@ PATIENCE = 120.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("frontmatter", ["full", "minimal"])
-async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path, frontmatter: str) -> None:
+async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
     """behaviour 297: kill -9 while one note after the other moves."""
     ids: dict[str, bytes] = {}
     for number in range(NOTES):
@@ -187,8 +184,8 @@ async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path, frontmatter: s
             ids[entry.note.id] = (tmp_path / "here" / entry.path).read_bytes()
     lags = random.Random(297)
     for _ in range(KILLS):
-        moved = await move_and_kill(tmp_path, frontmatter, lags.uniform(0, LONGEST_LAG))
-        async with vaults(tmp_path, storage={"frontmatter": frontmatter}) as pair:
+        moved = await move_and_kill(tmp_path, lags.uniform(0, LONGEST_LAG))
+        async with vaults(tmp_path) as pair:
             await pair.there.server.actors.catching_up.done.wait()
             assert set(pair.files().values()) == set(ids.values())
             for note_id in ids:
