@@ -24,10 +24,7 @@ from bench.comparison import Comparison
 from bench.report import end_by_signal, print_report
 from bench.revisions import Place, compare_rounds, measure, render_changes, worktrees
 
-BENCHES: Final = (
-    "search", "write", "start", "claims", "events", "watch", "bridge", "graph", "loop_lag",
-    "calls", "starts", "edits", "costs",
-)  # fmt: skip
+BENCHES: Final = ("search", "calls", "write", "start", "watch", "events", "costs")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

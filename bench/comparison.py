@@ -19,12 +19,11 @@ from typing import Any, Final
 from attrs import asdict, frozen
 
 from bench.corpus import generate
-from bench.report import describe_machine
+from bench.report import describe_error, describe_machine, render_table
 from bench.revisions import Change, Place, compare_rounds, in_turn, read_figures
-from bench.stages import describe_error
-from bench.tables import render_table
-from bench.targets import MIXED, USUAL
 
+#: Notes of a case: usually, and where searchers stand beside writers, so that many of them wait.
+USUAL, MIXED = 10_000, 1_000
 #: Seconds that one run of a benchmark may take, and the first start.
 RUN_LIMIT, START_LIMIT = 240.0, 600.0
 _KINDS: Final = (
@@ -43,7 +42,9 @@ class Case:
     shown: str
 
 
-FIRST_START: Final = Case("first start", "start", USUAL, (), r"first\.(searchable_s|resident_mib|peak_mib)")
+FIRST_START: Final = Case(
+    "first start", "start", USUAL, ("--parts", "first"), r"first\.(searchable_s|resident_mib|peak_mib)"
+)
 CASES: Final = (
     Case(
         "calls, 1 client", "calls", USUAL, ("--calls", "120", "--only", *_KINDS),
@@ -64,7 +65,7 @@ CASES: Final = (
         "14 searchers and 2 writers", "write", MIXED, ("--beside-searches", "--seconds", "8"),
         r"writes\.(p50|p95|rate)|searches(_alone)?\.(p50|p95|rate|processor)",
     ),
-    Case("starts", "starts", USUAL, (), r"first_answer|version|bridge"),
+    Case("starts", "start", USUAL, ("--parts", "again"), r"again\.\w+"),
 )  # fmt: skip
 
 #: What each place told in one round; nothing where its benchmark did not work.

@@ -169,7 +169,7 @@ def _highest(values: Matrix, place: int) -> float:
     return float(np.partition(values, at)[at]) if len(values) else 0.0
 
 
-#: Rows from which on there are lists: the exact scan takes as long for fewer (`bench.nearest`).
+#: Rows from which on there are lists: the exact scan takes as long for fewer (`bench/nearest.md`).
 FROM: Final = 400_000
 #: Rows outside of the lists, as a share of those in them and at least, that are merged into them.
 MERGED_SHARE: Final = 1 / 32
