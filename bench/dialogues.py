@@ -15,8 +15,7 @@ from datetime import datetime, timedelta
 
 from attrs import define, field, frozen
 
-from bench.dialogue_series import SERIES, Series
-from bench.dialogue_traits import TRAITS, Trait
+from bench.dialogue_topics import SERIES, TRAITS, Series, Trait
 from bench.dialogue_words import (
     ADJECTIVES,
     DECOYS,

@@ -127,8 +127,10 @@ def read_collection(folder: Path) -> Collection:
     return Collection(folder.name, chunks, queries)
 
 
-def read_collections(folder: Path, names: Sequence[str]) -> list[Collection]:
+def read_collections(folder: Path | None, names: Sequence[str]) -> list[Collection]:
     """Every collection below `folder`, or those named."""
+    if folder is None:
+        raise SystemExit("No collections were given. Name their folder, or set LITHOS_EVAL.")
     found = sorted(path.parent.name for path in folder.glob("*/corpus.jsonl"))
     return [read_collection(folder / name) for name in names or found]
 

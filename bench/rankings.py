@@ -41,14 +41,6 @@ class Measured:
             for name in MEASURES
         }
 
-    def changed(self, other: Measured, queries: Sequence[JudgedQuery]) -> int:
-        """How many of these queries have other documents, or another order, in the first ten."""
-        return sum(self.rankings[query.id] != other.rankings[query.id] for query in queries)
-
-    def joined(self, other: Measured) -> Measured:
-        """Both, of different queries."""
-        return Measured({**self.rankings, **other.rankings}, {**self.scores, **other.scores})
-
     def _values(self, measure: str, queries: Sequence[JudgedQuery]) -> list[float]:
         return [getattr(self.scores[query.id], measure) for query in queries]
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import trio
 from attrs import frozen
 
 from bench.judged import Collection
-from bench.tiers import search_config, wait_for_tier
 from lithos.app import Server, running_server
 from lithos.config.catalogue import Config
 from lithos.config.sections import LcmaConfig, SearchConfig, ServerConfig, StorageConfig
@@ -28,6 +29,23 @@ def learning_config(*, learns_by_use: bool) -> LcmaConfig:
     return LcmaConfig(
         enrich_drain_interval_minutes=_NEVER_MINUTES, sweep_startup_delay_minutes=_NEVER_MINUTES, **forgetful
     )
+
+
+#: Seconds for all chunks of a collection to get their vectors, and between two checks.
+PATIENCE, CHECK = 3_600.0, 0.5
+
+
+async def wait_for_tier(server: Server, tier: str) -> None:
+    """Return once `/health` says that the tier answers. Raises `TimeoutError` after `PATIENCE`."""
+    await server.searchable()
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        _, body = await server.state.report()
+        component = body["components"]["embedding_model"]
+        if {**component, **component.get("details", {})}.get("tier", tier) == tier:
+            return
+        await trio.sleep(CHECK)
+    raise TimeoutError(f"the tier {tier} is not in use after {PATIENCE:.0f} s")
 
 
 @frozen
@@ -49,28 +67,26 @@ class Vaults:
         aside = built.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
         collection.write_notes(aside / "knowledge")
-        async with running_server(self._config(aside, None, learns_by_use=False)) as server:
+        async with running_server(self._config(aside, learns_by_use=False)) as server:
             await wait_for_tier(server, self.tier)
         return aside.rename(built)
 
     @asynccontextmanager
-    async def serving(
-        self, collection: Collection, *, search: SearchConfig | None = None, learns_by_use: bool = True
-    ) -> AsyncIterator[Server]:
+    async def serving(self, collection: Collection, *, learns_by_use: bool = True) -> AsyncIterator[Server]:
         """A server on a copy of the collection's vault, everything searchable; what it learns is dropped."""
         built = await self.build(collection)
         with tempfile.TemporaryDirectory(prefix="lithos-quality-") as work:
             data = Path(work) / "data"
             shutil.copytree(built, data)
-            async with running_server(self._config(data, search, learns_by_use=learns_by_use)) as server:
+            async with running_server(self._config(data, learns_by_use=learns_by_use)) as server:
                 await wait_for_tier(server, self.tier)
                 yield server
 
-    def _config(self, data: Path, search: SearchConfig | None, *, learns_by_use: bool) -> Config:
+    def _config(self, data: Path, *, learns_by_use: bool) -> Config:
         return Config(
             server=self.server,
             storage=StorageConfig(data_dir=data),
-            search=search or search_config(self.tier),
+            search=SearchConfig(tier=self.tier),
             lcma=learning_config(learns_by_use=learns_by_use),
         )
 
