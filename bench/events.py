@@ -1,20 +1,16 @@
-"""Events: delivery to many subscribers under a write load, journal commits, and replay.
+"""Events: delivery to many subscribers under a write load, and replay.
 
 `python -m bench.events`. *delivery*: writers change notes at a steady rate while SSE and WebSocket
 clients listen; the delay of an event is from its timestamp (when the change was decided, on the same
-clock) to its arrival. *journal*: appends one by one, each with its own sync, against appends that
-wait together and share one (group commit). *replay*: reading a journal from its beginning over SSE.
+clock) to its arrival. *replay*: reading a journal from its beginning over SSE.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from statistics import median, quantiles
 
 import trio
@@ -23,10 +19,6 @@ from attrs import define, field
 from bench.client import RawClient
 from bench.report import middle, print_report
 from bench.server import Serving, data_directory, serving
-from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.events import Event, EventDraft
 from lithos.stores.coordination.store import CoordinationStore
 
@@ -58,7 +50,6 @@ def main() -> None:
     options = parser.parse_args()
     with data_directory(200) as data, serving(data) as server:
         trio.run(_measure_delivery, server, options)
-    trio.run(_measure_journal, options)
     _measure_replay(options)
 
 
@@ -184,49 +175,6 @@ def _frame_at(buffer: bytes, begin: int) -> tuple[int, bytes, int] | None:
     if len(buffer) < body + length:
         return None
     return buffer[begin] & 15, buffer[body : body + length], body + length
-
-
-# -- journal -----------------------------------------------------------------------------------
-
-
-async def _measure_journal(options: argparse.Namespace) -> None:
-    alone: list[float] = []
-    grouped: list[float] = []
-    with tempfile.TemporaryDirectory(prefix="lithos-bench-") as folder:
-        for number in range(options.rounds):
-            alone.append(await _append(Path(folder) / f"alone{number}.db", appenders=1, each=500))
-            grouped.append(await _append(Path(folder) / f"grouped{number}.db", appenders=64, each=100))
-    ratios = [fast / slow for fast, slow in zip(grouped, alone, strict=True)]
-    print_report(
-        "events.journal",
-        one_sync_each_per_second=middle(alone, 0),
-        group_commit_per_second=middle(grouped, 0),
-        ratio=middle(ratios, 2),
-        rounds=options.rounds,
-    )
-
-
-async def _append(path: Path, *, appenders: int, each: int) -> float:
-    """Appends a second, each acknowledged after its commit."""
-    store = CoordinationStore.open(path, datetime.now(UTC))
-    coordinator = Coordinator(
-        store, Threads(), Broadcaster(500, 100), _now, events_enabled=True, journal_size=1_000_000
-    )
-
-    async def append() -> None:
-        for _ in range(each):
-            await coordinator.mailbox.ask(AppendEvents((_draft(),)))
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(coordinator.start, coordinator.mailbox.inbox))
-        began = time.perf_counter()
-        async with trio.open_nursery() as appending:
-            for _ in range(appenders):
-                appending.start_soon(append)
-        seconds = time.perf_counter() - began
-        coordinator.mailbox.close()
-    store.close()
-    return appenders * each / seconds
 
 
 def _now() -> datetime:
