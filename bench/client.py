@@ -61,11 +61,7 @@ class RawClient:
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> None:
         body = await self.exchange(tool, arguments)
         # Parsing every answer would measure the client.
-        if (
-            b'"isError":true' in body
-            or b'"error":{' in body
-            or b'"structuredContent":{"status":"error"' in body
-        ):
+        if any(mark in body for mark in _FAILURES):
             raise ToolFailed(body.decode())
 
     async def exchange(self, tool: str, arguments: Mapping[str, Any]) -> bytes:

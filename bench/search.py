@@ -33,12 +33,7 @@ def main() -> None:
     parser.add_argument("--sdk", action="store_true", help="with the official client instead of the raw one")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
-    with data_directory(options.notes, given=options.data) as data:
-        _run(options, data)
-
-
-def _run(options: argparse.Namespace, data: Path) -> None:
-    with serving(data) as server:
+    with data_directory(options.notes, given=options.data) as data, serving(data) as server:
         server.settle()
         trio.run(_measure, server, options)
 
