@@ -22,12 +22,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copytree
-from typing import Any, Final
+from typing import Final
 
-from attrs import asdict, frozen
+from attrs import frozen
 
 from bench.corpus import generate
-from bench.report import describe_error, describe_machine, end_by_signal, print_report, render_table
+from bench.report import describe_error, describe_machine, end_by_signal, render_table
 from bench.revisions import Change, Place, compare_rounds, in_turn, read_figures, worktrees
 
 BENCHES: Final = ("search", "calls", "write", "start", "watch", "events", "costs")
@@ -157,22 +157,6 @@ class Comparison:
         changes = compare_rounds(pairs) if pairs else []
         return {change.figure: change for change in changes if re.fullmatch(case.shown, change.figure)}
 
-    def told(self) -> dict[str, Any]:
-        """Everything for the JSON line."""
-        return {
-            "changes": {
-                place.revision: {
-                    case.name: [
-                        {**asdict(change), "agrees": change.agrees}
-                        for change in self.changes(case, old).values()
-                    ]
-                    for case in (FIRST_START, *self._cases)
-                }
-                for old, place in enumerate(self._places[:-1])
-            },
-            "problems": self.problems,
-        }
-
     def render(self) -> str:
         """A table for each case, as Markdown."""
         *olds, new = (place.revision for place in self._places)
@@ -245,7 +229,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if options.out:
                 options.out.write_text(comparison.render())
         print(comparison.render())
-        print_report("compare", old=options.old, new=options.new, **comparison.told())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Final
 from bench.conversations import as_collection
 from bench.dialogues import Conversation, generate_conversations
 from bench.judged import Chunk, Collection, JudgedQuery
-from bench.rephrasing import content_words
+from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
 
 #: Facts and functions of a collection.
 MOST: Final = 1_200
@@ -49,9 +49,9 @@ def told(dialogues: Sequence[Conversation]) -> Collection:
     speakers = {turn.id: turn.speaker for dialogue in dialogues for turn in dialogue.turns}
     needed = {doc for query in turns.queries for doc in query.grades}
     chunks = [
-        Chunk(chunk.id, chunk.doc, f"{speakers[chunk.doc]}: {chunk.text}")
-        for chunk in turns.chunks
-        if chunk.doc in needed
+        Chunk(each.id, each.doc, f"{speakers[each.doc]}: {each.text}")
+        for each in turns.chunks
+        if each.doc in needed
     ]
     return Collection("facts-dialogues", tuple(chunks), turns.queries)
 
@@ -105,10 +105,16 @@ def notes_of(folder: Path) -> Collection:
     return _asked("vault", chunks, [each for each in asked if times[each[0]] == 1])
 
 
+def content_words(text: str) -> list[str]:
+    """Return the folded words of a text without function words; all words when there are no others."""
+    everything = [word for _, word in words(fold(text))]
+    return [word for word in everything if word not in FUNCTION_WORDS] or everything
+
+
 def half_of(text: str) -> str:
-    """Every second content word; nothing where these are too few for a question."""
-    words = content_words(text)[::2][:MOST_ASKED]
-    return " ".join(words) if len(words) >= LEAST_ASKED else ""
+    """Return every second content word, or nothing where these are too few for a question."""
+    asked = content_words(text)[::2][:MOST_ASKED]
+    return " ".join(asked) if len(asked) >= LEAST_ASKED else ""
 
 
 def _asked(name: str, chunks: Sequence[Chunk], asked: Sequence[tuple[str, str]]) -> Collection:

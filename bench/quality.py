@@ -26,8 +26,6 @@ from bench.rankings import MODES, NOTES, Measured, measure, ranker
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
 
-#: What a vault may look like; the last is nearest to a real one.
-MEASURED_LAYOUTS = ("passages", "pages", "titled")
 LEGS = ("fulltext", "semantic")
 
 
@@ -38,7 +36,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_collection_options(parser)
-    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=MEASURED_LAYOUTS)
+    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--conversations", action="store_true", help="generated conversations too")
     return parser.parse_args(arguments)

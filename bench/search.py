@@ -30,7 +30,6 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=400, help="calls per tool and round")
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--searches", type=int, default=10_000, help="searches before memory is read again")
-    parser.add_argument("--sdk", action="store_true", help="with the official client instead of the raw one")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
     with data_directory(options.notes, given=options.data) as data, serving(data) as server:
@@ -45,13 +44,13 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
     for mode in MODES:
         kinds[mode] = asking(texts, mode)
     for request in kinds.values():
-        await drive(server, 1, WARM_UP, request, sdk=options.sdk)
+        await drive(server, 1, WARM_UP, request)
     figures: dict[str, Any] = {}
     for clients in (1, options.clients):
         rounds: dict[str, list[Latencies]] = {kind: [] for kind in kinds}
         for _ in range(options.rounds):
             for kind, request in kinds.items():
-                rounds[kind].append(await drive(server, clients, options.calls, request, sdk=options.sdk))
+                rounds[kind].append(await drive(server, clients, options.calls, request))
         figures[f"clients_{clients}"] = {
             "to_noop": _ratios(rounds),
             **{kind: middle_of(of_kind) for kind, of_kind in rounds.items()},
@@ -59,7 +58,7 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
     before = server.resident()
     await drive(server, options.clients, options.searches, kinds["hybrid"])
     memory = {"started": started, "before": before, "after": server.resident(), "peak": server.peak()}
-    print_report("search", client="sdk" if options.sdk else "raw", memory_mib=memory, **figures)
+    print_report("search", memory_mib=memory, **figures)
 
 
 def asking(texts: list[str], mode: str) -> Callable[[int], Request]:
