@@ -11,6 +11,7 @@ from attrs import frozen
 from bench.judged import JudgedQuery
 from bench.measures import DEPTH, Score, mean, paired_difference, score_ranking
 from lithos.app import Server
+from lithos.core.principals import COMMAND, Principal
 from lithos.core.text.analysis import fold, words
 from lithos.services.search.search import SearchRequest
 
@@ -88,9 +89,14 @@ def ranker(server: Server, mode: str, notes: int = NOTES) -> Rank:
     return retrieve if mode == "retrieve" else search
 
 
-async def called(server: Server, tool: str, **arguments: object) -> Mapping[str, object]:
-    """The answer of a tool. Raises `RuntimeError` for a refusal and for an answer of a part of the server."""
-    answer = await server.tools.call(tool, arguments)
+async def called(
+    server: Server, tool: str, *, principal: Principal = COMMAND, **arguments: object
+) -> Mapping[str, object]:
+    """The answer of a tool. Raises `RuntimeError` for a refusal and for an answer of a part of the server.
+
+    A `principal` other than Lithos itself gets the answer as `server.answers` says.
+    """
+    answer = await server.tools.call(tool, arguments, principal)
     if answer is None or answer.get("status") == "error" or answer.get("degraded"):
         raise RuntimeError(f"{tool} answered {answer}")
     return answer

@@ -19,16 +19,7 @@ from lithos.config.sections import LcmaConfig, SearchConfig, ServerConfig, Stora
 
 #: The enrich worker would write entities into the notes some minutes after the start, in the middle of a
 #: measurement: it is put off for longer than any lasts.
-_NEVER_MINUTES = 100_000.0
-
-
-def learning_config(*, learns_by_use: bool) -> LcmaConfig:
-    """The section `lcma` of a measurement; without learning by use a retrieval leaves the next one alone."""
-    # `weights` rewards having been returned; under `evidence` these two change nothing.
-    forgetful = {} if learns_by_use else {"rerank_weights": {"coactivation": 0.0}, "rerank_usage_weight": 0.0}
-    return LcmaConfig(
-        enrich_drain_interval_minutes=_NEVER_MINUTES, sweep_startup_delay_minutes=_NEVER_MINUTES, **forgetful
-    )
+_QUIET = LcmaConfig(enrich_drain_interval_minutes=100_000.0, sweep_startup_delay_minutes=100_000.0)
 
 
 #: Seconds for all chunks of a collection to get their vectors, and between two checks.
@@ -67,7 +58,7 @@ class Vaults:
         aside = built.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
         collection.write_notes(aside / "knowledge")
-        async with running_server(self._config(aside, learns_by_use=False)) as server:
+        async with running_server(self._config(aside)) as server:
             await wait_for_tier(server, self.tier)
         return aside.rename(built)
 
@@ -78,16 +69,16 @@ class Vaults:
         with tempfile.TemporaryDirectory(prefix="lithos-quality-") as work:
             data = Path(work) / "data"
             shutil.copytree(built, data)
-            async with running_server(self._config(data, learns_by_use=learns_by_use)) as server:
+            async with running_server(self._config(data)) as server:
                 await wait_for_tier(server, self.tier)
                 yield server
 
-    def _config(self, data: Path, *, learns_by_use: bool) -> Config:
+    def _config(self, data: Path) -> Config:
         return Config(
             server=self.server,
             storage=StorageConfig(data_dir=data),
             search=SearchConfig(tier=self.tier),
-            lcma=learning_config(learns_by_use=learns_by_use),
+            lcma=_QUIET,
         )
 
 
