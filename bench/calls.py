@@ -17,7 +17,7 @@ import trio
 
 from bench.client import Latencies, RawClient, Request, drive
 from bench.corpus import queries
-from bench.report import middle, middle_of, print_report
+from bench.report import median_ratio, middle_of, print_report
 from bench.search import NOOP
 from bench.server import Serving, data_directory, serving
 from bench.words import TOPICS
@@ -63,7 +63,7 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
             rounds[kind].append(await drive_on(kind, options.calls))
     ratios = {
         f"to_{base}{'_processor' * (figure == 'processor')}": {
-            kind: _ratio(rounds[kind], rounds[base], figure)
+            kind: median_ratio(rounds[kind], rounds[base], figure)
             for kind in rounds
             if kind != base and (base == "noop" or kind in RANKING)
         }
@@ -73,11 +73,6 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
     }
     medians = {kind: middle_of(of_kind) for kind, of_kind in rounds.items()}
     print_report("calls", notes=options.notes, clients=options.clients, **medians, **ratios)
-
-
-def _ratio(ours: list[Latencies], theirs: list[Latencies], figure: str) -> float:
-    pairs = zip(ours, theirs, strict=True)
-    return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
 
 
 def kinds_of(texts: list[str], note_ids: list[str]) -> dict[str, Callable[[int], Request]]:

@@ -3,7 +3,7 @@
 `{v}` is the value of a fact, `{d}` a detail, `{p}` the person asked about, `{q}` the other speaker, `{m}`
 a month. A question uses other words than most of the statements, as somebody who was not there would.
 `topics` announce what comes; `pairs` are statements that make sense only after what the other one asked.
-Each paragraph is a topic, each line a field with its parts between bars; an indented line continues it.
+Each line is a field of a topic, with its parts between bars; an indented line continues it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Series:
 
 
 def _read(text: str) -> Iterator[dict[str, Any]]:
-    for paragraph in text.strip().split("\n\n"):
-        lines = (line.split(" ", 1) for line in re.sub(r"\n +", " ", paragraph).splitlines())
+    for topic in re.split(r"\n(?=name )", text.strip()):
+        lines = (line.split(" ", 1) for line in re.sub(r"\n +", " ", topic).splitlines())
         yield {
             key: rest if key in ("name", "both") else couples(rest) if "=" in rest else split(rest)
             for key, rest in lines
@@ -67,7 +67,6 @@ asks Which company does {p} work for?|Who is {p}'s employer?|Where is {p} employ
 changes Big step: I handed in my notice and go to {v} instead.|So I switched, {v} made me a better offer.
 now Where does {p} work these days?|Who is {p}'s current employer?
 both Which companies do {p} and {q} work for?
-
 name home
 topics About my home:|Moving update:|On where I live:
 values Ghent|Porto|Leipzig|Tromsø|Bilbao|Cork|Trieste|Uppsala|Graz|Aarhus
@@ -78,7 +77,6 @@ asks Which city is {p}'s home?|In which town did {p} settle?|Where does {p} live
 changes We are packing again: the lease in {v} is signed.|I gave up the flat, from now on {v} it is.
 now What is the town {p} lives in at present?|Where is {p}'s home now?
 both In which cities do {p} and {q} live?
-
 name pet
 topics Pet news:|Animal lover that I am:|About the new pet:
 values a hedgehog called Biscuit|a greyhound named Pilot|two ferrets, Salt and Pepper|an old parrot, Mango|a
@@ -88,7 +86,6 @@ says I finally did it and adopted {v}.|Can't talk long, I have to feed {v}.|Sinc
 pairs So who is the new flatmate you were hinting at?=Not a person! It's {v}.
 asks What animal does {p} keep?|Does {p} have a pet, and what is its name?|Which creature lives with {p}?
 both Which animals do {p} and {q} keep?
-
 name allergy
 topics My allergy again:|Health update:|Allergic as I am:
 values walnuts|shellfish|celery|penicillin|sesame|kiwis|latex|birch pollen|lupin flour
@@ -97,7 +94,6 @@ says Had to leave early, my face swells up as soon as there are {v} around.|The 
 pairs Wait, why did you end up at the emergency room?={v}. One bit of it and my throat closes.
 asks What is {p} allergic to?|What must be avoided for {p}'s health?|Which allergy does {p} have?
 both What are {p} and {q} allergic to?
-
 name instrument
 topics Music news:|About that instrument:|Playing again:
 values cello|oboe|accordion|banjo|marimba|trombone|harp|clavichord|bagpipes
@@ -106,7 +102,6 @@ says My neighbours hate me since I practise the {v} every evening.|I rented a {v
 pairs What did you pick in the end at the music school?=The {v}. Nobody else wanted it.
 asks What instrument does {p} play?|What does {p} make music with?|Which instrument is {p} learning?
 both Which instruments do {p} and {q} play?
-
 name sibling
 topics Family stuff:|About my sibling:|On brothers and sisters:
 values Vera, a midwife|Anselm, a glassblower|Noor, a pilot|Bastian, a tax inspector|Wanda, a beekeeper|Iker, a
@@ -115,7 +110,6 @@ says Mum's two kids could not differ more: me at the screen, and then there's {v
   weekend, you know, {v}.|I grew up with one other child at home: {v}.
 pairs Are you an only child?=No no, there is {v}.
 asks Who is {p}'s brother or sister?|What does {p}'s sibling do for a living?|Name the sibling of {p}.
-
 name vehicle
 topics On my commute:|Transport update:|New vehicle, by the way:
 values a yellow cargo bike|an old Saab|a folding bicycle|a moped from 1982|a camper van|a hand-me-down
@@ -127,7 +121,6 @@ asks How does {p} commute?|What means of transport does {p} own?|Which vehicle d
 changes It broke down for good, so now I own {v}.|I sold it and got {v} for the money.
 now What is {p}'s present vehicle?|What does {p} travel to work with nowadays?
 both What vehicles do {p} and {q} own?
-
 name diet
 topics About my diet:|Food rules:|My meals are different now:
 values vegan|pescatarian|without gluten|low in salt|without sugar|only raw food until noon|keto|halal
@@ -137,7 +130,6 @@ pairs Anything I should know before I order for everybody?=For me it has to be {
 asks What diet does {p} follow?|How should one cook for {p}?|What rules does {p} have about meals?
 changes Change of plan with my food: it is {v} from today on.|The old regime is over, I eat {v} now.
 now Which diet is {p} on at the moment?|What does {p} eat like now?
-
 name fear
 topics My old phobia:|I was afraid again.|Scared as always:
 values lifts|wasps|deep water|dentists|flying|thunder|clowns|heights|moths
@@ -146,7 +138,6 @@ says My heart was racing the whole time, you know how I am with {v}.|I took the 
 pairs Why did you turn so pale back there?={v}. I have panicked since I was six.
 asks What is {p} afraid of?|Which phobia does {p} have?|What scares {p}?
 both What are {p} and {q} afraid of?
-
 name editor
 topics About my editor:|Coding update:|Tools talk:
 values Helix|Emacs|Sublime|Kakoune|Zed|Nano|BBEdit|Vim|Geany
@@ -155,7 +146,6 @@ says I moved all my key bindings over to {v}, it took an evening.|In {v} I have 
 pairs What are you typing all of this in?={v}, always. Please no holy war.
 asks Which text editor does {p} use?|What program does {p} write code in?|What is {p}'s favourite editor?
 both Which text editors do {p} and {q} use?
-
 name port
 topics Port news:|About the staging server:|Note the port:
 values 8431|9077|7300|6113|8899|5544|9412|7070|6221
@@ -166,7 +156,6 @@ asks Which port does {p}'s service use?|What port number did {p} configure?|On w
   server reachable?
 changes Heads up, I moved the service to {v}.|The old one clashed, so mine answers on {v} now.
 now Which port is {p}'s service on now?|What is the present port of {p}'s staging server?
-
 name deadline
 topics Work pressure:|Paperwork, paperwork.|I have to hand something in:
 values the grant report|the visa papers|the thesis draft|the tax return|the quarterly audit|the museum
@@ -175,7 +164,6 @@ says I won't sleep much, {v} has to be out by Friday.|{v} is hanging over me, af
   extended the date for {v}, thank goodness.
 pairs What keeps you up so late?={v}. It's due and nobody else will do it.
 asks What work does {p} have to hand in?|Which paperwork puts {p} under pressure?|What was {p} up late for?
-
 name birthday
 topics My birthday:|About the day I was born:|Birthday planning:
 values the 3rd of May|the 29th of February|the 17th of August|the 11th of November|the 8th of January|the 24th
@@ -185,7 +173,6 @@ says Don't plan anything for {v}, I turn a year older and want cake.|Every year 
 pairs When do we have to sing for you?=On {v}, and no candles please, there'd be too many.
 asks When is {p}'s birthday?|On what day was {p} born?|What is {p}'s date of birth?
 both When do {p} and {q} have their birthdays?
-
 name injury
 topics I hurt myself.|Injury update:|Recovering slowly:
 values left ankle|right shoulder|lower back|wrist|knee|collarbone|big toe|elbow
@@ -193,7 +180,6 @@ says No running for me, the {v} is in a splint.|Slipped on the stairs, and now t
   melon.|The physio says my {v} needs eight more weeks.
 pairs You are limping through your sentences, what's wrong?=It's the {v}. I fell off a ladder.
 asks What did {p} injure?|Which part of the body did {p} hurt?|What is {p} recovering from?
-
 name saving
 topics Saving up again:|About money:|My dream purchase:
 values a sailing boat|a kiln|a year off|a telescope|a piano|a solar roof|a greenhouse|a printing press
@@ -202,7 +188,6 @@ says Every month I put two hundred aside, one day it will be {v}.|No holidays th
 pairs Why are you so stingy lately?=Because I want {v} and it isn't cheap.
 asks What is {p} saving up for?|What does {p} put money aside for?|Which big purchase does {p} dream of?
 both What are {p} and {q} saving for?
-
 name volunteering
 topics About volunteering:|Charity work:|Helping out again:
 values the animal shelter|the night bus|the repair café|the food bank|the lifeboat station|the school
@@ -227,7 +212,6 @@ asks What happened to {p} in {v}?|What did {p} experience on the journey to {v}?
 several Which places has {p} travelled to?|What journeys did {p} make?
 when When did {p} visit {v}?|In what month was {p} in {v}?
 month Where did {p} travel in {m}?|What trip did {p} make in {m}?
-
 name book
 topics Book club news:|Reading update:|About that novel:
 values The Leopard=cried at the end|Middlemarch=gave up after 200 pages|Solaris=want to read it again at
@@ -240,7 +224,6 @@ asks What did {p} think of {v}?|How did {p} like the novel {v}?
 several Which books has {p} read?|What novels did {p} read?
 when When did {p} read {v}?|In what month was {p} through with {v}?
 month What did {p} read in {m}?|Which book did {p} finish in {m}?
-
 name dish
 topics I cooked again.|From my kitchen, a new dish:|Meal of the week:
 values moussaka=burnt the top|ramen=made the noodles by hand|gumbo=forgot the okra|pierogi=froze forty of
@@ -253,7 +236,6 @@ asks How did {p}'s {v} turn out?|What went on when {p} prepared {v}?
 several Which dishes has {p} cooked?|What meals did {p} prepare?
 when When did {p} cook {v}?|In what month did {p} prepare {v}?
 month What did {p} cook in {m}?|Which dish did {p} prepare in {m}?
-
 name concert
 topics Live music at last:|Concert report:|About the performance:
 values the Kronos Quartet=stood behind a pillar|a Fado singer=got a signed record|the brass band finale=danced
@@ -267,7 +249,6 @@ asks What did {p} do at the performance of {v}?|What happened when {p} listened 
 several Which concerts has {p} been to?|What live music did {p} hear?
 when When did {p} hear {v} live?|In what month did {p} go to {v}?
 month Which concert did {p} attend in {m}?|What live music did {p} hear in {m}?
-
 name purchase
 topics I bought something.|New purchase:|Spending again:
 values a sewing machine=paid 140 euros|a kayak=haggled it down to 300|noise-cancelling headphones=paid 219|an
@@ -281,7 +262,6 @@ asks How much did {p} spend on {v}?|What was the price of {p}'s new possession, 
 several Which things has {p} bought?|What purchases did {p} make?
 when When did {p} buy {v}?|In what month did {p} get {v}?
 month What did {p} buy in {m}?|What purchase did {p} make in {m}?
-
 name repair
 topics Repairs, repairs.|Fixing things again:|Household chores:
 values the boiler=replaced the valve|the front door=planed two millimetres off|the bike chain=took it off with
@@ -296,7 +276,6 @@ asks How did {p} fix {v}?|What was done about {v} at {p}'s place?
 several What has {p} mended?|Which household things did {p} repair?
 when When did {p} fix {v}?|In what month was {v} mended by {p}?
 month What did {p} mend in {m}?|Which household thing did {p} repair in {m}?
-
 name bug
 topics Bug report:|Software troubles:|Solved one problem:
 values the login loop=cleared a stale cookie|the memory leak=closed the forgotten cursor|the double
@@ -311,7 +290,6 @@ asks How did {p} solve {v}?|What was {p}'s remedy for {v}?
 several Which software problems has {p} solved?|What bugs did {p} fix?
 when When did {p} solve {v}?|In what month did {p} get rid of {v}?
 month Which bug did {p} solve in {m}?|What software problem did {p} deal with in {m}?
-
 name gift
 topics A present!|Gift news:|I received something.
 values a fountain pen=came from my boss|a jar of honey=came from the neighbour|a knitted scarf=came from my

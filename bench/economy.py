@@ -40,8 +40,7 @@ from bench.conversations import LAYOUTS, as_collection
 from bench.dialogues import generate_conversations
 from bench.grep import Grep
 from bench.judged import Collection, JudgedQuery
-from bench.measures import mean
-from bench.rankings import called
+from bench.rankings import called, mean
 from bench.report import print_report
 from bench.vaults import Vaults
 from lithos.app import Server

@@ -1,10 +1,9 @@
 """Kinds of notes that documentation is not: conversations, one-line facts, code, a folder of Markdown.
 
-`read_kinds` makes judged collections of them (`bench/judged.py`), the same in each run: turns and sessions of
-generated dialogues; their turns that answer, one line each; sentences of judged collections, asked for with
-every second content word; functions of Python's standard library without their docstrings, asked for with
-the first line of these; and the notes of a vault, asked for with names of several words, and with every
-second content word of their longest paragraph.
+`read_kinds` makes judged collections of them: turns and sessions of generated dialogues; their turns that
+answer, one line each; sentences of judged collections, asked for with every second content word; functions of
+the standard library, asked for with the first line of their docstrings, which they lack; and notes of a
+vault, asked for with names of several words and every second content word of their longest paragraph.
 """
 
 from __future__ import annotations
@@ -17,27 +16,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.conversations import as_collection
+from bench.conversations import LAYOUTS, as_collection
 from bench.dialogues import Conversation, generate_conversations
 from bench.judged import Chunk, Collection, JudgedQuery
 from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
 
-#: Facts and functions of a collection.
+#: Facts and functions of a collection; words of a fact, and content words of a question.
 MOST: Final = 1_200
-#: Words of a sentence that is a fact, and content words of a question.
-FACT_WORDS: Final = range(8, 31)
-LEAST_ASKED, MOST_ASKED = 3, 12
+FACT_WORDS, LEAST_ASKED, MOST_ASKED = range(8, 31), 3, 12
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 def read_kinds(collections: Sequence[Collection], vault: Path | None = None) -> Iterator[Collection]:
     """The kinds above; the facts are sentences of these collections, and `vault` is a folder of Markdown."""
     dialogues = generate_conversations()
-    yield as_collection(dialogues, "turns")
-    yield as_collection(dialogues, "sessions")
+    yield from (as_collection(dialogues, layout) for layout in LAYOUTS)
     yield told(dialogues)
-    for collection in collections:
-        yield facts_of(collection)
+    yield from map(facts_of, collections)
     yield functions()
     if vault is not None:
         yield notes_of(vault)

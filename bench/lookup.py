@@ -50,32 +50,24 @@ ALLOWED = 0.05
 
 @frozen
 class Row:
-    """A row of a search: its features, whether it answers, and whether any note does."""
+    """A row of a search: its features, whether it answers, and whether any note does.
 
-    collection: str
-    layout: str
+    `part` is the collection and its layout.
+    """
+
+    part: tuple[str, str]
     query: str
     is_first: bool
     is_answered: bool
     is_right: bool
     features: Mapping[str, float]
 
-    @property
-    def part(self) -> tuple[str, str]:
-        """Collection and layout."""
-        return self.collection, self.layout
 
+def halve(collection: Collection, seed: int = 7) -> tuple[Collection, frozenset[str]]:
+    """Return the collection without half of its documents, and the queries whose answers are gone.
 
-@frozen
-class Halved:
-    """A collection without half of its documents; queries whose answers are gone entirely."""
-
-    kept: Collection
-    unanswered: frozenset[str]
-
-
-def halve(collection: Collection, seed: int = 7) -> Halved:
-    """Take documents away: those of half of the queries where a query has many, else half of all."""
+    Where a query has many documents, those of half of the queries go.
+    """
     rng = random.Random(seed)
     queries = collection.queries
     several = sum(len(query.grades) for query in queries) > 2 * len(queries)
@@ -87,7 +79,7 @@ def halve(collection: Collection, seed: int = 7) -> Halved:
     )
     chunks = tuple(chunk for chunk in collection.chunks if chunk.doc not in gone)
     unanswered = frozenset(query.id for query in queries if gone.issuperset(query.grades))
-    return Halved(evolve(collection, name=f"{collection.name}-halved", chunks=chunks), unanswered)
+    return evolve(collection, name=f"{collection.name}-halved", chunks=chunks), unanswered
 
 
 def main() -> None:
@@ -108,8 +100,8 @@ def main() -> None:
         vaults = Vaults(folder, options.tier)
         for name, layout, collection in _parts(options):
             for draw in range(options.draws):
-                halved = halve(collection.sample(options.sample), seed=SEED + draw)
-                rows += trio.run(_collect, name, layout, halved, vaults, options.mode)
+                halved, unanswered = halve(collection.sample(options.sample), seed=SEED + draw)
+                rows += trio.run(_collect, (name, layout), halved, unanswered, vaults, options.mode)
     report(rows, options.mode, options.tier, is_fit_told=options.fit)
 
 
@@ -125,21 +117,22 @@ def _parts(options: argparse.Namespace) -> Iterator[tuple[str, str, Collection]]
             yield kind.name, "as it is", kind
 
 
-async def _collect(name: str, layout: str, halved: Halved, vaults: Vaults, mode: str) -> list[Row]:
+async def _collect(
+    part: tuple[str, str], halved: Collection, unanswered: frozenset[str], vaults: Vaults, mode: str
+) -> list[Row]:
     rows: list[Row] = []
-    documents, nothing = halved.kept.documents(), dict.fromkeys(attrs.fields_dict(MODES[mode]), 0.0)
-    async with vaults.serving(halved.kept) as server:
-        for query in halved.kept.queries:
-            is_answered = query.id not in halved.unanswered
+    documents, nothing = halved.documents(), dict.fromkeys(attrs.fields_dict(MODES[mode]), 0.0)
+    async with vaults.serving(halved) as server:
+        for query in halved.queries:
+            is_answered = query.id not in unanswered
             found = await _features(server, mode, query.text)
             for number, (serial, known) in enumerate(found.items()):
                 entry = server.catalogue.at_serial(serial)
                 assert entry is not None
                 is_right = documents[entry.note.id] in query.grades
-                features = attrs.asdict(known)
-                rows.append(Row(name, layout, query.id, number == 0, is_answered, is_right, features))
+                rows.append(Row(part, query.id, number == 0, is_answered, is_right, attrs.asdict(known)))
             if not found and mode == "hybrid":
-                rows.append(Row(name, layout, query.id, True, is_answered, False, nothing))
+                rows.append(Row(part, query.id, True, is_answered, False, nothing))
     return rows
 
 
@@ -170,23 +163,19 @@ def report(rows: Sequence[Row], mode: str, tier: str, *, is_fit_told: bool) -> N
     for (collection, layout), some in firsts.items():
         chosen = [rows[number] for number in some]
         fitted = [match.strength(float(chances[number]), threshold) for number in some]
-        figures = {
-            "code": match_figures(chosen, [match_of(row, mode, tier) for row in chosen]),
-            "fitted": match_figures(chosen, fitted),
-        }
-        what = {"mode": mode, "tier": tier, "collection": collection, "layout": layout}
-        print_report("lookup", **what, **figures)
+        told = {"code": [match_of(row, mode, tier) for row in chosen], "fitted": fitted}
+        figures = {by: match_figures(chosen, said) for by, said in told.items()}
+        print_report("lookup", mode=mode, tier=tier, collection=collection, layout=layout, **figures)
     if is_fit_told:
         print(fit(rows, mode).as_code(tier if mode == "hybrid" else mode, threshold))
 
 
 def match_of(row: Row, mode: str, tier: str) -> match.Strength:
     """Return what a search says of a row, by the coefficients in the code."""
-    rules = {"hybrid": match.CALIBRATIONS, "semantic": match.MEANING_CALIBRATIONS}
-    rule = rules[mode][tier] if mode in rules else match.WORDS_CALIBRATION
-    known = any(row.features.values())
-    chance = match.probability(MODES[mode](**row.features), rule) if known else None
-    return match.strength(chance, rule.threshold)
+    rules = match.CALIBRATIONS if mode == "hybrid" else match.MEANING_CALIBRATIONS
+    rule = match.WORDS_CALIBRATION if mode == "fulltext" else rules[tier]
+    chance = match.probability(MODES[mode](**row.features), rule)
+    return match.strength(chance if any(row.features.values()) else None, rule.threshold)
 
 
 def match_figures(firsts: Sequence[Row], said: Sequence[match.Strength]) -> dict[str, float]:
@@ -208,7 +197,7 @@ def _share(values: Iterable[bool]) -> float:
 
 def fit(rows: Sequence[Row], mode: str) -> Logistic:
     """Return the coefficients; a small collection is neither outvoted by a large one, nor as loud."""
-    keys = [row.collection if mode == "hybrid" else " ".join(row.part) for row in rows]
+    keys = [row.part[:1] if mode == "hybrid" else row.part for row in rows]
     sizes = Counter(keys)
     counts = np.array([(max(sizes.values()) / sizes[key]) ** 0.5 for key in keys])
     is_right = np.array([row.is_right and row.is_answered for row in rows])
@@ -217,13 +206,11 @@ def fit(rows: Sequence[Row], mode: str) -> Logistic:
 
 def predict_held_out(rows: Sequence[Row], mode: str) -> Matrix:
     """Return each row's probability by a function fitted without its question, in any layout and draw."""
-    fold_of = folds([f"{row.collection}:{row.query}" for row in rows], FOLDS)
-    chances = np.zeros(len(rows))
-    for fold in range(FOLDS):
-        held_out = fold_of == fold
-        if held_out.any():
-            others = [row for row, is_out in zip(rows, held_out, strict=True) if not is_out]
-            chances[held_out] = fit(others, mode).probabilities(_matrix(rows)[held_out])
+    fold_of = folds([f"{row.part[0]}:{row.query}" for row in rows], FOLDS)
+    table, chances = _matrix(rows), np.zeros(len(rows))
+    for held_out in (fold_of == fold for fold in range(FOLDS) if fold in fold_of):
+        others = [row for row, is_out in zip(rows, held_out, strict=True) if not is_out]
+        chances[held_out] = fit(others, mode).probabilities(table[held_out])
     return chances
 
 

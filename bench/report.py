@@ -30,6 +30,12 @@ def middle_of(rounds: Sequence[Latencies]) -> dict[str, float]:
     return {name: middle([row[name] for row in rows]) for name in rows[0]}
 
 
+def median_ratio(ours: Sequence[Latencies], theirs: Sequence[Latencies], figure: str = "p50") -> float:
+    """Return the median of the ratios inside the rounds, in which the load of the machine cancels out."""
+    pairs = zip(ours, theirs, strict=True)
+    return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
+
+
 def print_report(bench: str, **figures: Any) -> None:
     """One line on stdout; `load` is the machine's load average of the last minute."""
     machine = {

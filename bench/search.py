@@ -15,7 +15,7 @@ import trio
 
 from bench.client import Latencies, Request, drive
 from bench.corpus import queries
-from bench.report import middle, middle_of, print_report
+from bench.report import median_ratio, middle_of, print_report
 from bench.server import Serving, data_directory, serving
 
 NOOP: Request = ("lithos_agent_info", {"id": "nobody"})
@@ -40,9 +40,7 @@ def main() -> None:
 async def _measure(server: Serving, options: argparse.Namespace) -> None:
     started = server.resident()
     texts = queries(3, 5_000)
-    kinds: dict[str, Callable[[int], Request]] = {"noop": lambda number: NOOP}
-    for mode in MODES:
-        kinds[mode] = asking(texts, mode)
+    kinds = {"noop": lambda number: NOOP, **{mode: asking(texts, mode) for mode in MODES}}
     for request in kinds.values():
         await drive(server, 1, WARM_UP, request)
     figures: dict[str, Any] = {}
@@ -52,7 +50,11 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
             for kind, request in kinds.items():
                 rounds[kind].append(await drive(server, clients, options.calls, request))
         figures[f"clients_{clients}"] = {
-            "to_noop": _ratios(rounds),
+            "to_noop": {
+                name: median_ratio(rounds[mode], rounds["noop"], figure)
+                for mode in MODES
+                for name, figure in ((mode, "p50"), (f"{mode}_processor", "processor"))
+            },
             **{kind: middle_of(of_kind) for kind, of_kind in rounds.items()},
         }
     before = server.resident()
@@ -64,17 +66,6 @@ async def _measure(server: Serving, options: argparse.Namespace) -> None:
 def asking(texts: list[str], mode: str) -> Callable[[int], Request]:
     """Searches for the texts in turn."""
     return lambda number: ("lithos_search", {"query": texts[number % len(texts)], "mode": mode})
-
-
-def _ratios(rounds: dict[str, list[Latencies]]) -> dict[str, float]:
-    """Median of the ratios inside the rounds: the load of the machine cancels out."""
-    ratios: dict[str, float] = {}
-    for kind, of_kind in rounds.items():
-        if kind != "noop":
-            pairs = list(zip(of_kind, rounds["noop"], strict=True))
-            ratios[kind] = middle([one.p50 / noop.p50 for one, noop in pairs], 2)
-            ratios[f"{kind}_processor"] = middle([one.processor / noop.processor for one, noop in pairs], 2)
-    return ratios
 
 
 if __name__ == "__main__":

@@ -58,10 +58,7 @@ AIMED_RATIO, AIMED_SLOPE = 1.1, 0.1
 
 @frozen
 class Soak:
-    """The figures; latencies in ms, memory in MiB, slopes in MiB a minute.
-
-    `each_minute`: its number, median MiB, calls, p99.
-    """
+    """The figures; latencies in ms, memory in MiB, slopes in MiB a minute."""
 
     minutes: float
     clients: int
@@ -76,7 +73,6 @@ class Soak:
     second_slope: float
     first_p99: float
     second_p99: float
-    each_minute: tuple[tuple[int, float, int, float], ...]
     tools: Mapping[str, int]
 
     def problems(self, *, strict: bool = False) -> list[str]:
@@ -244,7 +240,6 @@ def judge_soak(samples: Samples, seconds: float, clients: int) -> Soak:
         second_slope=_slope(memory[memory[:, 0] >= half]),
         first_p99=_percentile(first, 99),
         second_p99=_percentile(second, 99),
-        each_minute=_each_minute(samples),
         tools=dict(samples.tools.most_common()),
     )
 
@@ -252,21 +247,6 @@ def judge_soak(samples: Samples, seconds: float, clients: int) -> Soak:
 def _slope(memory: NDArray[np.float64]) -> float:
     """The least-squares line of (seconds, MiB), in MiB a minute."""
     return round(float(np.polyfit(memory[:, 0], memory[:, 1], 1)[0]) * 60, 3)
-
-
-def _each_minute(samples: Samples) -> tuple[tuple[int, float, int, float], ...]:
-    """Number, median MiB, calls and p99 of each minute in which something was answered."""
-    memory: dict[int, list[float]] = {}
-    taken: dict[int, list[float]] = {}
-    for at, size in samples.memory:
-        memory.setdefault(int(at // 60), []).append(size)
-    for at, took in samples.calls:
-        taken.setdefault(int(at // 60), []).append(took)
-    return tuple(
-        (minute + 1, round(float(np.median(memory[minute])), 1), len(took), _percentile(took, 99))
-        for minute, took in sorted(taken.items())
-        if minute in memory
-    )
 
 
 def _percentile(seconds: Sequence[float], share: float) -> float:

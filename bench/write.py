@@ -22,7 +22,7 @@ import trio
 
 from bench.client import Latencies, RawClient, Request, drive, summarise
 from bench.corpus import queries
-from bench.report import middle, middle_of, print_report
+from bench.report import median_ratio, middle, middle_of, print_report
 from bench.search import NOOP
 from bench.server import Serving, data_directory, serving
 
@@ -123,11 +123,6 @@ async def _mix(
     elapsed, used = time.perf_counter() - began, server.processor_seconds() - processor
     assert waited["search"], "no search was answered"
     return {kind: summarise(each, elapsed, used) for kind, each in waited.items() if each}
-
-
-def median_ratio(ours: Sequence[Latencies], theirs: Sequence[Latencies]) -> float:
-    """The median of the ratios of p50 inside the rounds."""
-    return middle([one.p50 / other.p50 for one, other in zip(ours, theirs, strict=True)], 2)
 
 
 async def written_ids(server: Serving, most: int) -> list[str]:

@@ -95,7 +95,7 @@ def some_rows(count: int) -> list[Row]:
     for number in range(count):
         features = {name: random.random() for name in attrs.fields_dict(WordFeatures)}
         is_right = features["passage"] + random.gauss(0, 0.1) > 0.5
-        rows.append(Row("made", "documents", str(number // 3), number % 3 == 0, True, is_right, features))
+        rows.append(Row(("made", "pages"), str(number // 3), number % 3 == 0, True, is_right, features))
     return rows
 
 
@@ -113,9 +113,7 @@ def test_a_row_is_judged_without_its_own_question() -> None:
 
 def test_strong_rows_are_counted_apart_for_questions_without_an_answer() -> None:
     asked = [(True, True), (True, False), (True, True), (False, False), (False, False)]
-    rows = [
-        Row("docs", "pages", str(n), True, answered, right, {}) for n, (answered, right) in enumerate(asked)
-    ]
+    rows = [Row(("docs", "pages"), "", True, *each, {}) for each in asked]
     figures = match_figures(rows, ["strong", "strong", "weak", "strong", "fair"])
     assert figures == {"strong": 50.0, "strong_right": 50.0, "false_strong": 50.0, "false_fair": 50.0}
 
@@ -123,7 +121,7 @@ def test_strong_rows_are_counted_apart_for_questions_without_an_answer() -> None
 def test_half_of_the_documents_go_and_questions_about_them_have_no_answer() -> None:
     chunks = tuple(Chunk(str(number), f"d{number // 2}", "text") for number in range(40))
     queries = tuple(JudgedQuery(f"q{number}", "", "", {f"d{number}": 1}) for number in range(20))
-    halved = halve(Collection("c", chunks, queries))
-    kept = {chunk.doc for chunk in halved.kept.chunks}
+    halved, unanswered = halve(Collection("c", chunks, queries))
+    kept = {chunk.doc for chunk in halved.chunks}
     assert len(kept) == 10
-    assert halved.unanswered == {f"q{number}" for number in range(20) if f"d{number}" not in kept}
+    assert unanswered == {f"q{number}" for number in range(20) if f"d{number}" not in kept}

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from bench.judged import Chunk, Collection, JudgedQuery
-from bench.measures import Score, paired_difference, score_ranking
 from bench.quality import distinct_layouts
+from bench.rankings import Score, paired_difference, score_ranking
 
 
 def test_the_measures_of_a_ranking_are_those_computed_by_hand() -> None:

@@ -36,10 +36,8 @@ def test_what_is_slower_or_larger_than_aimed_at_is_told(second: float, slope: fl
     assert not soaked.problems(), "the gate's limits are wider"
 
 
-def test_a_failed_call_is_a_problem_and_minutes_are_told_apart() -> None:
+def test_a_failed_call_is_a_problem() -> None:
     samples = samples_of(1.0, 0.0)
     samples.failures.append("read: no")
     soaked = judge_soak(samples, 600, 32)
     assert soaked.problems() == ["1 of 600 calls failed: read: no"]
-    assert soaked.each_minute[0] == (1, 200.0, 60, 10.0)
-    assert len(soaked.each_minute) == 10
