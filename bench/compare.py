@@ -30,7 +30,7 @@ from bench.corpus import generate
 from bench.report import describe_error, describe_machine, end_by_signal, render_table
 from bench.revisions import Change, Place, compare_rounds, in_turn, read_figures, worktrees
 
-BENCHES: Final = ("search", "calls", "write", "start", "watch", "events", "costs")
+BENCHES: Final = ("search", "calls", "write", "start", "events", "costs")
 #: Notes of a case: usually, and where searchers stand beside writers, so that many of them wait.
 USUAL, MIXED = 10_000, 1_000
 #: Seconds that one run of a benchmark may take, and the first start.
@@ -97,12 +97,8 @@ class Comparison:
         self._notes = notes
         self._cases = cases
         self._rounds: dict[str, list[_Round]] = {}
-        self._failed: dict[tuple[str, str], str] = {}
-
-    @property
-    def problems(self) -> list[str]:
-        """What did not work, and with which revision."""
-        return list(self._failed.values())
+        #: What did not work, by case and revision.
+        self.failed: dict[tuple[str, str], str] = {}
 
     def run(self, rounds: int) -> Iterator[None]:
         """Measure; yields whenever there is more to tell. The first round is always whole."""
@@ -131,7 +127,7 @@ class Comparison:
         print(f"round {number + 1}: {case.name}", file=sys.stderr, flush=True)
         results: dict[Place, dict[str, float]] = {}
         for place in in_turn(self._places, number):
-            if (case.name, place.revision) in self._failed:
+            if (case.name, place.revision) in self.failed:
                 continue
             data = ("--notes", str(notes), "--data", str(self._folder(place, notes))) if case.notes else ()
             given = ("--rounds", "1", *data, *case.arguments)
@@ -139,7 +135,7 @@ class Comparison:
                 results[place] = read_figures(place.run(f"bench.{case.module}", *given, timeout=limit))
             except (SystemExit, subprocess.TimeoutExpired, ValueError) as error:
                 told = f"{case.name}: {place.revision}: {describe_error(error, limit)}"
-                self._failed[case.name, place.revision] = told
+                self.failed[case.name, place.revision] = told
         if is_kept:
             found = tuple(results.get(place) for place in self._places)
             self._rounds.setdefault(case.name, []).append(found)
@@ -161,6 +157,7 @@ class Comparison:
         """A table for each case, as Markdown."""
         *olds, new = (place.revision for place in self._places)
         minutes = (time.monotonic() - self._begun) / 60
+        failed = self.failed.values()
         tables = [self._render_case(case) for case in (FIRST_START, *self._cases)]
         sections = [
             f"# {new} beside {' and '.join(olds)}",
@@ -169,10 +166,10 @@ class Comparison:
             "notes. The ratio is the median of the ratios inside the rounds, beside its range; `*` where all "
             "rounds say the same, more or less. Times are in ms, of starts in s; `processor` is the server's "
             "processor time a call. Less is better, except for rates.",
-            *(["Not measured:\n\n" + "\n".join(f"* {told}" for told in self.problems)] * bool(self.problems)),
-            *filter(None, tables),
+            "\n".join(["Not measured:\n", *(f"* {told}" for told in failed)]) if failed else "",
+            *tables,
         ]
-        return "\n\n".join(sections) + "\n"
+        return "\n\n".join(filter(None, sections)) + "\n"
 
     def _render_case(self, case: Case) -> str:
         """The table of a case, empty where nothing of it was measured with the newest revision."""

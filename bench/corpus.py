@@ -228,9 +228,7 @@ def _query(rng: random.Random) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.corpus", description="Write a corpus of Markdown notes."
-    )
+    parser = argparse.ArgumentParser(prog="python -m bench.corpus", description=__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=7)

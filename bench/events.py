@@ -53,9 +53,6 @@ def main() -> None:
     _measure_replay(options)
 
 
-# -- delivery ----------------------------------------------------------------------------------
-
-
 async def _measure_delivery(server: Serving, options: argparse.Namespace) -> None:
     rounds = [await _deliver(server, options) for _ in range(options.rounds)]
     print_report(
@@ -84,14 +81,8 @@ async def _deliver(server: Serving, options: argparse.Namespace) -> dict[str, fl
         await trio.sleep(0.5)  # the last events are still on their way
         nursery.cancel_scope.cancel()
     cuts = quantiles(delays.taken, n=100)
-    return {
-        "changes": changes[0] / seconds,
-        "deliveries": len(delays.taken) / seconds,
-        "p50": cuts[49] * 1000,
-        "p95": cuts[94] * 1000,
-        "p99": cuts[98] * 1000,
-        "cut_off": delays.cut_off,
-    }
+    rates = {"changes": changes[0] / seconds, "deliveries": len(delays.taken) / seconds}
+    return rates | {f"p{n}": cuts[n - 1] * 1000 for n in (50, 95, 99)} | {"cut_off": delays.cut_off}
 
 
 async def _write_steadily(
@@ -177,25 +168,18 @@ def _frame_at(buffer: bytes, begin: int) -> tuple[int, bytes, int] | None:
     return buffer[begin] & 15, buffer[body : body + length], body + length
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _draft() -> EventDraft:
-    payload = {"id": "00000000-0000-4000-8000-000000000000", "title": "A note", "path": "a-note.md"}
-    return EventDraft(type="note.updated", agent="bench", payload=payload, timestamp=_now(), tags=("a", "b"))
-
-
-# -- replay ------------------------------------------------------------------------------------
-
-
 def _measure_replay(options: argparse.Namespace) -> None:
     with data_directory(10) as data:
         (data / ".lithos").mkdir()
-        store = CoordinationStore.open(data / ".lithos" / "coordination.db", _now())
+        now = datetime.now(UTC)
+        store = CoordinationStore.open(data / ".lithos" / "coordination.db", now)
         first = store.next_seq()
+        payload = {"id": "00000000-0000-4000-8000-000000000000", "title": "A note", "path": "a-note.md"}
+        draft = EventDraft(
+            type="note.updated", agent="bench", payload=payload, timestamp=now, tags=("a", "b")
+        )
         with store.transaction():
-            store.append_events(Event(seq=first + n, draft=_draft()) for n in range(options.events))
+            store.append_events(Event(seq=first + n, draft=draft) for n in range(options.events))
         store.close()
         with serving(data) as server:
             rates = [trio.run(_replay, server, options.events, first) for _ in range(options.rounds)]

@@ -43,12 +43,9 @@ def told(dialogues: Sequence[Conversation]) -> Collection:
     turns = as_collection(dialogues, "turns")
     speakers = {turn.id: turn.speaker for dialogue in dialogues for turn in dialogue.turns}
     needed = {doc for query in turns.queries for doc in query.grades}
-    chunks = [
-        Chunk(each.id, each.doc, f"{speakers[each.doc]}: {each.text}")
-        for each in turns.chunks
-        if each.doc in needed
-    ]
-    return Collection("facts-dialogues", tuple(chunks), turns.queries)
+    known = (chunk for chunk in turns.chunks if chunk.doc in needed)
+    chunks = tuple(Chunk(each.id, each.doc, f"{speakers[each.doc]}: {each.text}") for each in known)
+    return Collection("facts-dialogues", chunks, turns.queries)
 
 
 def facts_of(collection: Collection) -> Collection:
@@ -93,9 +90,9 @@ def notes_of(folder: Path) -> Collection:
         heading = re.search(r"^# (.+)$", text, re.MULTILINE)
         title = heading[1].strip() if heading else path.stem
         chunks.append(Chunk(where, where, text, title, where))
-        asked += [(title, where)] if len(content_words(title)) > 1 else []
         longest = half_of(max(text.split("\n\n"), key=len))
-        asked += [(longest, where)] if longest else []
+        names = [title] * (len(content_words(title)) > 1) + [longest] * bool(longest)
+        asked += [(name, where) for name in names]
     times = Counter(question for question, _ in asked)
     return _asked("vault", chunks, [each for each in asked if times[each[0]] == 1])
 

@@ -26,9 +26,9 @@ class Logistic:
 
     def as_code(self, name: str, threshold: float) -> str:
         """The coefficients as an entry of `lithos.core.learning.match.CALIBRATIONS`."""
-        weights = [f'        "{feature}": {weight:.3f},' for feature, weight in self.weights.items()]
-        head = [f'"{name}": Calibration(', f"    intercept={self.intercept:.3f},", "    weights={"]
-        return "\n".join([*head, *weights, "    },", f"    threshold={threshold:.3f},", "),"])
+        weights = ", ".join(f'"{feature}": {weight:.3f}' for feature, weight in self.weights.items())
+        of = f"intercept={self.intercept:.3f}, weights={{{weights}}}, threshold={threshold:.3f}"
+        return f'"{name}": Calibration({of}),'
 
 
 def fit_logistic(
@@ -38,11 +38,10 @@ def fit_logistic(
     ridge: float = 1.0,
     counts: Matrix | None = None,
 ) -> Logistic:
-    """Maximum likelihood with a ridge penalty on the weights of the standardised columns.
+    """Return the maximum likelihood with a ridge penalty on the weights of the standardised columns.
 
-    Iteratively reweighted least squares; `ridge` counts like so many rows. The intercept is not penalised.
-    A row counts like as many as `counts` has for it (None: 1).
-    A column with one value gets the weight 0. Raises `ValueError` unless both outcomes occur.
+    `ridge` counts like so many rows, a row like as many as `counts` has for it (None: 1), the intercept is
+    not penalised, a column with one value gets the weight 0. Raises `ValueError` unless both outcomes occur.
     """
     if is_true.all() or not is_true.any():
         raise ValueError("both outcomes must occur to fit a probability")
@@ -75,11 +74,3 @@ def threshold_at(scores: Matrix, is_answered: NDArray[np.bool_], false_hits: flo
     unanswered = np.sort(scores[~is_answered])[::-1]
     allowed = int(false_hits * len(unanswered))
     return float(np.nextafter(unanswered[allowed], 1)) if allowed < len(unanswered) else 0.0
-
-
-def folds(keys: Sequence[str], count: int, seed: int = 7) -> NDArray[np.int64]:
-    """The fold of each key; the same key is always in the same one."""
-    distinct = sorted(set(keys))
-    drawn = np.random.default_rng(seed).permutation(len(distinct)) % count
-    fold_of = dict(zip(distinct, drawn, strict=True))
-    return np.array([fold_of[key] for key in keys])

@@ -4,11 +4,9 @@
 and of other kinds of notes (`bench/kinds.py`) away, several times, so that about half of the questions have
 no answer, and asks all of them. It prints for each collection and layout, in per cent of first rows: `strong`
 of right ones, `strong_right` of strong ones where something answers, `false_strong` and `false_fair` of the
-questions that nothing answers; by the `code`, and by a function `fitted` to the other four fifths of the
-questions, above the lowest threshold with at most 5 % false on each part.
-
-`--fit` prints the coefficients fitted to everything as an entry of `core.learning.match`, with that
-threshold. `--mode` names the search; full-text and semantic searches have three rows a question.
+questions that nothing answers; by the `code`, and by a function `fitted` to all questions, from the lowest
+threshold with at most 5 % false on each part. `--fit` prints its coefficients and that threshold as an entry
+of `core.learning.match`. Full-text and semantic searches (`--mode`) have three rows a question.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from attrs import evolve, frozen
 
 from bench.judged import LAYOUTS, Collection, read_collections
 from bench.kinds import read_kinds
-from bench.logistic import Logistic, Matrix, fit_logistic, folds, threshold_at
+from bench.logistic import Logistic, Matrix, fit_logistic, threshold_at
 from bench.quality import add_collection_options, distinct_layouts
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
@@ -41,19 +39,15 @@ from lithos.stores.indexes.fulltext_schema import Filters
 MODES: Final[Mapping[str, Any]] = {
     "hybrid": match.Features, "fulltext": match.WordFeatures, "semantic": match.MeaningFeatures,
 }  # fmt: skip
-DRAWS, FOLDS = 3, 5
+#: Halves of a collection, and the share of false hits that the printed threshold allows.
+DRAWS, ALLOWED = 3, 0.05
 #: Not the seed of samples: the same shuffle would take away exactly what is not asked for.
 SEED = 101
-#: The share of false hits that the printed threshold allows.
-ALLOWED = 0.05
 
 
 @frozen
 class Row:
-    """A row of a search: its features, whether it answers, and whether any note does.
-
-    `part` is the collection and its layout.
-    """
+    """A row: its collection and layout, its features, whether it answers, and whether any note does."""
 
     part: tuple[str, str]
     query: str
@@ -153,7 +147,8 @@ async def _features(server: Server, mode: str, question: str) -> Mapping[int, An
 
 def report(rows: Sequence[Row], mode: str, tier: str, *, is_fit_told: bool) -> None:
     """Print the figures of each part, and the coefficients fitted to all of it."""
-    chances = predict_held_out(rows, mode)
+    function = fit(rows, mode)
+    chances = function.probabilities(_matrix(rows))
     is_answered = np.array([row.is_answered for row in rows])
     firsts = {
         part: [number for number, row in enumerate(rows) if row.is_first and row.part == part]
@@ -167,7 +162,7 @@ def report(rows: Sequence[Row], mode: str, tier: str, *, is_fit_told: bool) -> N
         figures = {by: match_figures(chosen, said) for by, said in told.items()}
         print_report("lookup", mode=mode, tier=tier, collection=collection, layout=layout, **figures)
     if is_fit_told:
-        print(fit(rows, mode).as_code(tier if mode == "hybrid" else mode, threshold))
+        print(function.as_code(tier if mode == "hybrid" else mode, threshold))
 
 
 def match_of(row: Row, mode: str, tier: str) -> match.Strength:
@@ -202,16 +197,6 @@ def fit(rows: Sequence[Row], mode: str) -> Logistic:
     counts = np.array([(max(sizes.values()) / sizes[key]) ** 0.5 for key in keys])
     is_right = np.array([row.is_right and row.is_answered for row in rows])
     return fit_logistic(tuple(rows[0].features), _matrix(rows), is_right, 1.0, counts)
-
-
-def predict_held_out(rows: Sequence[Row], mode: str) -> Matrix:
-    """Return each row's probability by a function fitted without its question, in any layout and draw."""
-    fold_of = folds([f"{row.part[0]}:{row.query}" for row in rows], FOLDS)
-    table, chances = _matrix(rows), np.zeros(len(rows))
-    for held_out in (fold_of == fold for fold in range(FOLDS) if fold in fold_of):
-        others = [row for row, is_out in zip(rows, held_out, strict=True) if not is_out]
-        chances[held_out] = fit(others, mode).probabilities(table[held_out])
-    return chances
 
 
 def _matrix(rows: Sequence[Row]) -> Matrix:

@@ -62,12 +62,7 @@ class Place:
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
         # A group of its own: the servers that a benchmark has started end with it.
         with subprocess.Popen(
-            command,
-            cwd=self.harness,
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,
+            command, cwd=self.harness, env=environment, stdout=subprocess.PIPE, text=True, process_group=0
         ) as process:
             try:
                 told, _ = process.communicate(timeout=timeout)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bench.judged import Chunk, Collection, JudgedQuery
-from bench.logistic import Logistic, fit_logistic, folds, threshold_at
-from bench.lookup import Row, fit, halve, match_figures, predict_held_out
+from bench.logistic import Logistic, fit_logistic, threshold_at
+from bench.lookup import Row, fit, halve, match_figures
 from lithos.core.learning.match import Calibration, WordFeatures
 
 
@@ -79,15 +79,6 @@ def test_equal_scores_do_not_exceed_the_allowed_false_hits() -> None:
     assert not (scores >= threshold_at(scores, answered, 0.2)).any()
 
 
-def test_a_question_is_in_one_fold_whatever_its_layout_and_draw() -> None:
-    keys = [f"q{number % 50}" for number in range(300)]
-    numbers = folds(keys, 5)
-    assert {key: {int(fold) for k, fold in zip(keys, numbers, strict=True) if k == key} for key in keys} == {
-        key: {int(numbers[keys.index(key)])} for key in keys
-    }
-    assert np.bincount(numbers).tolist() == [60] * 5
-
-
 def some_rows(count: int) -> list[Row]:
     """Rows that are right where their passage covers much; all other features are noise."""
     random = Random(3)
@@ -102,13 +93,6 @@ def some_rows(count: int) -> list[Row]:
 def test_the_fit_finds_the_feature_that_decides() -> None:
     weights = fit(some_rows(600), "fulltext").weights
     assert max(weights, key=lambda name: abs(weights[name])) == "passage"
-
-
-def test_a_row_is_judged_without_its_own_question() -> None:
-    rows = some_rows(600)
-    chances = predict_held_out(rows, "fulltext")
-    is_right = np.array([row.is_right for row in rows])
-    assert chances[is_right].mean() > 0.8 > 0.2 > chances[~is_right].mean()
 
 
 def test_strong_rows_are_counted_apart_for_questions_without_an_answer() -> None:
