@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import asdict, frozen
 
 from bench.client import Latencies, RawClient, Request, drive
 from bench.corpus import queries
-from bench.report import middle, middle_of, print_report
+from bench.report import median_ratio, middle_of, print_report
 from bench.search import NOOP
 from bench.server import Serving, data_directory, serving
 from bench.words import TOPICS
@@ -27,17 +26,6 @@ WARM_UP = 60
 #: Notes that are read again and again, and those known at all.
 HOT, KNOWN = 200, 20_000
 RANKING = ("hybrid", "retrieve", "retrieve_tag", "context")
-
-
-@frozen
-class CallFigures:
-    """Medians by kind, and medians of the ratios inside rounds: of p50, and of processor time a call."""
-
-    kinds: Mapping[str, Latencies]
-    to_noop: Mapping[str, float]
-    to_noop_processor: Mapping[str, float]
-    to_hybrid: Mapping[str, float]
-    to_hybrid_processor: Mapping[str, float]
 
 
 def main() -> None:
@@ -49,67 +37,42 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="these kinds only, beside the no-op")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
-    with data_directory(options.notes, given=options.data) as data:
-        run(options, data)
-
-
-def run(options: argparse.Namespace, data: Path) -> None:
-    with serving(data) as server:
+    with data_directory(options.notes, given=options.data) as data, serving(data) as server:
         server.settle()
         trio.run(_measure, server, options)
 
 
 async def _measure(server: Serving, options: argparse.Namespace) -> None:
-    figures = await measure_calls(server, options.clients, options.rounds, options.calls, options.only or ())
-    told = asdict(figures)
-    print_report("calls", notes=options.notes, clients=options.clients, **told.pop("kinds"), **told)
-
-
-async def measure_calls(
-    server: Serving, clients: int, count: int, calls: int, only: Sequence[str] = ()
-) -> CallFigures:
-    """`count` rounds of `calls` calls of each kind, or of those in `only` and the no-op."""
+    """Print medians by kind, and medians of the ratios inside the rounds."""
     kinds = kinds_of(queries(3, 5_000), await _note_ids(server))
-    if only:
-        kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *only)}
+    if options.only:
+        kinds = {kind: request for kind, request in kinds.items() if kind in ("noop", *options.only)}
     asked = dict.fromkeys(kinds, 0)
 
     async def drive_on(kind: str, calls: int) -> Latencies:
         """Each round asks what no round before it has asked."""
         begin, request = asked[kind], kinds[kind]
         asked[kind] += calls
-        return await drive(server, clients, calls, lambda number: request(begin + number))
+        return await drive(server, options.clients, calls, lambda number: request(begin + number))
 
     for kind in kinds:
         await drive_on(kind, WARM_UP)
     rounds: dict[str, list[Latencies]] = {kind: [] for kind in kinds}
-    for _ in range(count):
+    for _ in range(options.rounds):
         for kind in kinds:
-            rounds[kind].append(await drive_on(kind, calls))
-    ranking = {kind: rounds[kind] for kind in RANKING if kind in rounds}
-    return CallFigures(
-        kinds={kind: Latencies(**middle_of(of_kind)) for kind, of_kind in rounds.items()},
-        to_noop={kind: _ratio(rounds[kind], rounds["noop"], "p50") for kind in kinds if kind != "noop"},
-        to_noop_processor={
-            kind: _ratio(rounds[kind], rounds["noop"], "processor") for kind in kinds if kind != "noop"
-        },
-        to_hybrid={
-            kind: _ratio(of_kind, rounds["hybrid"], "p50")
-            for kind, of_kind in ranking.items()
-            if "hybrid" in rounds and kind != "hybrid"
-        },
-        to_hybrid_processor={
-            kind: _ratio(of_kind, rounds["hybrid"], "processor")
-            for kind, of_kind in ranking.items()
-            if "hybrid" in rounds and kind != "hybrid"
-        },
-    )
-
-
-def _ratio(ours: list[Latencies], theirs: list[Latencies], figure: str) -> float:
-    """The median of the ratios inside the rounds."""
-    pairs = zip(ours, theirs, strict=True)
-    return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
+            rounds[kind].append(await drive_on(kind, options.calls))
+    ratios = {
+        f"to_{base}{'_processor' * (figure == 'processor')}": {
+            kind: median_ratio(rounds[kind], rounds[base], figure)
+            for kind in rounds
+            if kind != base and (base == "noop" or kind in RANKING)
+        }
+        for base in ("noop", "hybrid")
+        if base in rounds
+        for figure in ("p50", "processor")
+    }
+    medians = {kind: middle_of(of_kind) for kind, of_kind in rounds.items()}
+    print_report("calls", notes=options.notes, clients=options.clients, **medians, **ratios)
 
 
 def kinds_of(texts: list[str], note_ids: list[str]) -> dict[str, Callable[[int], Request]]:

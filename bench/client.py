@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import trio
 from attrs import define, frozen
@@ -25,18 +25,6 @@ _FAILURES = (b'"isError":true', b'"error":{', b'"structuredContent":{"status":"e
 
 class ToolFailed(Exception):
     """A call was answered with something else than success."""
-
-
-class Client(Protocol):
-    """One connection with at most one call at a time."""
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> None:
-        """Call a tool; raises `ToolFailed` for a refusal or a protocol error."""
-        ...
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(self, *exc: object) -> None: ...
 
 
 class RawClient:
@@ -61,11 +49,7 @@ class RawClient:
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> None:
         body = await self.exchange(tool, arguments)
         # Parsing every answer would measure the client.
-        if (
-            b'"isError":true' in body
-            or b'"error":{' in body
-            or b'"structuredContent":{"status":"error"' in body
-        ):
+        if any(mark in body for mark in _FAILURES):
             raise ToolFailed(body.decode())
 
     async def exchange(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
@@ -139,18 +123,15 @@ class _Progress:
 Request = tuple[str, Mapping[str, Any]]
 
 
-async def drive(
-    server: Serving, clients: int, calls: int, request: Callable[[int], Request], *, sdk: bool = False
-) -> Latencies:
+async def drive(server: Serving, clients: int, calls: int, request: Callable[[int], Request]) -> Latencies:
     """Make `calls` calls from `clients` connections, each asking again once it is answered.
 
     `request` gives the call of a number. Connecting is not measured.
     """
     progress = _Progress(calls, [])
     async with AsyncExitStack() as stack:
-        kind = SdkClient if sdk else RawClient
-        opened: list[Client] = [
-            await stack.enter_async_context(kind(server.host, server.port)) for _ in range(clients)
+        opened = [
+            await stack.enter_async_context(RawClient(server.host, server.port)) for _ in range(clients)
         ]
         began, processor_began = time.perf_counter(), server.processor_seconds()
         async with trio.open_nursery() as nursery:
@@ -161,13 +142,12 @@ async def drive(
     return summarise(progress.taken, seconds, processor)
 
 
-async def _ask_in_turn(client: Client, progress: _Progress, request: Callable[[int], Request]) -> None:
-    ask: Callable[[str, Mapping[str, Any]], Awaitable[None]] = client.call
+async def _ask_in_turn(client: RawClient, progress: _Progress, request: Callable[[int], Request]) -> None:
     while progress.left:
         progress.left -= 1
         tool, arguments = request(progress.left)
         began = time.perf_counter()
-        await ask(tool, arguments)
+        await client.call(tool, arguments)
         progress.taken.append(time.perf_counter() - began)
 
 

@@ -23,15 +23,8 @@ from attrs import frozen
 from bench.words import COMMON, PREFIXES, ROOTS, SUFFIXES, TOPICS
 
 AUTHORS = (
-    "agent-scout",
-    "agent-writer",
-    "planner",
-    "reviewer",
-    "maria",
-    "kenji",
-    "research-bot",
-    "ops-agent",
-)
+    "agent-scout", "agent-writer", "planner", "reviewer", "maria", "kenji", "research-bot", "ops-agent",
+)  # fmt: skip
 KINDS = ("observation", "agent_finding", "summary", "concept", "hypothesis", "task_record")
 HEADINGS = (
     "Background", "Findings", "Open questions", "Method", "Results", "Next steps", "Details", "Decision",
@@ -43,6 +36,9 @@ CODE = (
     "{a}:\n  {b}: true\n  limit: 20",
     "SELECT {a}, count(*) FROM {b} GROUP BY {a};",
 )
+FORMS = (
+    "{a}", "{a} {b}", "{a} {b} {c}", "{a} {t}", '"{w} {a}"', "how to {w} {a} without {b}", "{a} and {b}",
+)  # fmt: skip
 LANGUAGES = ("python", "sh", "yaml", "sql")
 NAMESPACE = uuid.UUID("5f0f6a2e-6f0b-4b5e-9a53-6d1c3b1d1a10")
 EPOCH = datetime(2025, 1, 1, tzinfo=UTC)
@@ -225,27 +221,14 @@ def queries(seed: int, n: int) -> list[str]:
 def _query(rng: random.Random) -> str:
     (topic,) = rng.choices(tuple(TOPICS))
     first, second, third = topic_words(rng, topic, 3)
-    (form,) = rng.choices(
-        (
-            "{a}",
-            "{a} {b}",
-            "{a} {b} {c}",
-            "{a} {t}",
-            '"{w} {a}"',
-            "how to {w} {a} without {b}",
-            "{a} and {b}",
-        ),
-        cum_weights=(10, 40, 60, 75, 80, 90, 100),
-    )
+    (form,) = rng.choices(FORMS, cum_weights=(10, 40, 60, 75, 80, 90, 100))
     (word,) = rng.choices(COMMON.split()[40:])
     (rare,) = rng.choices(_rare_words()[:500])
     return form.format(a=first, b=second, c=third, t=rare, w=word)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.corpus", description="Write a corpus of Markdown notes."
-    )
+    parser = argparse.ArgumentParser(prog="python -m bench.corpus", description=__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=7)

@@ -15,33 +15,18 @@ from datetime import datetime, timedelta
 
 from attrs import define, field, frozen
 
-from bench.dialogue_series import SERIES, Series
-from bench.dialogue_traits import TRAITS, Trait
-from bench.dialogue_words import (
-    ADJECTIVES,
-    DECOYS,
-    NOTHINGS,
-    OPENERS,
-    PEOPLE,
-    REACTIONS,
-    SMALL_TALK,
-    TAILS,
-)
+from bench.dialogue_topics import SERIES, TRAITS, Series, Trait
+from bench.dialogue_words import ADJECTIVES, DECOYS, NOTHINGS, OPENERS, PEOPLE, REACTIONS, SMALL_TALK, TAILS
 
-CONVERSATIONS = 10
-SESSIONS = 20
-TURNS = 25
-#: Facts of a series per speaker, each in a month of its own.
-EPISODES = 3
-#: Superseded facts per speaker.
-CHANGED = 2
+CONVERSATIONS, SESSIONS, TURNS = 10, 20, 25
+#: Facts of a series per speaker, each in a month of its own; superseded facts per speaker.
+EPISODES, CHANGED = 3, 2
 #: Probability that a fact is told as an answer, that one told otherwise is announced by its topic, that
 #: somebody reacts to a fact, that filler mentions a topic, and that it announces one and tells nothing.
 ELLIPTICAL, ANNOUNCED, REACTING, DECOY, EMPTY = 0.35, 0.8, 0.5, 0.15, 0.15
 #: Questions of a conversation by kind.
 QUESTIONS = {"single": 60, "several": 20, "time": 20}
-_FIRST_DAY = datetime(2024, 1, 8)
-_DAYS_APART = 15
+_FIRST_DAY, _DAYS_APART = datetime(2024, 1, 8), 15
 
 
 @frozen
@@ -93,9 +78,7 @@ class _Fact:
 
 def generate_conversations(count: int = CONVERSATIONS, seed: int = 7) -> list[Conversation]:
     """The same conversations for the same seed; every name occurs in one of them."""
-    return [
-        _Writer(number, random.Random(f"conversation:{seed}:{number}")).write() for number in range(count)
-    ]
+    return [_Writer(n, random.Random(f"conversation:{seed}:{n}")).write() for n in range(count)]
 
 
 @define
@@ -125,16 +108,11 @@ class _Writer:
         self._tell_series()
         turns = tuple(self._place())
         questions = [*self._ask_single(), *self._ask_several(), *self._ask_time()]
-        return Conversation(
-            self.speakers,
-            turns,
-            tuple(
-                Question(f"{self.number}-{place:03}", text, kind, turn_ids)
-                for place, (kind, text, turn_ids) in enumerate(questions)
-            ),
+        asked = tuple(
+            Question(f"{self.number}-{place:03}", text, kind, turn_ids)
+            for place, (kind, text, turn_ids) in enumerate(questions)
         )
-
-    # Facts
+        return Conversation(self.speakers, turns, asked)
 
     def _tell_traits(self) -> None:
         changing = [trait for trait in TRAITS if trait.changes]
@@ -206,8 +184,6 @@ class _Writer:
         self._values[key] = value
         self._facts.append(_Fact(key, speaker, session, tuple(lines)))
 
-    # Turns
-
     def _place(self) -> Iterator[Turn]:
         for session, day in enumerate(self._days):
             blocks = [fact.lines for fact in self._facts if fact.session == session]
@@ -245,8 +221,6 @@ class _Writer:
         parts = [self.rng.choice(some) for some in SMALL_TALK]
         text = " ".join(parts).replace(" ,", ",")
         return text.format(p=other, a=self.rng.choice(ADJECTIVES))
-
-    # Questions
 
     def _ask_single(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         asked = [

@@ -1,23 +1,22 @@
-"""What an answer costs the agent: characters returned, how many of them are text of notes, evidence shown.
+"""What an answer costs the agent: characters returned, the share of text of notes in them, evidence shown.
 
-`python -m bench.economy COLLECTIONS --vault DIR --data DIR` asks the tools that search, lists, writes and
-reads some notes, and counts the characters of each whole answer: the compact JSON that the client receives as
-text. It does so under `server.answers: full` and `compact`, which the results call `setting`. No language
-model takes part, and the same notes give the same figures. Each result is a JSON line:
+`python -m bench.economy` asks the tools that search, lists, writes and reads some notes, and counts the
+characters of each whole answer: the JSON that the client receives as text. The notes are generated
+conversations (`bench/dialogues.py`), one note per session or per turn, under `server.answers: full` and
+`compact`, which the results call `setting`. The same revision gives the same figures:
 
 * `economy`: for a tool and its arguments, the mean characters of an answer, and the share of them that is
   text of notes with the headings over it (`text`, `snippet`, `content`). For briefings also the largest
   ratio of the tokens of a whole answer (four characters each) to the budget, for lists of rows the characters
-  of a row. `write` and `read 500` are about new notes of 500 characters of the collection's words.
-* `evidence`: the share of questions whose answering passage is within the first 2,000, 4,000 and 8,000
+  of a row. `write` and `read 500` are about new notes of 500 characters.
+* `evidence`: the share of questions whose answering sentences are within the first 2,000, 4,000 and 8,000
   characters of an answer. `context` is the briefing with the largest budget that fits, or the smallest,
   cut; `search` is ten rows. `grep` is the reference: of the files with most of the question's words (by
   idf), the three best lines with two lines around each, as the path and `number: line`.
 
-The subjects are those of `bench.context`: judged collections as whole pages, and generated dialogues, a
-note a session and a note a turn. `--vault` adds the notes of a vault, which are asked for their own
-headings, for the first kind of figures. `--locomo FILE` adds the conversations of a LoCoMo file, a note a
-session.
+`--check` fails where a figure of sessions under `compact` is more than 2 % worse than in `economy.json`: a
+longer answer, less text of notes in it, less evidence. A briefing may be longer, but not than its budget.
+`--keep` writes the figures of this revision instead. A slow test does the same as `--check`.
 """
 
 from __future__ import annotations
@@ -26,160 +25,161 @@ import argparse
 import json
 import math
 import random
-import re
+import sys
+import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeAlias
 
 import trio
+from attrs import frozen
 
-from bench.context import WHOLE, Case, Subject, generated, is_shown, judged
+from bench.conversations import LAYOUTS, as_collection
+from bench.dialogues import generate_conversations
 from bench.grep import Grep
-from bench.judged import Chunk, Collection, JudgedQuery, read_collections
-from bench.measures import mean
-from bench.quality import add_collection_options
-from bench.rankings import called
+from bench.judged import Collection, JudgedQuery
+from bench.rankings import called, mean
 from bench.report import print_report
-from bench.vaults import Vaults, vault_folder
+from bench.vaults import Vaults
 from lithos.app import Server
 from lithos.config.sections import ServerConfig
 from lithos.core.principals import OWNER
+from lithos.core.text.analysis import fold, words
 
 Answers: TypeAlias = Literal["full", "compact"]
+#: By call (or limit of characters) and figure.
+Figures = Mapping[str, Mapping[str, float]]
 
+KEPT = Path(__file__).with_name("economy.json")
+#: Share by which a figure may be worse than the kept one.
+MARGIN = 0.02
+#: Figures that are better the smaller they are, and those that are better the larger they are.
+SMALLER, LARGER = ("characters", "a_row", "most_of_budget"), ("of_notes", "evidence")
+#: Questions of the kept figures, and of a measurement.
+KEPT_QUESTIONS, QUESTIONS, SEED = 40, 150, 7
 #: Characters of a whole answer within which evidence is looked for.
 LIMITS = (2_000, 4_000, 8_000)
 #: Budgets of briefings, largest first.
 BUDGETS = (4_000, 3_500, 3_000, 2_000, 1_750, 1_500, 1_000, 850, 750, 500, 350, 250)
-#: Characters that count as one token.
-TOKEN = 4
-QUESTIONS = 150
-GENERATED = ("sessions", "turns")
+#: Characters that count as one token; words of a run by which a sentence is recognised.
+TOKEN, RUN = 4, 5
 #: Calls whose answers are measured, by name; each with the question.
 CALLS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "context 500": ("lithos_context", {"budget": 500}),
-    "context 1000": ("lithos_context", {"budget": 1_000}),
-    "context 2000": ("lithos_context", {"budget": 2_000}),
-    "context 4000": ("lithos_context", {"budget": 4_000}),
+    **{f"context {budget}": ("lithos_context", {"budget": budget}) for budget in (500, 1_000, 2_000, 4_000)},
     "search 10": ("lithos_search", {"limit": 10}),
     "retrieve 10": ("lithos_retrieve", {"limit": 10}),
     "cache_lookup": ("lithos_cache_lookup", {}),
 }
-#: Lists that are asked for, and their rows.
-LISTS, ROWS = 5, 50
-#: Notes that are written and read, and characters of each.
-WRITTEN, LENGTH = 20, 500
+#: Lists that are asked for, and their rows; notes that are written and read, and characters of each.
+LISTS, ROWS, WRITTEN, LENGTH = 5, 50, 20, 500
 SETTINGS: tuple[Answers, ...] = ("full", "compact")
-#: Fields that are text of notes, and the headings over it.
-TEXTS = frozenset(("text", "snippet", "content"))
-#: Lists of rows in answers.
-ROW_KEYS = ("results", "items")
+#: Fields that are text of notes, and the headings over it; lists of rows.
+TEXTS, ROW_KEYS = frozenset(("text", "snippet", "content")), ("results", "items")
 
 
-def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+@frozen
+class Subject:
+    """A collection, and its questions with the sentences that have to be shown."""
+
+    collection: Collection
+    cases: Sequence[tuple[JudgedQuery, Sequence[str]]]
+
+
+def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.economy", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    add_collection_options(parser)
-    parser.set_defaults(sample=QUESTIONS)
-    parser.add_argument("--generated", nargs="*", choices=GENERATED, default=GENERATED)
-    parser.add_argument("--vault", type=Path, help="a folder of Markdown notes")
-    parser.add_argument("--locomo", type=Path, help="a file of LoCoMo conversations (JSON)")
-    parser.add_argument("--seed", type=int, default=7, help="of the generators")
-    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS, help="of server.answers")
-    return parser.parse_args(arguments)
-
-
-def main() -> None:
-    options = parse_arguments()
-    with vault_folder(options.data) as folder:
-        for subject in subjects(options):
-            for setting in options.settings:
-                vaults = Vaults(folder, options.tier, ServerConfig(answers=setting))
-                for figures in trio.run(measure, subject, vaults):
+    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS)
+    parser.add_argument("--sample", type=int, default=QUESTIONS, metavar="N", help="questions")
+    parser.add_argument("--check", action="store_true", help="compare with economy.json")
+    parser.add_argument("--keep", action="store_true", help="write the figures to economy.json")
+    options = parser.parse_args()
+    if options.keep:
+        KEPT.write_text(json.dumps(measure_kept(), indent=1) + "\n", encoding="utf-8")
+    elif options.check:
+        found = worse(measure_kept(), json.loads(KEPT.read_text(encoding="utf-8")))
+        print("\n".join(found) or "No answer costs more than it did.")
+        sys.exit(bool(found))
+    else:
+        for layout in options.layouts:
+            for setting in SETTINGS:
+                for figures in _measured(generated(layout, options.sample), setting):
                     print_report(**figures)
 
 
-def subjects(options: argparse.Namespace) -> Iterator[Subject]:
-    """What is measured, in turn."""
-    if options.collections is not None:
-        for collection in read_collections(options.collections, options.only):
-            yield judged(collection, collection.laid_out("pages").sample(options.sample))
-    for name in options.generated:
-        yield generated(name, options.sample, options.seed)
-    if options.vault is not None:
-        yield vault_subject(options.vault, options.sample, options.seed)
-    if options.locomo is not None:
-        yield locomo_subject(options.locomo, options.sample, options.seed)
+def generated(layout: str, sample: int) -> Subject:
+    """Return generated conversations in a layout, and some of the questions about them."""
+    conversations = generate_conversations(seed=SEED)
+    collection = as_collection(conversations, layout)
+    texts = {turn.id: turn.text for one in conversations for turn in one.turns}
+    turns = {question.id: question.turns for one in conversations for question in one.questions}
+    queries = list(collection.queries)
+    random.Random(SEED).shuffle(queries)
+    return Subject(
+        collection, [(each, [texts[turn] for turn in turns[each.id]]) for each in queries[:sample]]
+    )
 
 
-def vault_subject(vault: Path, sample: int | None, seed: int) -> Subject:
-    """The notes of a vault, asked for by their headings; nothing says which passage answers."""
-    chunks: list[Chunk] = []
-    asked: list[str] = []
-    for path in sorted(vault.rglob("*.md")):
-        if any(part.startswith(".") for part in path.relative_to(vault).parts):
-            continue
-        text, name = path.read_text(encoding="utf-8", errors="replace"), str(path.relative_to(vault))
-        chunks.append(Chunk(name, name, text, path.stem, name))
-        asked += (heading.strip() for heading in re.findall(r"(?m)^#{1,3} +(.{8,80})$", text))
-    asked = sorted(set(asked))
-    random.Random(seed).shuffle(asked)
-    queries = tuple(JudgedQuery(str(n), text, "", {}) for n, text in enumerate(asked[:sample]))
-    return Subject(Collection("vault", tuple(chunks), queries), [Case(query, ()) for query in queries], WHOLE)
+def measure_kept() -> dict[str, dict[str, float]]:
+    """Return the figures that are kept, of this revision."""
+    figures: dict[str, dict[str, float]] = {}
+    for row in _measured(generated("sessions", KEPT_QUESTIONS), "compact"):
+        if row["bench"] == "evidence":
+            figures[f"within {row['within']}"] = {"evidence": row["shown"]["context"]}
+        else:
+            figures[row["call"]] = {each: row[each] for each in (*SMALLER, *LARGER) if row.get(each)}
+        if "most_of_budget" in row:
+            figures[row["call"]] |= {"most_of_budget": max(1.0, row["most_of_budget"])}
+            del figures[row["call"]]["characters"]
+    return figures
 
 
-def locomo_subject(file: Path, sample: int | None, seed: int) -> Subject:
-    """LoCoMo: a note a session, questions whose evidence is named; adversarial ones are left out."""
-    chunks: list[Chunk] = []
-    cases: list[Case] = []
-    for number, each in enumerate(json.loads(file.read_text(encoding="utf-8"))):
-        said: dict[str, str] = {}
-        talk = each["conversation"]
-        for key in (name for name in talk if re.fullmatch(r"session_\d+", name)):
-            lines = [f"{turn['speaker']}: {turn['text']}" for turn in talk[key]]
-            said |= {turn["dia_id"]: turn["text"] for turn in talk[key]}
-            path = f"{number:02}/{key}.md"
-            text = f"Date: {talk.get(f'{key}_date_time', '')}\n\n" + "\n\n".join(lines)
-            chunks.append(Chunk(path, path, text, f"{number:02} {key}", path))
-        for place, asked in enumerate(each["qa"]):
-            evidence = [said[one] for one in asked.get("evidence", ()) if one in said]
-            if evidence and asked.get("category") != 5:
-                cases.append(Case(JudgedQuery(f"{number}-{place}", asked["question"], "", {}), [evidence]))
-    random.Random(seed).shuffle(cases)
-    cases = cases[:sample]
-    queries = tuple(case.query for case in cases)
-    return Subject(Collection("locomo", tuple(chunks), queries), cases, WHOLE)
+def worse(figures: Figures, kept: Figures) -> list[str]:
+    """Return a sentence for each figure that is worse than the kept one by more than the margin."""
+    found: list[str] = []
+    for call, each in kept.items():
+        for name, before in each.items():
+            now = figures.get(call, {}).get(name)
+            if now is None:
+                found.append(f"{call}: {name} is not measured any more.")
+            elif now > before * (1 + MARGIN) if name in SMALLER else now < before * (1 - MARGIN):
+                found.append(f"{call}: {name} is {now:g}, and {before:g} is kept in {KEPT.name}.")
+    return found
+
+
+def _measured(subject: Subject, setting: Answers) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory(prefix="lithos-economy-") as folder:
+        vaults = Vaults(Path(folder), server=ServerConfig(answers=setting))
+        return trio.run(measure, subject, vaults)
 
 
 async def measure(subject: Subject, vaults: Vaults) -> list[dict[str, Any]]:
-    """Figures of all calls, and of the evidence that they and the reference show."""
+    """Return the figures of all calls, and of the evidence that they and the reference show."""
     figures: list[dict[str, Any]] = []
     async with vaults.serving(subject.collection) as server:
         for name in CALLS:
             figures.append(await _costs(server, subject, name))
-        if any(case.answers for case in subject.cases):
-            figures += await _evidence(server, subject)
+        figures += await _evidence(server, subject)
         figures.append(await _list_costs(server, subject))
         figures += await _note_costs(server, subject)
     return [{"setting": vaults.server.answers} | each for each in figures]
 
 
 async def asked(server: Server, tool: str, **arguments: object) -> Mapping[str, object]:
-    """The answer of a tool to a client: Lithos's own calls get full ones, whatever `server.answers` says."""
+    """Return a tool's answer to a client; Lithos's own calls get full ones, whatever is configured."""
     return await called(server, tool, principal=OWNER, **arguments)
 
 
 def as_sent(answer: Mapping[str, object]) -> str:
-    """The text of an answer that a client receives."""
+    """Return the text of an answer that a client receives."""
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
 def note_characters(answer: object) -> int:
-    """Characters of an answer that are text of notes, as they are sent."""
+    """Return the characters of an answer that are text of notes, as they are sent."""
     if isinstance(answer, Mapping):
         return sum(
             len(json.dumps(value, ensure_ascii=False)) - 2
@@ -192,7 +192,7 @@ def note_characters(answer: object) -> int:
 
 async def _costs(server: Server, subject: Subject, name: str) -> dict[str, Any]:
     tool, arguments = CALLS[name]
-    answers = [await asked(server, tool, query=case.query.text, **arguments) for case in subject.cases]
+    answers = [await asked(server, tool, query=query.text, **arguments) for query, _ in subject.cases]
     figures = _row(subject, name, answers)
     if "budget" in arguments:
         most = max(math.ceil(len(as_sent(answer)) / TOKEN) for answer in answers)
@@ -202,24 +202,20 @@ async def _costs(server: Server, subject: Subject, name: str) -> dict[str, Any]:
 
 async def _list_costs(server: Server, subject: Subject) -> dict[str, Any]:
     pages = [await asked(server, "lithos_list", limit=ROWS, offset=ROWS * page) for page in range(LISTS)]
-    filled = [page for page in pages if page.get("items")]
-    return _row(subject, f"list {ROWS}", filled)
+    return _row(subject, f"list {ROWS}", [page for page in pages if page.get("items")])
 
 
 async def _note_costs(server: Server, subject: Subject) -> list[dict[str, Any]]:
-    """What it costs to write notes of some 500 characters, and to read them."""
-    rng = random.Random(0)
+    """Return what it costs to write notes of some 500 characters, and to read them."""
     known = sorted({word for chunk in subject.collection.chunks[:200] for word in chunk.text.split()})
     written, read = list[Mapping[str, object]](), list[Mapping[str, object]]()
-    rng.shuffle(known)
+    random.Random(0).shuffle(known)
     for number in range(WRITTEN):
         # No word is in two notes where the vocabulary is large enough, so that none of them is `similar`.
         text = " ".join(known[number::WRITTEN] * LENGTH)[:LENGTH].strip()
-        answer = await asked(
-            server, "lithos_write", title=f"Economy {number:02}", content=text, agent="bench", path="economy"
-        )
-        written.append(answer)
-        read.append(await asked(server, "lithos_read", id=answer["id"]))
+        note = {"title": f"Economy {number:02}", "content": text, "path": "economy"}
+        written.append(await asked(server, "lithos_write", agent="bench", **note))
+        read.append(await asked(server, "lithos_read", id=written[-1]["id"]))
     # The median: now and then a write has more to say, for example that an index is behind. The names are of
     # one length, or such a write would move the median from one length to the other.
     usual = round(median(len(as_sent(answer)) for answer in written))
@@ -245,20 +241,14 @@ def _row(subject: Subject, name: str, answers: Sequence[Mapping[str, object]]) -
 async def _evidence(server: Server, subject: Subject) -> list[dict[str, Any]]:
     shown: dict[tuple[str, int], list[float]] = defaultdict(list)
     grep = Grep.over(subject.collection.chunks)
-    for case in subject.cases:
-        answers = {
-            "context": [
-                await asked(server, "lithos_context", query=case.query.text, budget=budget)
-                for budget in BUDGETS
-            ],
-            "search": [await asked(server, "lithos_search", query=case.query.text, limit=10)],
-        }
+    for query, answer in subject.cases:
+        briefings = [await asked(server, "lithos_context", query=query.text, budget=each) for each in BUDGETS]
+        rows = await asked(server, "lithos_search", query=query.text, limit=10)
+        sent = {"context": list(map(as_sent, briefings)), "search": [as_sent(rows)]}
         for limit in LIMITS:
-            for way, some in answers.items():
-                text = _fitting([as_sent(answer) for answer in some], limit)
-                shown[way, limit].append(float(is_shown(case, text, subject.needed)))
-            text = grep.find(case.query.text, limit)
-            shown["grep", limit].append(float(is_shown(case, text, subject.needed)))
+            texts = {way: _fitting(some, limit) for way, some in sent.items()}
+            for way, text in (texts | {"grep": grep.find(query.text, limit)}).items():
+                shown[way, limit].append(float(is_shown(answer, text)))
     return [
         {
             "bench": "evidence",
@@ -272,9 +262,23 @@ async def _evidence(server: Server, subject: Subject) -> list[dict[str, Any]]:
 
 
 def _fitting(answers: Sequence[str], limit: int) -> str:
-    """The first of these answers that is within a limit, else the last one, cut; escapes undone."""
+    """Return the first of these answers that is within a limit, else the last one, cut; escapes undone."""
     text = next((answer for answer in answers if len(answer) <= limit), answers[-1][:limit])
     return text.replace("\\n", "\n").replace('\\"', '"')
+
+
+def is_shown(sentences: Sequence[str], text: str) -> bool:
+    """Return whether a text has all sentences, each by all of its runs of five words."""
+    there = _runs(text)
+    return all(_runs(sentence) <= there for sentence in sentences)
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    """Return the runs of five words of a text; of a shorter one, itself."""
+    found = [word for _, word in words(fold(text))]
+    if len(found) <= RUN:
+        return {tuple(found)}
+    return {tuple(found[start : start + RUN]) for start in range(len(found) - RUN + 1)}
 
 
 if __name__ == "__main__":

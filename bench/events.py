@@ -1,20 +1,16 @@
-"""Events: delivery to many subscribers under a write load, journal commits, and replay.
+"""Events: delivery to many subscribers under a write load, and replay.
 
 `python -m bench.events`. *delivery*: writers change notes at a steady rate while SSE and WebSocket
 clients listen; the delay of an event is from its timestamp (when the change was decided, on the same
-clock) to its arrival. *journal*: appends one by one, each with its own sync, against appends that
-wait together and share one (group commit). *replay*: reading a journal from its beginning over SSE.
+clock) to its arrival. *replay*: reading a journal from its beginning over SSE.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from statistics import median, quantiles
 
 import trio
@@ -23,10 +19,6 @@ from attrs import define, field
 from bench.client import RawClient
 from bench.report import middle, print_report
 from bench.server import Serving, data_directory, serving
-from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.events import Event, EventDraft
 from lithos.stores.coordination.store import CoordinationStore
 
@@ -58,11 +50,7 @@ def main() -> None:
     options = parser.parse_args()
     with data_directory(200) as data, serving(data) as server:
         trio.run(_measure_delivery, server, options)
-    trio.run(_measure_journal, options)
     _measure_replay(options)
-
-
-# -- delivery ----------------------------------------------------------------------------------
 
 
 async def _measure_delivery(server: Serving, options: argparse.Namespace) -> None:
@@ -93,14 +81,8 @@ async def _deliver(server: Serving, options: argparse.Namespace) -> dict[str, fl
         await trio.sleep(0.5)  # the last events are still on their way
         nursery.cancel_scope.cancel()
     cuts = quantiles(delays.taken, n=100)
-    return {
-        "changes": changes[0] / seconds,
-        "deliveries": len(delays.taken) / seconds,
-        "p50": cuts[49] * 1000,
-        "p95": cuts[94] * 1000,
-        "p99": cuts[98] * 1000,
-        "cut_off": delays.cut_off,
-    }
+    rates = {"changes": changes[0] / seconds, "deliveries": len(delays.taken) / seconds}
+    return rates | {f"p{n}": cuts[n - 1] * 1000 for n in (50, 95, 99)} | {"cut_off": delays.cut_off}
 
 
 async def _write_steadily(
@@ -186,66 +168,18 @@ def _frame_at(buffer: bytes, begin: int) -> tuple[int, bytes, int] | None:
     return buffer[begin] & 15, buffer[body : body + length], body + length
 
 
-# -- journal -----------------------------------------------------------------------------------
-
-
-async def _measure_journal(options: argparse.Namespace) -> None:
-    alone: list[float] = []
-    grouped: list[float] = []
-    with tempfile.TemporaryDirectory(prefix="lithos-bench-") as folder:
-        for number in range(options.rounds):
-            alone.append(await _append(Path(folder) / f"alone{number}.db", appenders=1, each=500))
-            grouped.append(await _append(Path(folder) / f"grouped{number}.db", appenders=64, each=100))
-    ratios = [fast / slow for fast, slow in zip(grouped, alone, strict=True)]
-    print_report(
-        "events.journal",
-        one_sync_each_per_second=middle(alone, 0),
-        group_commit_per_second=middle(grouped, 0),
-        ratio=middle(ratios, 2),
-        rounds=options.rounds,
-    )
-
-
-async def _append(path: Path, *, appenders: int, each: int) -> float:
-    """Appends a second, each acknowledged after its commit."""
-    store = CoordinationStore.open(path, datetime.now(UTC))
-    coordinator = Coordinator(store, Threads(), Broadcaster(500, 100), _now, journal_size=1_000_000)
-
-    async def append() -> None:
-        for _ in range(each):
-            await coordinator.mailbox.ask(AppendEvents((_draft(),)))
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(coordinator.start, coordinator.mailbox.inbox))
-        began = time.perf_counter()
-        async with trio.open_nursery() as appending:
-            for _ in range(appenders):
-                appending.start_soon(append)
-        seconds = time.perf_counter() - began
-        coordinator.mailbox.close()
-    store.close()
-    return appenders * each / seconds
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _draft() -> EventDraft:
-    payload = {"id": "00000000-0000-4000-8000-000000000000", "title": "A note", "path": "a-note.md"}
-    return EventDraft(type="note.updated", agent="bench", payload=payload, timestamp=_now(), tags=("a", "b"))
-
-
-# -- replay ------------------------------------------------------------------------------------
-
-
 def _measure_replay(options: argparse.Namespace) -> None:
     with data_directory(10) as data:
         (data / ".lithos").mkdir()
-        store = CoordinationStore.open(data / ".lithos" / "coordination.db", _now())
+        now = datetime.now(UTC)
+        store = CoordinationStore.open(data / ".lithos" / "coordination.db", now)
         first = store.next_seq()
+        payload = {"id": "00000000-0000-4000-8000-000000000000", "title": "A note", "path": "a-note.md"}
+        draft = EventDraft(
+            type="note.updated", agent="bench", payload=payload, timestamp=now, tags=("a", "b")
+        )
         with store.transaction():
-            store.append_events(Event(seq=first + n, draft=_draft()) for n in range(options.events))
+            store.append_events(Event(seq=first + n, draft=draft) for n in range(options.events))
         store.close()
         with serving(data) as server:
             rates = [trio.run(_replay, server, options.events, first) for _ in range(options.rounds)]

@@ -4,6 +4,8 @@
 directories of their own, runs every command, and writes `OUT/*.json`: sorted entries of what was asked and
 the text that came back. `python -m bench.golden compare A B` prints what differs, by entry, and exits 1.
 Two recordings of one commit are the same bytes: `bench/golden_world.py` leaves nothing to time and chance.
+On a busy machine the commands that ask a running server can take longer: all later times then differ, and
+nothing else. Record both revisions while no other work runs.
 
 The product is used from outside alone: `lithos.cli.main`, in this process, and HTTP and stdio to the server
 it starts. So the same script records code whose modules have moved: it imports that and `docs.generate`.

@@ -141,9 +141,8 @@ class Script:
         )  # fmt: skip
         note = made.get("id", NOWHERE)
         await call("write", agent="bob", title="Golden note", path="golden", content="Again.")
-        await call(
-            "write", agent="bob", title="Golden url", content="Url.", source_url="https://example.org/gold"
-        )
+        gold = "https://example.org/gold"
+        await call("write", agent="bob", title="Golden url", content="Url.", source_url=gold)
         other = await call(
             "write", agent="bob", title="Silver note", content="Silver tarnishes.", ttl_hours=5
         )
@@ -168,19 +167,12 @@ class Script:
         ):  # fmt: skip
             await call("note_edit", id=note, agent="bob", op=op, **more)
         await call("note_edit", path=notes[1][1], agent="bob", op="append", text="Edited by an agent.")
-        await call(
-            "note_update", id=note, agent="ann", tags=["gold"], status="archived", metadata={"carat": 18}
-        )
+        archived = {"tags": ["gold"], "status": "archived", "metadata": {"carat": 18}}
+        await call("note_update", id=note, agent="ann", **archived)
         await call("note_update", path=notes[2][1], agent="ann", tags=["seen"])
         await call("note_update", id=note, agent="ann", status="active", expected_version=2)
-        for more in (
-            {},
-            {"limit": 2},
-            {"limit": 2, "before": 4},
-            {"diff": "1..3"},
-            {"diff": "2"},
-            {"changed_by": "bob"},
-        ):
+        for more in ({}, {"limit": 2}, {"limit": 2, "before": 4}, {"diff": "1..3"}, {"diff": "2"},
+                     {"changed_by": "bob"}):  # fmt: skip
             await call("history", id=note, **more)
         await call("restore", id=note, version=2, agent="bob")
         await call("restore", id=note, version=99, agent="bob")
@@ -263,9 +255,8 @@ class Script:
         edge = await call("edge_upsert", from_id=notes[0][0], to_id=notes[2][0], type="contradicts",
                           weight=0.8, namespace="what", provenance_actor="ann",
                           evidence={"why": "both"})  # fmt: skip
-        await call(
-            "edge_upsert", from_id=notes[0][0], to_id=notes[3][0], type="supports", weight=2, namespace="x"
-        )
+        other = {"from_id": notes[0][0], "to_id": notes[3][0], "type": "supports"}
+        await call("edge_upsert", **other, weight=2, namespace="x")
         await call("edge_list")
         await call("edge_list", from_id=notes[0][0], type="contradicts", namespace="what")
         await call("retrieve", query="adversarial advertising", surface_conflicts=True)

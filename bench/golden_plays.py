@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -16,76 +17,30 @@ from bench.golden_recording import Client, Recording
 RIGHTS: Final = ("read", "write", "admin")
 #: Commands that ask a running server.
 _BESIDE: Final = """\
-stats
---json stats
-search staking
---json search staking -n 2
-brief staking --agent ann
---json brief staking
-inspect health
-inspect tasks --all
-inspect agents
-audit -n 3
-history what/staking.md
-events --no-follow --since 0 --limit 5
-wait --since 0 --types note.created --timeout 1
-checkpoint --text Learned --agent ann
-undo --agent bob --since 2026-03-02T00:00:00Z --dry-run
-reconcile --dry-run
-doctor
---json validate
+stats; --json stats; search staking; --json search staking -n 2; brief staking --agent ann;
+--json brief staking; inspect health; inspect tasks --all; inspect agents; audit -n 3;
+history what/staking.md; events --no-follow --since 0 --limit 5;
+wait --since 0 --types note.created --timeout 1; checkpoint --text Learned --agent ann;
+undo --agent bob --since 2026-03-02T00:00:00Z --dry-run; reconcile --dry-run; doctor; --json validate
 """
 #: Commands without one; those that only read also with `--json`.
 _ALONE: Final = """\
-stats
-search staking
-search staking --fulltext -n 2
-search staking --semantic
-search zzzz
-inspect health
-inspect agents
-inspect tasks
-inspect tasks --all
-inspect doc what/staking.md
-inspect doc what/staking.md --content
-inspect doc nowhere
-audit
-audit -a ann -n 3
-history what/staking.md
-history what/staking.md --diff 1
-history --deleted
-history nowhere
-undo --agent bob --since 2026-03-02T00:00:00Z --dry-run
-validate
-validate --all
-validate --strict
-doctor
-export
-evaluate questions.yaml
-evaluate questions.yaml --mode fulltext
-reconcile --dry-run
-reconcile --scope graph --dry-run
-extract-entities --dry-run
-restore-note what/staking.md --version 1
-undo --agent bob --since 2026-03-02T00:00:00Z
-token list
-token create ann --agent ann --rights write
-token list
-token revoke ann
-brief staking
-events --no-follow
-connect
-connect --list
-reindex
-reconcile
-backup backup
-restore backup
+stats; search staking; search staking --fulltext -n 2; search staking --semantic; search zzzz;
+inspect health; inspect agents; inspect tasks; inspect tasks --all; inspect doc what/staking.md;
+inspect doc what/staking.md --content; inspect doc nowhere; audit; audit -a ann -n 3;
+history what/staking.md; history what/staking.md --diff 1; history --deleted; history nowhere;
+undo --agent bob --since 2026-03-02T00:00:00Z --dry-run; validate; validate --all; validate --strict;
+doctor; export; evaluate questions.yaml; evaluate questions.yaml --mode fulltext; reconcile --dry-run;
+reconcile --scope graph --dry-run; extract-entities --dry-run;
+restore-note what/staking.md --version 1; undo --agent bob --since 2026-03-02T00:00:00Z; token list;
+token create ann --agent ann --rights write; token list; token revoke ann; brief staking;
+events --no-follow; connect; connect --list; reindex; reconcile; backup backup; restore backup
 """
-_HELLO: Final = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "golden", "version": "1"},
-}
+_CLIENTS: Final = (
+    "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "zed", "opencode",
+)  # fmt: skip
+_CLIENT: Final = {"name": "golden", "version": "1"}
+_HELLO: Final = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT}
 _EDIT: Final = {"path": "what/coda.md", "agent": "ann", "tags": ["t"]}
 #: Requests on stdio: the method and its parameters.
 _STDIO: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
@@ -106,6 +61,11 @@ _EDITS: Final = (
     ("what/new.md", "---\ntags: [a, b]\n---\n# New\n\n[[Blockchain]]\n"),
     ("what/broken.md", "---\ntags: [a\n---\n# Broken\n"),
 )
+#: Calls once the notes have been edited.
+_SECOND: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("stats", {}), ("list", {"limit": 200}), ("history", {"deleted": True}),
+    ("search", {"query": "edited by hand"}), ("read", {"path": "what/new.md"}),
+)  # fmt: skip
 #: Questions of `lithos evaluate`.
 _QUESTIONS: Final = """\
 - question: proof of stake
@@ -117,10 +77,8 @@ _QUESTIONS: Final = """\
 
 def play(recording: Recording) -> None:
     """Everything, one after the other."""
-    vault, own = (
-        ("-d", str(recording.root / "data"), "--vault", str(recording.root / "vault")),
-        ("-d", str(recording.root / "own")),
-    )
+    vault = ("-d", str(recording.root / "data"), "--vault", str(recording.root / "vault"))
+    own = ("-d", str(recording.root / "own"))
     _play_vault(recording, vault)
     _play_own(recording, own)
     for profile in ("core", "standard", "full"):
@@ -132,11 +90,8 @@ def play(recording: Recording) -> None:
 
 def _play_vault(recording: Recording, where: tuple[str, ...]) -> None:
     async def first(client: Client) -> None:
-        async def ask(name: str, arguments: dict[str, Any]) -> Any:
-            return await client.tool("calls-vault", name, arguments)
-
         tools = (await client.rpc("tools", "tools/list", {}, "vault "))["tools"]
-        script = Script(ask)
+        script = Script(partial(client.tool, "calls-vault"))
         await script.run()
         left_out = {tool["name"] for tool in tools} ^ script.accepted.keys()
         assert not left_out, left_out
@@ -146,16 +101,11 @@ def _play_vault(recording: Recording, where: tuple[str, ...]) -> None:
         await client.stream("events", "/events?since=0", "no such text")
 
     async def second(client: Client) -> None:
-        for tool, arguments in (
-            ("stats", {}),
-            ("list", {"limit": 200}),
-            ("history", {"deleted": True}),
-            ("search", {"query": "edited by hand"}),
-            ("read", {"path": "what/new.md"}),
-        ):
+        for tool, arguments in _SECOND:
             await client.tool("calls-second", f"lithos_{tool}", arguments)
         await client.stream("events", "/events?since=0", "no such text")
-        await _commands_beside(client)
+        for line in _lines(_BESIDE):
+            await client.beside(*line.split(" "))
 
     recording.serve(where, first, "--tools", "full")
     vault = recording.root / "vault"
@@ -188,20 +138,19 @@ async def _look_around(client: Client) -> None:
     await client.crawl()
 
 
-async def _commands_beside(client: Client) -> None:
-    for line in _BESIDE.splitlines():
-        await client.beside(*line.split(" "))
+def _lines(text: str) -> list[str]:
+    return re.split(r"; |;?\n", text.strip())
 
 
 def _commands(recording: Recording, where: tuple[str, ...]) -> None:
     """Every command that needs no server."""
     (recording.root / "work/questions.yaml").write_text(_QUESTIONS)
-    for line in _ALONE.splitlines():
+    for line in _lines(_ALONE):
         words = line.split(" ")
         recording.command(*where, *words)
         if words[0] not in ("restore-note", "undo", "backup", "restore", "token"):
             recording.command(*where, "--json", *words)
-    for client in (
+    for client in [
         "claude-code",
         "claude-desktop",
         "cursor",
@@ -210,7 +159,7 @@ def _commands(recording: Recording, where: tuple[str, ...]) -> None:
         "gemini-cli",
         "zed",
         "opencode",
-    ):
+    ]:
         recording.command(*where, "connect", client)
     for line in ("skill", "completion bash", "completion zsh", "nonsense", "search"):
         recording.command(*line.split(" "))
@@ -221,10 +170,7 @@ def _play_own(recording: Recording, where: tuple[str, ...]) -> None:
     recording.command(*where, "import", str(recording.root / "vault"))
 
     async def play(client: Client) -> None:
-        async def ask(name: str, arguments: dict[str, Any]) -> Any:
-            return await client.tool("calls-own", name, arguments)
-
-        await Script(ask).run()
+        await Script(partial(client.tool, "calls-own")).run()
         await client.stream("events", "/events?since=0", "no such text")
         await client.get("endpoints", "/metrics")
 
@@ -244,16 +190,10 @@ def _play_profile(recording: Recording, where: tuple[str, ...], profile: str) ->
         for right, token in tokens.items():
             named = Client(client.recording, client.http, where, {"Authorization": f"Bearer {token}"})
             tools = (await named.rpc("tools", "tools/list", {}, f"{profile} {right} "))["tools"]
-            for tool in (
-                "lithos_stats",
-                "lithos_agent_register",
-                "lithos_delete",
-                "lithos_no_such",
-                tools[0]["name"],
-            ):
-                await named.tool(
-                    "rights", tool, {"id": "x"} if "agent" in tool else {}, f"{profile} {right} "
-                )
+            known = ["lithos_stats", "lithos_agent_register", "lithos_delete", "lithos_no_such"]
+            for tool in (*known, tools[0]["name"]):
+                given = {"id": "x"} if "agent" in tool else {}
+                await named.tool("rights", tool, given, f"{profile} {right} ")
             for address in ("/health", "/metrics", "/audit"):
                 await named.get("rights", address)
 
@@ -301,11 +241,8 @@ def _keep_files(recording: Recording) -> None:
     for folder in ("vault", "own/knowledge"):
         for path in sorted((root / folder).rglob("*")):
             if path.is_file():
-                recording.keep(
-                    "files",
-                    str(path.relative_to(root)),
-                    path.read_bytes().decode("utf-8", "backslashreplace"),
-                )
+                text = path.read_bytes().decode("utf-8", "backslashreplace")
+                recording.keep("files", str(path.relative_to(root)), text)
     for folder in ("data", "own", "work", "home"):
         paths = (str(path.relative_to(root)) for path in (root / folder).rglob("*"))
         # Which segments an index has lately outlived depends on when tantivy looks for them.

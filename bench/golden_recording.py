@@ -66,8 +66,7 @@ class Recording:
     def keep(self, section: str, name: str, text: str) -> None:
         """Keep what came back; a repeated name gets a number."""
         entries = self.sections.setdefault(section, {})
-        number = f"{len(entries):04} {self.mask(name)}"
-        entries[number] = self.mask(text)
+        entries[f"{len(entries):04} {self.mask(name)}"] = self.mask(text)
 
     def mask(self, text: str) -> str:
         """Without what cannot be the same."""
@@ -90,8 +89,6 @@ class Recording:
             text = json.dumps(entries, ensure_ascii=False, indent=1, sort_keys=True)
             (out / f"{name}.json").write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
-    # -- a server ---------------------------------------------------------------------------------
-
     def serve(self, where: tuple[str, ...], drive: Callable[[Client], Awaitable[None]], *more: str) -> None:
         """Run `lithos serve` on HTTP; `drive` uses it, and then it is stopped."""
         failures: list[BaseException] = []
@@ -110,9 +107,8 @@ class Recording:
             await self.world.next_second()
             limits = httpx2.Limits(max_keepalive_connections=0)
             try:
-                async with httpx2.AsyncClient(
-                    base_url=url, timeout=None, limits=limits, verify=False
-                ) as http:
+                options = {"base_url": url, "timeout": None, "limits": limits, "verify": False}
+                async with httpx2.AsyncClient(**options) as http:
                     await drive(Client(self, http, where))
             except Exception as failure:  # noqa: BLE001 - told once the server is down
                 failures.append(failure)

@@ -21,10 +21,9 @@ _NAMESPACE = uuid.UUID("2f8b4a70-90f5-4f4c-9a60-5b6a2f1c7d11")
 _FOLDER_SIZE = 500
 #: The title of every note that has none of its own: one that says something would be a hint.
 TITLE = "Note"
-#: What notes are made of: passages (chunks) without a title, passages titled with their first words, whole
-#: pages without a title, and whole pages titled with the query of kind `title` that asks for them.
-LAYOUTS = ("passages", "opened", "pages", "titled")
-_OPENING_WORDS = 6
+#: What notes are made of: passages (chunks) without a title, whole pages without a title, and whole pages
+#: titled with the query of kind `title` that asks for them: the nearest to a real vault.
+LAYOUTS = ("passages", "pages", "titled")
 
 
 @frozen
@@ -74,8 +73,6 @@ class Collection:
 
     def laid_out(self, layout: str) -> Collection:
         """The same documents as other notes; queries that became titles are no queries any more."""
-        if layout == "opened":
-            return self._with(layout, [evolve(chunk, title=_opening(chunk.text)) for chunk in self.chunks])
         if layout == "passages":
             return self
         texts: dict[str, list[str]] = defaultdict(list)
@@ -85,10 +82,7 @@ class Collection:
         titles = titles if layout == "titled" else {}
         asked = tuple(query for query in self.queries if not titles or query.kind != "title")
         whole = [Chunk(doc, doc, "\n\n".join(parts), titles.get(doc, TITLE)) for doc, parts in texts.items()]
-        return evolve(self._with(layout, whole), queries=asked)
-
-    def _with(self, layout: str, chunks: Sequence[Chunk]) -> Collection:
-        return evolve(self, name=f"{self.name}-{layout}", chunks=tuple(chunks))
+        return Collection(f"{self.name}-{layout}", tuple(whole), asked)
 
     def documents(self) -> dict[str, str]:
         """The document of each note by the note's id."""
@@ -127,14 +121,12 @@ def read_collection(folder: Path) -> Collection:
     return Collection(folder.name, chunks, queries)
 
 
-def read_collections(folder: Path, names: Sequence[str]) -> list[Collection]:
+def read_collections(folder: Path | None, names: Sequence[str]) -> list[Collection]:
     """Every collection below `folder`, or those named."""
+    if folder is None:
+        raise SystemExit("No collections were given. Name their folder, or set LITHOS_EVAL.")
     found = sorted(path.parent.name for path in folder.glob("*/corpus.jsonl"))
     return [read_collection(folder / name) for name in names or found]
-
-
-def _opening(text: str) -> str:
-    return " ".join(text.lstrip("-*#> ").split()[:_OPENING_WORDS]) or TITLE
 
 
 def _rows(path: Path) -> Iterator[Any]:

@@ -1,10 +1,9 @@
 """Kinds of notes that documentation is not: conversations, one-line facts, code, a folder of Markdown.
 
-`read_kinds` makes judged collections of them (`bench/judged.py`), the same in each run: turns and sessions of
-generated dialogues; their turns that answer, one line each; sentences of judged collections, asked for with
-every second content word; functions of Python's standard library without their docstrings, asked for with
-the first line of these; and the notes of a vault, asked for with names of several words, and with every
-second content word of their longest paragraph.
+`read_kinds` makes judged collections of them: turns and sessions of generated dialogues; their turns that
+answer, one line each; sentences of judged collections, asked for with every second content word; functions of
+the standard library, asked for with the first line of their docstrings, which they lack; and notes of a
+vault, asked for with names of several words and every second content word of their longest paragraph.
 """
 
 from __future__ import annotations
@@ -17,27 +16,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.conversations import as_collection
+from bench.conversations import LAYOUTS, as_collection
 from bench.dialogues import Conversation, generate_conversations
 from bench.judged import Chunk, Collection, JudgedQuery
-from bench.rephrasing import content_words
+from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
 
-#: Facts and functions of a collection.
+#: Facts and functions of a collection; words of a fact, and content words of a question.
 MOST: Final = 1_200
-#: Words of a sentence that is a fact, and content words of a question.
-FACT_WORDS: Final = range(8, 31)
-LEAST_ASKED, MOST_ASKED = 3, 12
+FACT_WORDS, LEAST_ASKED, MOST_ASKED = range(8, 31), 3, 12
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 def read_kinds(collections: Sequence[Collection], vault: Path | None = None) -> Iterator[Collection]:
     """The kinds above; the facts are sentences of these collections, and `vault` is a folder of Markdown."""
     dialogues = generate_conversations()
-    yield as_collection(dialogues, "turns")
-    yield as_collection(dialogues, "sessions")
+    yield from (as_collection(dialogues, layout) for layout in LAYOUTS)
     yield told(dialogues)
-    for collection in collections:
-        yield facts_of(collection)
+    yield from map(facts_of, collections)
     yield functions()
     if vault is not None:
         yield notes_of(vault)
@@ -48,12 +43,9 @@ def told(dialogues: Sequence[Conversation]) -> Collection:
     turns = as_collection(dialogues, "turns")
     speakers = {turn.id: turn.speaker for dialogue in dialogues for turn in dialogue.turns}
     needed = {doc for query in turns.queries for doc in query.grades}
-    chunks = [
-        Chunk(chunk.id, chunk.doc, f"{speakers[chunk.doc]}: {chunk.text}")
-        for chunk in turns.chunks
-        if chunk.doc in needed
-    ]
-    return Collection("facts-dialogues", tuple(chunks), turns.queries)
+    known = (chunk for chunk in turns.chunks if chunk.doc in needed)
+    chunks = tuple(Chunk(each.id, each.doc, f"{speakers[each.doc]}: {each.text}") for each in known)
+    return Collection("facts-dialogues", chunks, turns.queries)
 
 
 def facts_of(collection: Collection) -> Collection:
@@ -98,17 +90,23 @@ def notes_of(folder: Path) -> Collection:
         heading = re.search(r"^# (.+)$", text, re.MULTILINE)
         title = heading[1].strip() if heading else path.stem
         chunks.append(Chunk(where, where, text, title, where))
-        asked += [(title, where)] if len(content_words(title)) > 1 else []
         longest = half_of(max(text.split("\n\n"), key=len))
-        asked += [(longest, where)] if longest else []
+        names = [title] * (len(content_words(title)) > 1) + [longest] * bool(longest)
+        asked += [(name, where) for name in names]
     times = Counter(question for question, _ in asked)
     return _asked("vault", chunks, [each for each in asked if times[each[0]] == 1])
 
 
+def content_words(text: str) -> list[str]:
+    """Return the folded words of a text without function words; all words when there are no others."""
+    everything = [word for _, word in words(fold(text))]
+    return [word for word in everything if word not in FUNCTION_WORDS] or everything
+
+
 def half_of(text: str) -> str:
-    """Every second content word; nothing where these are too few for a question."""
-    words = content_words(text)[::2][:MOST_ASKED]
-    return " ".join(words) if len(words) >= LEAST_ASKED else ""
+    """Return every second content word, or nothing where these are too few for a question."""
+    asked = content_words(text)[::2][:MOST_ASKED]
+    return " ".join(asked) if len(asked) >= LEAST_ASKED else ""
 
 
 def _asked(name: str, chunks: Sequence[Chunk], asked: Sequence[tuple[str, str]]) -> Collection:

@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, and the trade of right answers for false hits (ROC)."""
+"""Logistic regression by Newton's method, and the threshold with a share of false hits."""
 
 from __future__ import annotations
 
@@ -26,18 +26,9 @@ class Logistic:
 
     def as_code(self, name: str, threshold: float) -> str:
         """The coefficients as an entry of `lithos.core.learning.match.CALIBRATIONS`."""
-        weights = [f'        "{feature}": {weight:.3f},' for feature, weight in self.weights.items()]
-        return "\n".join(
-            [
-                f'"{name}": Calibration(',
-                f"    intercept={self.intercept:.3f},",
-                "    weights={",
-                *weights,
-                "    },",
-                f"    threshold={threshold:.3f},",
-                "),",
-            ]
-        )
+        weights = ", ".join(f'"{feature}": {weight:.3f}' for feature, weight in self.weights.items())
+        of = f"intercept={self.intercept:.3f}, weights={{{weights}}}, threshold={threshold:.3f}"
+        return f'"{name}": Calibration({of}),'
 
 
 def fit_logistic(
@@ -47,11 +38,10 @@ def fit_logistic(
     ridge: float = 1.0,
     counts: Matrix | None = None,
 ) -> Logistic:
-    """Maximum likelihood with a ridge penalty on the weights of the standardised columns.
+    """Return the maximum likelihood with a ridge penalty on the weights of the standardised columns.
 
-    Iteratively reweighted least squares; `ridge` counts like so many rows. The intercept is not penalised.
-    A row counts like as many as `counts` has for it (None: 1).
-    A column with one value gets the weight 0. Raises `ValueError` unless both outcomes occur.
+    `ridge` counts like so many rows, a row like as many as `counts` has for it (None: 1), the intercept is
+    not penalised, a column with one value gets the weight 0. Raises `ValueError` unless both outcomes occur.
     """
     if is_true.all() or not is_true.any():
         raise ValueError("both outcomes must occur to fit a probability")
@@ -79,44 +69,8 @@ def _sigmoid(values: Matrix) -> Matrix:
     return 1 / (1 + np.exp(-np.clip(values, -500, 500)))
 
 
-@frozen
-class Operating:
-    """One point of the curve: percentages of the answerable and of the unanswerable questions."""
-
-    threshold: float
-    right: float
-    wrong: float
-    false_hits: float
-
-
-def operate(
-    scores: Matrix, is_right: NDArray[np.bool_], is_answered: NDArray[np.bool_], threshold: float
-) -> Operating:
-    """What becomes of questions when scores above the threshold are hits."""
-    hit = scores > threshold
-    answered, unanswered = max(1, int(is_answered.sum())), max(1, int((~is_answered).sum()))
-    return Operating(
-        threshold=round(float(threshold), 4),
-        right=_percent(hit & is_answered & is_right, answered),
-        wrong=_percent(hit & is_answered & ~is_right, answered),
-        false_hits=_percent(hit & ~is_answered, unanswered),
-    )
-
-
 def threshold_at(scores: Matrix, is_answered: NDArray[np.bool_], false_hits: float) -> float:
-    """The lowest threshold with at most this share (0..1) of false hits; hits are above it."""
+    """Return the lowest threshold with at most this share (0..1) of false hits, which are from it on."""
     unanswered = np.sort(scores[~is_answered])[::-1]
     allowed = int(false_hits * len(unanswered))
-    return float(unanswered[allowed]) if allowed < len(unanswered) else -1.0
-
-
-def folds(keys: Sequence[str], count: int, seed: int = 7) -> NDArray[np.int64]:
-    """The fold of each key; the same key is always in the same one."""
-    distinct = sorted(set(keys))
-    drawn = np.random.default_rng(seed).permutation(len(distinct)) % count
-    fold_of = dict(zip(distinct, drawn, strict=True))
-    return np.array([fold_of[key] for key in keys])
-
-
-def _percent(which: NDArray[np.bool_], of: int) -> float:
-    return round(100 * float(which.sum()) / of, 1)
+    return float(np.nextafter(unanswered[allowed], 1)) if allowed < len(unanswered) else 0.0

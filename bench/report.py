@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import trio
 from attrs import asdict
 
 from bench.client import Latencies
@@ -27,6 +28,12 @@ def middle_of(rounds: Sequence[Latencies]) -> dict[str, float]:
     """Each figure's own median over the rounds."""
     rows = [asdict(one) for one in rounds]
     return {name: middle([row[name] for row in rows]) for name in rows[0]}
+
+
+def median_ratio(ours: Sequence[Latencies], theirs: Sequence[Latencies], figure: str = "p50") -> float:
+    """Return the median of the ratios inside the rounds, in which the load of the machine cancels out."""
+    pairs = zip(ours, theirs, strict=True)
+    return middle([getattr(one, figure) / (getattr(other, figure) or 0.001) for one, other in pairs], 2)
 
 
 def print_report(bench: str, **figures: Any) -> None:
@@ -59,3 +66,18 @@ def describe_machine(load: float) -> str:
         f"Revision {revision or 'unknown'}, {now}, {cores} cores, Python {platform.python_version()}, "
         f"load {load:.1f} before. Clients share the cores with the server."
     )
+
+
+def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def describe_error(error: BaseException, limit: float) -> str:
+    """One line that a report can show; groups are told by their first error."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, trio.TooSlowError):
+        return f"not done within {limit:.0f} s"
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200].replace("|", "/")

@@ -62,12 +62,7 @@ class Place:
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
         # A group of its own: the servers that a benchmark has started end with it.
         with subprocess.Popen(
-            command,
-            cwd=self.harness,
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,
+            command, cwd=self.harness, env=environment, stdout=subprocess.PIPE, text=True, process_group=0
         ) as process:
             try:
                 told, _ = process.communicate(timeout=timeout)
@@ -80,7 +75,7 @@ class Place:
 
 
 @contextmanager
-def worktrees(*revisions: str, own_bench: bool) -> Iterator[tuple[Place, ...]]:
+def worktrees(*revisions: str) -> Iterator[tuple[Place, ...]]:
     """The revisions checked out, the newest last; removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="lithos-compare-") as folder:
         trees = [Path(folder).resolve() / f"revision-{number}" for number, _ in enumerate(revisions)]
@@ -88,7 +83,7 @@ def worktrees(*revisions: str, own_bench: bool) -> Iterator[tuple[Place, ...]]:
             for tree, revision in zip(trees, revisions, strict=True):
                 _git("worktree", "add", "--quiet", "--detach", str(tree), revision)
             places = tuple(
-                Place(_name(revision), tree, _place_harness(tree, tree if own_bench else trees[-1]))
+                Place(_name(revision), tree, _place_harness(tree, trees[-1]))
                 for tree, revision in zip(trees, revisions, strict=True)
             )
             for place in places:
@@ -145,20 +140,6 @@ def _git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=Path(__file__).parent, check=True)
 
 
-def measure(
-    bench: str, places: Sequence[Place], rounds: int, handed: Sequence[str]
-) -> list[tuple[dict[str, float], ...]]:
-    """Figures of each place for every round; every second round goes backwards."""
-    told: list[tuple[dict[str, float], ...]] = []
-    for number in range(rounds):
-        results = {
-            place: read_figures(place.run(f"bench.{bench}", "--rounds", "1", *handed))
-            for place in in_turn(places, number)
-        }
-        told.append(tuple(results[place] for place in places))
-    return told
-
-
 def in_turn(places: Sequence[Place], number: int) -> Sequence[Place]:
     """The order of a round: what else the machine does falls on all alike."""
     return places if number % 2 == 0 else places[::-1]
@@ -203,28 +184,3 @@ def compare_rounds(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float
             )
         )
     return changes
-
-
-def render_changes(changes: Sequence[Change]) -> str:
-    """An aligned table; `*` where every round agrees."""
-    rows = [("figure", "old", "new", "new/old", "range", "")]
-    rows += [
-        (
-            change.figure,
-            f"{change.old:.5g}",
-            f"{change.new:.5g}",
-            f"{change.ratio:.2f}",
-            f"{change.lowest:.2f}..{change.highest:.2f}",
-            "*" if change.agrees else "",
-        )
-        for change in changes
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join(lines)

@@ -15,7 +15,7 @@ import trio
 
 from bench.client import Latencies, Request, drive
 from bench.corpus import queries
-from bench.report import middle, middle_of, print_report
+from bench.report import median_ratio, middle_of, print_report
 from bench.server import Serving, data_directory, serving
 
 NOOP: Request = ("lithos_agent_info", {"id": "nobody"})
@@ -30,15 +30,9 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=400, help="calls per tool and round")
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--searches", type=int, default=10_000, help="searches before memory is read again")
-    parser.add_argument("--sdk", action="store_true", help="with the official client instead of the raw one")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
-    with data_directory(options.notes, given=options.data) as data:
-        _run(options, data)
-
-
-def _run(options: argparse.Namespace, data: Path) -> None:
-    with serving(data) as server:
+    with data_directory(options.notes, given=options.data) as data, serving(data) as server:
         server.settle()
         trio.run(_measure, server, options)
 
@@ -46,41 +40,32 @@ def _run(options: argparse.Namespace, data: Path) -> None:
 async def _measure(server: Serving, options: argparse.Namespace) -> None:
     started = server.resident()
     texts = queries(3, 5_000)
-    kinds: dict[str, Callable[[int], Request]] = {"noop": lambda number: NOOP}
-    for mode in MODES:
-        kinds[mode] = asking(texts, mode)
+    kinds = {"noop": lambda number: NOOP, **{mode: asking(texts, mode) for mode in MODES}}
     for request in kinds.values():
-        await drive(server, 1, WARM_UP, request, sdk=options.sdk)
+        await drive(server, 1, WARM_UP, request)
     figures: dict[str, Any] = {}
     for clients in (1, options.clients):
         rounds: dict[str, list[Latencies]] = {kind: [] for kind in kinds}
         for _ in range(options.rounds):
             for kind, request in kinds.items():
-                rounds[kind].append(await drive(server, clients, options.calls, request, sdk=options.sdk))
+                rounds[kind].append(await drive(server, clients, options.calls, request))
         figures[f"clients_{clients}"] = {
-            "to_noop": _ratios(rounds),
+            "to_noop": {
+                name: median_ratio(rounds[mode], rounds["noop"], figure)
+                for mode in MODES
+                for name, figure in ((mode, "p50"), (f"{mode}_processor", "processor"))
+            },
             **{kind: middle_of(of_kind) for kind, of_kind in rounds.items()},
         }
     before = server.resident()
     await drive(server, options.clients, options.searches, kinds["hybrid"])
     memory = {"started": started, "before": before, "after": server.resident(), "peak": server.peak()}
-    print_report("search", client="sdk" if options.sdk else "raw", memory_mib=memory, **figures)
+    print_report("search", memory_mib=memory, **figures)
 
 
 def asking(texts: list[str], mode: str) -> Callable[[int], Request]:
     """Searches for the texts in turn."""
     return lambda number: ("lithos_search", {"query": texts[number % len(texts)], "mode": mode})
-
-
-def _ratios(rounds: dict[str, list[Latencies]]) -> dict[str, float]:
-    """Median of the ratios inside the rounds: the load of the machine cancels out."""
-    ratios: dict[str, float] = {}
-    for kind, of_kind in rounds.items():
-        if kind != "noop":
-            pairs = list(zip(of_kind, rounds["noop"], strict=True))
-            ratios[kind] = middle([one.p50 / noop.p50 for one, noop in pairs], 2)
-            ratios[f"{kind}_processor"] = middle([one.processor / noop.processor for one, noop in pairs], 2)
-    return ratios
 
 
 if __name__ == "__main__":

@@ -107,7 +107,6 @@ def launched(
     environment: Mapping[str, str] | None = None,
     patience: float = PATIENCE,
     *,
-    config: Path | None = None,
     program: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
 ) -> Iterator[tuple[subprocess.Popen[str], str, float]]:
@@ -115,15 +114,13 @@ def launched(
 
     Entered when it listens, stopped at the end of the block. Embeddings are those of the static tier, unless
     the environment says otherwise, wherever onnxruntime is installed. A server that does not listen within
-    `patience` seconds is killed, which ends in `SystemExit`. A file `config`, which names several vaults, is
-    served in place of `data`. `program` runs in place of `lithos`, with these
+    `patience` seconds is killed, which ends in `SystemExit`. `program` runs in place of `lithos`, with these
     descriptors open.
     """
     command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
-    served = ["-d", str(data)] if config is None else ["--config", str(config)]
     began = time.perf_counter()
     process = subprocess.Popen(
-        [*(program or [command]), *served, "--json", "serve", "-t", "http", "-p", "0"],
+        [*(program or [command]), "-d", str(data), "--json", "serve", "-t", "http", "-p", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

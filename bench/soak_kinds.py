@@ -1,4 +1,4 @@
-"""The other kinds of clients of a soak: the official SDK's, a stdio bridge, subscribers, a person's editor.
+"""The other kinds of clients of a soak: the official SDK's, stdio, subscribers, a person's editor.
 
 Each keeps on until it is cancelled, and notes every call in the samples that `bench.soak` judges.
 """
@@ -7,26 +7,44 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 import trio
+from attrs import Factory, define
 
-from bench.bridge import started
 from bench.client import Request, SdkClient, ToolFailed
 from bench.corpus import queries
-from bench.editors import atomically
 from bench.events import Delays, listen_sse, listen_websocket
-from bench.samples import Samples
 from bench.server import Serving
+from bench.stdio import started
 
 #: Seconds between two calls at most, and between two saves of an editor.
 THINKING, SAVING = 0.1, 3.0
 #: Files that a person edits in turn.
 FILES: Final = 5
 SHOWN: Final = 300
+
+
+@define
+class Samples:
+    """Calls as (seconds since `begin`, seconds taken), memory as (seconds, MiB), and counts by kind."""
+
+    begin: float
+    calls: list[tuple[float, float]] = Factory(list)
+    memory: list[tuple[float, float]] = Factory(list)
+    tools: Counter[str] = Factory(Counter)
+    failures: list[str] = Factory(list)
+
+    def note(self, what: str, begun: float) -> None:
+        """Note a call that began at `begun` (`perf_counter`) and is over now."""
+        ended = time.perf_counter()
+        self.calls.append((ended - self.begin, ended - begun))
+        self.tools[what] += 1
+
 
 Kind = Callable[[Serving, Path, Samples, int], Awaitable[None]]
 
@@ -57,25 +75,25 @@ async def be_sdk_client(server: Serving, data: Path, samples: Samples, number: i
             await trio.sleep(random.random() * THINKING)
 
 
-async def be_bridge(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """A stdio server on the same directory, which passes on to the one that is measured."""
-    bridging = started(data, patience=24 * 3_600)
-    bridge = await trio.to_thread.run_sync(bridging.__enter__)
+async def be_stdio(server: Serving, data: Path, samples: Samples, number: int) -> None:
+    """A stdio server on the same directory, which passes calls on to the one that is measured."""
+    starting = started(data, patience=24 * 3_600)
+    server_on_stdio = await trio.to_thread.run_sync(starting.__enter__)
     try:
         for asked, (tool, arguments) in enumerate(_looks(number), start=10):
             begun = time.perf_counter()
             answer = await trio.to_thread.run_sync(
-                lambda tool=tool, arguments=arguments, asked=asked: bridge.request(
+                lambda tool=tool, arguments=arguments, asked=asked: server_on_stdio.request(
                     "tools/call", asked, name=tool, arguments=arguments
                 )
             )
             if "result" not in answer or answer["result"].get("isError"):
-                samples.failures.append(f"bridge, {tool}: {str(answer)[:SHOWN]}")
-            samples.note(f"bridge {tool}", begun)
+                samples.failures.append(f"stdio, {tool}: {str(answer)[:SHOWN]}")
+            samples.note(f"stdio {tool}", begun)
             await trio.sleep(random.random() * THINKING)
     finally:
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(bridging.__exit__, None, None, None)
+            await trio.to_thread.run_sync(starting.__exit__, None, None, None)
 
 
 async def be_subscriber(server: Serving, data: Path, samples: Samples, number: int) -> None:
@@ -95,12 +113,18 @@ async def be_person(server: Serving, data: Path, samples: Samples, number: int) 
     for saved in count():
         path = data / "knowledge" / f"person-{number}-{saved % FILES}.md"
         text = "\n\n".join(texts[(saved + line) % len(texts)] for line in range(20))
-        await trio.to_thread.run_sync(atomically, path, f"# Person {number} {saved % FILES}\n\n{text}\n")
+        await trio.to_thread.run_sync(_save, path, f"# Person {number} {saved % FILES}\n\n{text}\n")
         samples.tools["file saved"] += 1
         await trio.sleep(random.random() * SAVING)
 
 
+def _save(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.swp")
+    temporary.write_text(text)
+    temporary.rename(path)
+
+
 #: The last clients of a soak of all kinds; those before them are agents.
 KINDS: Final[tuple[Kind, ...]] = (
-    be_sdk_client, be_sdk_client, be_bridge, be_subscriber, be_subscriber, be_person,
+    be_sdk_client, be_sdk_client, be_stdio, be_subscriber, be_subscriber, be_person,
 )  # fmt: skip

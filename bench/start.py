@@ -1,46 +1,100 @@
-"""First and second start on notes that no server has seen: seconds to listening and to searchable.
+"""How soon a server is there: its first start on notes, and what answers how soon on every later one.
 
-`python -m bench.start --notes 10000`. The server listens once full text covers every note. Each round
-has a fresh data directory; its files are in the page cache.
+`python -m bench.start --notes 10000`. `first` and `second` are seconds until the server listens (full text
+covers every note) and until everything is searchable, with its memory. `again`, on the same directory, is
+seconds until a server has answered a search (`first_answer`), `lithos --version` has ended (`version`), and
+a second server on stdio, beside one that has loaded everything, has greeted (`stdio`); `stdio_mib` is the
+memory of its own. Each round has a fresh directory, whose files are in the page cache.
 """
 
 from __future__ import annotations
 
 import argparse
-from contextlib import nullcontext
+import json
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.report import middle, print_report
-from bench.server import Serving, data_directory, serving
+from bench.server import PATIENCE, data_directory, installed_environment, launched, serving
+from bench.stdio import started
+
+QUERY = "how to checkpoint the journal"
+PARTS = ("first", "again")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.start", description=__doc__)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--data", type=Path, help="one round on this directory, which no server has seen")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--data", type=Path, help="this directory, on which `first` has one round")
     options = parser.parse_args()
-    firsts: list[dict[str, float]] = []
-    seconds: list[dict[str, float]] = []
-    for _ in range(1 if options.data else options.rounds):
-        with nullcontext(options.data) if options.data else data_directory(options.notes) as data:
-            for starts in (firsts, seconds):
-                with serving(data) as server:
-                    starts.append(_figures(server))
-    print_report("start", notes=options.notes, first=_middle(firsts), second=_middle(seconds))
+    figures: dict[str, list[dict[str, float]]] = {"first": [], "second": [], "again": []}
+    for _ in range(1 if options.data and "first" in options.parts else options.rounds):
+        with data_directory(options.notes, given=options.data) as data:
+            for part in ("first", "second") if "first" in options.parts else ():
+                figures[part].append(_started(data))
+            if "again" in options.parts:
+                if "first" not in options.parts and not options.data:
+                    _started(data)
+                figures["again"].append(_answers(data))
+    print_report("start", notes=options.notes, **{part: _middle(of) for part, of in figures.items() if of})
 
 
-def _figures(server: Serving) -> dict[str, float]:
-    return {
-        "listening_s": server.listening,
-        "searchable_s": server.searchable,
-        "resident_mib": server.resident(),
-        "peak_mib": server.peak(),
-    }
+def _started(data: Path) -> dict[str, float]:
+    with serving(data) as server:
+        return {
+            "listening_s": server.listening,
+            "searchable_s": server.searchable,
+            "resident_mib": server.resident(),
+            "peak_mib": server.peak(),
+        }
 
 
-def _middle(rows: list[dict[str, float]]) -> dict[str, Any]:
+def _answers(data: Path) -> dict[str, float]:
+    figures = {"first_answer": first_answer(data), "version": version_seconds()}
+    with started(data) as owner:
+        owner.settle()
+        with started(data) as other:
+            return figures | {"stdio": other.greeted, "stdio_mib": other.own_mib()}
+
+
+def first_answer(data: Path, patience: float = PATIENCE) -> float:
+    """Return the seconds until a server that starts now has answered a full-text search of all notes."""
+    with launched(data, patience=patience) as (_, url, began):
+        search = {"name": "lithos_search", "arguments": {"query": QUERY, "mode": "fulltext"}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": search}
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        request = urllib.request.Request(f"{url}/mcp", json.dumps(message).encode(), headers)
+        while True:
+            with urllib.request.urlopen(request, timeout=patience) as response:
+                answer: dict[str, Any] = json.load(response)
+            seconds = time.perf_counter() - began
+            content = answer["result"]["structuredContent"]
+            # A long start answers before all notes are indexed, and says so.
+            if "indexing" not in content or seconds > patience:
+                break
+            time.sleep(0.02)
+    if not content["results"]:
+        raise AssertionError(f"the search found nothing: {answer}")
+    return seconds
+
+
+def version_seconds() -> float:
+    """Return the seconds that `lithos --version` takes."""
+    command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
+    began = time.perf_counter()
+    subprocess.run([command, "--version"], stdout=subprocess.DEVNULL, check=True, env=installed_environment())
+    return time.perf_counter() - began
+
+
+def _middle(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: middle([row[name] for row in rows]) for name in rows[0]}
 
 

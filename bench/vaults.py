@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import trio
 from attrs import frozen
 
 from bench.judged import Collection
-from bench.tiers import search_config, wait_for_tier
 from lithos.app import Server, running_server
 from lithos.config.catalogue import Config
 from lithos.config.sections import LcmaConfig, SearchConfig, ServerConfig, StorageConfig
 
 #: The enrich worker would write entities into the notes some minutes after the start, in the middle of a
 #: measurement: it is put off for longer than any lasts.
-_NEVER_MINUTES = 100_000.0
+_QUIET = LcmaConfig(enrich_drain_interval_minutes=100_000.0, sweep_startup_delay_minutes=100_000.0)
 
 
-def learning_config() -> LcmaConfig:
-    """The section `lcma` of a measurement."""
-    return LcmaConfig(
-        enrich_drain_interval_minutes=_NEVER_MINUTES, sweep_startup_delay_minutes=_NEVER_MINUTES
-    )
+#: Seconds for all chunks of a collection to get their vectors, and between two checks.
+PATIENCE, CHECK = 3_600.0, 0.5
+
+
+async def wait_for_tier(server: Server, tier: str) -> None:
+    """Return once `/health` says that the tier answers. Raises `TimeoutError` after `PATIENCE`."""
+    await server.searchable()
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        _, body = await server.state.report()
+        component = body["components"]["embedding_model"]
+        if {**component, **component.get("details", {})}.get("tier", tier) == tier:
+            return
+        await trio.sleep(CHECK)
+    raise TimeoutError(f"the tier {tier} is not in use after {PATIENCE:.0f} s")
 
 
 @frozen
@@ -47,29 +58,27 @@ class Vaults:
         aside = built.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
         collection.write_notes(aside / "knowledge")
-        async with running_server(self._config(aside, None)) as server:
+        async with running_server(self._config(aside)) as server:
             await wait_for_tier(server, self.tier)
         return aside.rename(built)
 
     @asynccontextmanager
-    async def serving(
-        self, collection: Collection, *, search: SearchConfig | None = None
-    ) -> AsyncIterator[Server]:
+    async def serving(self, collection: Collection, *, learns_by_use: bool = True) -> AsyncIterator[Server]:
         """A server on a copy of the collection's vault, everything searchable; what it learns is dropped."""
         built = await self.build(collection)
         with tempfile.TemporaryDirectory(prefix="lithos-quality-") as work:
             data = Path(work) / "data"
             shutil.copytree(built, data)
-            async with running_server(self._config(data, search)) as server:
+            async with running_server(self._config(data)) as server:
                 await wait_for_tier(server, self.tier)
                 yield server
 
-    def _config(self, data: Path, search: SearchConfig | None) -> Config:
+    def _config(self, data: Path) -> Config:
         return Config(
             server=self.server,
             storage=StorageConfig(data_dir=data),
-            search=search or search_config(self.tier),
-            lcma=learning_config(),
+            search=SearchConfig(tier=self.tier),
+            lcma=_QUIET,
         )
 
 

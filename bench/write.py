@@ -13,16 +13,16 @@ import argparse
 import json
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 
 import trio
-from attrs import asdict, frozen
 
 from bench.client import Latencies, RawClient, Request, drive, summarise
 from bench.corpus import queries
-from bench.report import middle, middle_of, print_report
+from bench.report import median_ratio, middle, middle_of, print_report
 from bench.search import NOOP
 from bench.server import Serving, data_directory, serving
 
@@ -44,97 +44,60 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of a round beside searches")
     parser.add_argument("--data", type=Path, help="an existing data directory instead of a new corpus")
     options = parser.parse_args()
-    with data_directory(options.notes, given=options.data) as data:
-        _run(options, data)
-
-
-def _run(options: argparse.Namespace, data: Path) -> None:
-    with serving(data) as server:
+    with data_directory(options.notes, given=options.data) as data, serving(data) as server:
         server.settle()
-        trio.run(_tell_beside_searches if options.beside_searches else _measure, server, data, options)
+        trio.run(_measure_both if options.beside_searches else _measure, server, data, options)
 
 
 async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> None:
-    texts = queries(5, 2_000)
-    disk: list[float] = []
-    noop: list[Latencies] = []
-    alone: list[Latencies] = []
-    update: list[Latencies] = []
-    together: list[Latencies] = []
-    updates: list[Latencies] = []
+    texts, disk = queries(5, 2_000), list[float]()
     run = f"{time.time_ns():x}"  # titles of their own: the directory may have been measured before
-    few = max(1, options.calls // 8)
+    few, many, clients = max(1, options.calls // 8), options.calls, options.clients
     await drive(server, 4, 40, writing(texts, f"{run} warm"))
     known = await written_ids(server, UPDATED)
-    for number in range(options.rounds):
+    rounds: dict[str, list[Latencies]] = defaultdict(list)
+    for n in range(options.rounds):
         disk.append(_synced_files(data, 100))
-        noop.append(await drive(server, 1, 5 * few, lambda _: NOOP))
-        alone.append(await drive(server, 1, few, writing(texts, f"{run} a{number}")))
-        update.append(await drive(server, 1, few, updating(texts, known, f"{run} {number}")))
-        together.append(
-            await drive(server, options.clients, options.calls, writing(texts, f"{run} t{number}"))
-        )
-        series = updating(texts, known, f"{run} u{number}")
-        updates.append(await drive(server, options.clients, options.calls, series))
+        for name, at_once, calls, request in (
+            ("noop", 1, 5 * few, lambda _: NOOP),
+            ("clients_1", 1, few, writing(texts, f"{run} a{n}")),
+            ("update", 1, few, updating(texts, known, f"{run} {n}")),
+            (f"clients_{clients}", clients, many, writing(texts, f"{run} t{n}")),
+            (f"updates_{clients}", clients, many, updating(texts, known, f"{run} u{n}")),
+        ):
+            rounds[name].append(await drive(server, at_once, calls, request))
+    together = rounds[f"clients_{clients}"]
     print_report(
         "write",
         notes=options.notes,
         disk_files_per_s=middle(disk, 1),
-        noop=middle_of(noop),
-        clients_1=middle_of(alone),
-        update=middle_of(update),
-        to_noop=median_ratio(alone, noop),
-        update_to_noop=median_ratio(update, noop),
-        **{
-            f"clients_{options.clients}": middle_of(together),
-            f"updates_{options.clients}": middle_of(updates),
-        },
+        **{name: middle_of(of_name) for name, of_name in rounds.items()},
+        to_noop=median_ratio(rounds["clients_1"], rounds["noop"]),
+        update_to_noop=median_ratio(rounds["update"], rounds["noop"]),
         rate_to_disk=middle([one.rate / raw for one, raw in zip(together, disk, strict=True)], 2),
         resident_mib=server.resident(),
     )
 
 
-async def _tell_beside_searches(server: Serving, data: Path, options: argparse.Namespace) -> None:
-    mix = await measure_beside_searches(server, options.rounds, options.seconds)
-    print_report("write_beside_searches", notes=options.notes, **asdict(mix), resident_mib=server.resident())
-
-
-@frozen
-class MixFigures:
-    """14 searchers alone, and what they and two writers beside them wait for."""
-
-    searches_alone: Latencies
-    searches: Latencies
-    writes: Latencies
-
-
-async def measure_beside_searches(server: Serving, count: int, seconds: float) -> MixFigures:
-    """`count` rounds of so many seconds each, searchers alone and with writers in turn."""
+async def _measure_both(server: Serving, data: Path, options: argparse.Namespace) -> None:
+    """Measure rounds of so many seconds each, searchers alone and with writers in turn."""
     texts = queries(5, 2_000)
     run = f"{time.time_ns():x}"
     await drive(server, 4, 40, writing(texts, f"{run} warm"))
-    rounds = [
-        [await _mix(server, seconds, series, texts, writers) for writers in (0, WRITERS)]
-        for series in (f"{run} m{number}" for number in range(count))
-    ]
-    alone, together = zip(*rounds, strict=True)
-    return MixFigures(
-        searches_alone=Latencies(**middle_of([mix.searches for mix in alone])),
-        searches=Latencies(**middle_of([mix.searches for mix in together])),
-        writes=Latencies(**middle_of([mix.writes for mix in together if mix.writes is not None])),
-    )
+    rounds: dict[str, list[Latencies]] = defaultdict(list)
+    for series in (f"{run} m{number}" for number in range(options.rounds)):
+        rounds["searches_alone"].append((await _mix(server, options.seconds, series, texts, 0))["search"])
+        mix = await _mix(server, options.seconds, series, texts, WRITERS)
+        rounds["searches"].append(mix["search"])
+        rounds["writes"] += [mix["write"]] if "write" in mix else []
+    medians = {name: middle_of(of_name) for name, of_name in rounds.items() if of_name}
+    print_report("write_beside_searches", notes=options.notes, **medians, resident_mib=server.resident())
 
 
-@frozen
-class _Mix:
-    """What clients that search and write at the same time waited for; the processor time is that of both."""
-
-    searches: Latencies
-    writes: Latencies | None
-
-
-async def _mix(server: Serving, seconds: float, series: str, texts: list[str], writers: int) -> _Mix:
-    """Searchers and writers, each asking again once it is answered, until the time is over."""
+async def _mix(
+    server: Serving, seconds: float, series: str, texts: list[str], writers: int
+) -> dict[str, Latencies]:
+    """Searchers and writers, each asking again once it is answered; the processor time is that of both."""
     writes = writing(texts, series)
     waited: dict[str, list[float]] = {"search": [], "write": []}
     numbers = count()
@@ -158,14 +121,8 @@ async def _mix(server: Serving, seconds: float, series: str, texts: list[str], w
             for _ in range(writers):
                 nursery.start_soon(ask, "write", writes)
     elapsed, used = time.perf_counter() - began, server.processor_seconds() - processor
-    of_search, of_write = (summarise(each, elapsed, used) if each else None for each in waited.values())
-    assert of_search is not None, "no search was answered"
-    return _Mix(of_search, of_write)
-
-
-def median_ratio(ours: Sequence[Latencies], theirs: Sequence[Latencies]) -> float:
-    """The median of the ratios of p50 inside the rounds."""
-    return middle([one.p50 / other.p50 for one, other in zip(ours, theirs, strict=True)], 2)
+    assert waited["search"], "no search was answered"
+    return {kind: summarise(each, elapsed, used) for kind, each in waited.items() if each}
 
 
 async def written_ids(server: Serving, most: int) -> list[str]:

@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from bench.conversations import LAYOUTS, Found, as_collection, score, session_of
+from bench.conversations import LAYOUTS, as_collection
 from bench.dialogues import CONVERSATIONS, SESSIONS, TURNS, Conversation, generate_conversations
-from bench.judged import JudgedQuery
 
 
 @pytest.fixture(scope="module")
@@ -95,19 +94,3 @@ def test_a_note_of_a_turn_is_titled_with_its_speaker_and_date(conversations: lis
     assert chunk.title == f"{turn.speaker}, {turn.when:%Y-%m-%d %H:%M}"
     assert chunk.text == turn.text
     assert chunk.path == f"ada-and-ben/{turn.when:%Y-%m-%d}/{turn.id}.md"
-
-
-def test_neighbours_are_of_the_same_session(conversations: list[Conversation]) -> None:
-    first, second = as_collection(conversations, "around").chunks[TURNS : TURNS + 2]
-    turns = conversations[0].turns
-    assert first.text == f"{turns[TURNS].text}\n\n{turns[TURNS + 1].speaker}: {turns[TURNS + 1].text}"
-    assert second.text.startswith(f"{turns[TURNS].speaker}: {turns[TURNS].text}\n\n{turns[TURNS + 1].text}")
-
-
-def test_recall_is_of_turns_and_of_their_sessions(conversations: list[Conversation]) -> None:
-    sessions = session_of(conversations)
-    query = JudgedQuery("q", "", "several", {"0-00-01": 1, "0-05-02": 1})
-    fillers = [f"0-07-{place:02}" for place in range(5)]
-    levels = score({"q": ["0-00-09", *fillers, "0-05-02"]}, [query], sessions)
-    assert levels["turn"]["q"] == Found(0.0, 0.5, 1 / 7)
-    assert levels["session"]["q"] == Found(1.0, 1.0, 1.0)

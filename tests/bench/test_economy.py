@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from bench.economy import note_characters
-from bench.economy_kept import KEPT, measure_kept, worse
+from bench.economy import KEPT, is_shown, measure_kept, note_characters, worse
 from bench.grep import Grep
 from bench.judged import Chunk
 
@@ -34,6 +33,13 @@ def test_only_text_of_notes_counts_as_such() -> None:
     assert note_characters(answer) == len('a \\"b\\"') + 3
 
 
+def test_evidence_is_shown_when_every_sentence_is() -> None:
+    said = ["one two three four five six", "a short one"]
+    assert is_shown(said, "Well: one two three four five six. A short one.") is False
+    assert is_shown(said[:1], "Well: one two three four five six.")
+    assert not is_shown(said[:1], "one two three four five")
+
+
 def test_grep_shows_lines_around_the_best_within_the_limit() -> None:
     text = "\n".join(["one", "two", "the rare word", "four", "five", "six"])
     grep = Grep.over([Chunk("a", "a", text, "A", "a.md"), Chunk("b", "b", "nothing", "B", "b.md")])
@@ -43,5 +49,5 @@ def test_grep_shows_lines_around_the_best_within_the_limit() -> None:
 
 @pytest.mark.slow
 def test_answers_cost_no_more_than_is_kept() -> None:
-    """Renew the figures on purpose with `python -m bench.economy_kept --keep`."""
+    """Renew the figures on purpose with `python -m bench.economy --keep`."""
     assert worse(measure_kept(), json.loads(KEPT.read_text(encoding="utf-8"))) == []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import attrs
 import numpy as np
 import pytest
 
-from bench.features import NAMES
 from bench.judged import Chunk, Collection, JudgedQuery
-from bench.logistic import Logistic, fit_logistic, folds, operate, threshold_at
-from bench.lookup import Row, as_matrix, halve, predict_held_out, read_table, tool_figures, write_table
-from lithos.core.learning.match import Calibration
+from bench.logistic import Logistic, fit_logistic, threshold_at
+from bench.lookup import Row, fit, halve, match_figures
+from lithos.core.learning.match import Calibration, WordFeatures
 
 
 def drawn(count: int, weights: dict[str, float], intercept: float) -> tuple[np.ndarray, np.ndarray]:
@@ -64,65 +66,46 @@ def test_a_row_that_counts_double_is_two_rows() -> None:
     assert counted.intercept == pytest.approx(doubled.intercept, rel=0.05)
 
 
-def test_a_threshold_keeps_its_share_of_false_hits() -> None:
+@pytest.mark.parametrize(("share", "hits"), [(0.0, 0), (0.34, 1), (1.0, 3)])
+def test_a_threshold_keeps_its_share_of_false_hits(share: float, hits: int) -> None:
     scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
     answered = np.array([True, False, True, False, True, False])
-    right = np.array([True, False, False, False, True, False])
-    at = operate(scores, right, answered, threshold_at(scores, answered, 0.34))
-    assert (at.right, at.wrong, at.false_hits) == (33.3, 33.3, 33.3)
-    none = operate(scores, right, answered, threshold_at(scores, answered, 0.0))
-    assert (none.right, none.false_hits) == (33.3, 0.0)
-    everything = operate(scores, right, answered, threshold_at(scores, answered, 1.0))
-    assert (everything.right, everything.wrong, everything.false_hits) == (66.7, 33.3, 100.0)
+    found = scores >= threshold_at(scores, answered, share)
+    assert (found & ~answered).sum() == hits
 
 
 def test_equal_scores_do_not_exceed_the_allowed_false_hits() -> None:
     scores, answered = np.full(10, 0.5), np.array([True, False] * 5)
-    at = operate(scores, answered, answered, threshold_at(scores, answered, 0.2))
-    assert at.false_hits == 0
+    assert not (scores >= threshold_at(scores, answered, 0.2)).any()
 
 
-def test_a_question_is_in_one_fold_whatever_its_layout_and_draw() -> None:
-    keys = [f"q{number % 50}" for number in range(300)]
-    numbers = folds(keys, 5)
-    assert {key: {int(fold) for k, fold in zip(keys, numbers, strict=True) if k == key} for key in keys} == {
-        key: {int(numbers[keys.index(key)])} for key in keys
-    }
-    assert np.bincount(numbers).tolist() == [60] * 5
+def some_rows(count: int) -> list[Row]:
+    """Rows that are right where their passage covers much; all other features are noise."""
+    random = Random(3)
+    rows = []
+    for number in range(count):
+        features = {name: random.random() for name in attrs.fields_dict(WordFeatures)}
+        is_right = features["passage"] + random.gauss(0, 0.1) > 0.5
+        rows.append(Row(("made", "pages"), str(number // 3), number % 3 == 0, True, is_right, features))
+    return rows
 
 
-def row(number: int, verdict: str, *, is_answered: bool) -> Row:
-    features = dict.fromkeys(NAMES, number % 11 / 11 + 2 * is_answered)
-    return Row("docs", "pages", 0, f"q{number}", is_answered, is_answered, verdict, features)
+def test_the_fit_finds_the_feature_that_decides() -> None:
+    weights = fit(some_rows(600), "fulltext").weights
+    assert max(weights, key=lambda name: abs(weights[name])) == "passage"
 
 
-def test_held_out_probabilities_and_the_table_survive_a_file(tmp_path) -> None:
-    rows = [
-        row(number, "right" if number % 2 else "miss", is_answered=number % 2 == 1) for number in range(60)
-    ]
-    write_table(tmp_path / "table", rows)
-    assert read_table(tmp_path / "table") == rows
-    outcome = np.array([each.is_right for each in rows])
-    chances = predict_held_out(rows, as_matrix(rows), outcome, ridge=1.0)
-    assert chances[outcome].min() > 0.5 > chances[~outcome].max()
-
-
-def test_the_verdicts_of_the_tool_are_counted_apart_for_questions_without_an_answer() -> None:
-    rows = [
-        row(1, "right", is_answered=True),
-        row(2, "wrong", is_answered=True),
-        row(3, "miss", is_answered=True),
-    ]
-    rows += [row(4, "wrong", is_answered=False), row(5, "miss", is_answered=False)]
-    figures = tool_figures(rows)
-    told = {name: figures[name] for name in ("right", "wrong", "missed", "false_hits")}
-    assert told == {"right": 33.3, "wrong": 33.3, "missed": 33.3, "false_hits": 50.0}
+def test_strong_rows_are_counted_apart_for_questions_without_an_answer() -> None:
+    asked = [(True, True), (True, False), (True, True), (False, False), (False, False)]
+    rows = [Row(("docs", "pages"), "", True, *each, {}) for each in asked]
+    figures = match_figures(rows, ["strong", "strong", "weak", "strong", "fair"])
+    assert figures == {"strong": 50.0, "strong_right": 50.0, "false_strong": 50.0, "false_fair": 50.0}
 
 
 def test_half_of_the_documents_go_and_questions_about_them_have_no_answer() -> None:
     chunks = tuple(Chunk(str(number), f"d{number // 2}", "text") for number in range(40))
     queries = tuple(JudgedQuery(f"q{number}", "", "", {f"d{number}": 1}) for number in range(20))
-    halved = halve(Collection("c", chunks, queries))
-    kept = {chunk.doc for chunk in halved.kept.chunks}
+    halved, unanswered = halve(Collection("c", chunks, queries))
+    kept = {chunk.doc for chunk in halved.chunks}
     assert len(kept) == 10
-    assert halved.unanswered == {f"q{number}" for number in range(20) if f"d{number}" not in kept}
+    assert unanswered == {f"q{number}" for number in range(20) if f"d{number}" not in kept}

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from bench.judged import JudgedQuery
-from bench.measures import Score, paired_difference, score_ranking
-from bench.rankings import Measured
+from bench.judged import Chunk, Collection, JudgedQuery
+from bench.quality import distinct_layouts
+from bench.rankings import Score, paired_difference, score_ranking
 
 
 def test_the_measures_of_a_ranking_are_those_computed_by_hand() -> None:
@@ -43,8 +43,15 @@ def test_the_interval_pairs_queries() -> None:
     assert (low, high) == (5.0, 5.0)
 
 
-def test_rankings_that_differ_in_order_have_changed() -> None:
-    queries = [JudgedQuery(name, name, "", {"a": 1}) for name in ("1", "2", "3")]
-    before = Measured({"1": ("a", "b"), "2": ("a", "b"), "3": ()}, {})
-    after = Measured({"1": ("b", "a"), "2": ("a", "b"), "3": ("a",)}, {})
-    assert after.changed(before, queries) == 2
+def test_a_layout_that_makes_the_same_notes_is_measured_once() -> None:
+    collection = Collection("one", (Chunk("1", "1", "a text"),), (JudgedQuery("q", "text", "q", {"1": 1}),))
+    assert [layout for layout, _ in distinct_layouts(collection, ("passages", "pages", "titled"))] == [
+        "passages"
+    ]
+
+
+def test_a_sample_keeps_the_queries_of_a_document_together() -> None:
+    asked = [JudgedQuery(f"{page}-{n}", "", "", {f"p{page}": 1}) for page in range(40) for n in (0, 1)]
+    sample = Collection("pages", (), tuple(asked)).sample(20)
+    assert len(sample.queries) == 20
+    assert len({doc for query in sample.queries for doc in query.grades}) == 10

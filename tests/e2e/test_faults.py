@@ -1,4 +1,4 @@
-"""The faults of `python -m bench.faults`, with counts that the gate has time for.
+"""Faults that a server survives, with counts that the gate has time for.
 
 The kills are in `test_kill.py`, the full disk in `test_full_disk.py`, the bridges in `test_bridge.py`.
 """

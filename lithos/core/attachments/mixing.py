@@ -2,7 +2,7 @@
 
 Scores of two indexes cannot be compared: each has its own frequencies of words. The probability that a hit
 answers (`lithos.core.learning.match`) can. The numbers below were chosen on the development collections, and
-on questions about other files (`python -m bench.attachments`, also with `--notes`): of these 76 of 100 are
+on questions about other files (`bench/attachments.py` of ee169747): of these 76 of 100 are
 answered among ten rows and 50 by the first, where 85 are by the three places that may be shown at all; nDCG
 of questions about notes falls by 0.2 and 0.3 of 100.
 """

@@ -18,7 +18,7 @@ answers often shares no word with the question (a turn of a conversation, a row 
 right note all the same. WITHIN grows with the budget, up to a bound: the first tokens are for what matches,
 the last ones for what matches hardly anywhere. So a large budget shows more of the best notes, and not a
 little of further ones. Passages that have nothing to do with the query have the second part alone, those of a
-note with no other have none. The numbers were fitted on collections (`bench/context.py`).
+note with no other have none. The numbers were fitted on collections (`bench/context.py` of ee169747).
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class WordFeatures:
 
 #: The mean BM25 score of the tenth row of a full-text search, by the highest possible.
 TENTH_WORDS: Final = 0.368
-#: Fitted by `bench.word_matches` to the first three rows of full-text searches for the questions (plain
+#: Fitted by `bench.lookup --mode fulltext` to the first three rows of searches for the questions (plain
 #: words) of the development collections, two halves of each. The threshold was chosen on the
 #: cross-validated chances for 5 % false hits; on these same it has 1.4 to 5.2 %.
 WORDS_CALIBRATION: Final = Calibration(
@@ -184,7 +184,7 @@ class MeaningFeatures:
     length: float
 
 
-#: Made by `python -m bench.word_matches COLLECTIONS --mode semantic --tier TIER` (`--draws 1` of the accurate
+#: Made by `python -m bench.lookup COLLECTIONS --mode semantic --fit --tier TIER` (`--draws 1` of the accurate
 #: one), as `WORDS_CALIBRATION`: by the questions as they are, on these same at most 5 % false hits.
 MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "static": Calibration(

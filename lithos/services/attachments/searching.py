@@ -45,7 +45,7 @@ NOTE: Final = "note"
 ATTACHMENT: Final = "attachment"
 KINDS: Final = (NOTE, ATTACHMENT)
 #: Places of one file among the rows of an answer: with three pages of long documents were missed, without a
-#: bound other documents (`python -m bench.attachments`).
+#: bound other documents (`bench/attachments.py` of ee169747).
 MOST_OF_ONE: Final = 6
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
 

@@ -6,7 +6,6 @@ from itertools import count, islice
 
 import pytest
 
-from bench.divergences import is_conflict, measure
 from lithos.core.history.copy_merge import (
     Ancestor,
     PastVersion,
@@ -16,7 +15,9 @@ from lithos.core.history.copy_merge import (
     say_the_same,
 )
 from lithos.core.history.versions import COPY, CREATED, OUTSIDE, UPDATED
+from tests.core.history.divergence_counts import is_conflict, measure
 from tests.core.history.divergences import diverge
+from tests.repeats import repeats
 
 BASE = b"one\ntwo\nthree\nfour\nfive\n"
 OURS = b"one\ntwo\nthree\nfour\nfive\nours\n"
@@ -32,10 +33,10 @@ def ancestor(copy: bytes, *versions: tuple[str, bytes], is_whole: bool = True) -
 
 
 def test_ten_thousand_divergences_lose_no_line_and_a_second_run_changes_nothing() -> None:
-    """behaviour 285: here 1,000 of them; all by `python -m bench.divergences`."""
+    """behaviour 285: 1,000 of them in the gate."""
     seeds = (seed for seed in count(500_000_000) if is_conflict(diverge(seed)))
     merged = 0
-    for seed in islice(seeds, 1_000):
+    for seed in islice(seeds, repeats("DIVERGENCES", 1_000)):
         counts, data = measure(seed)
         assert not counts["lines lost"], seed
         assert not counts["changed by a second run"], seed

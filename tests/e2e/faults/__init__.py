@@ -1,6 +1,6 @@
 """Faults as a server meets them, each with counts of what was tried and checks of what must hold after.
 
-`python -m bench.faults` prints them as a table; `tests/e2e/test_faults.py` runs them, smaller, as slow tests.
+`tests/e2e/test_faults.py` runs them; the nightly run has more of each.
 A fault that is not survived raises `AssertionError`.
 """
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measures import score_ranking
-from bench.rankings import as_plain_words
+from bench.rankings import as_plain_words, score_ranking
 from tests.servers import Lithos, put_note, serving
 
 DATA = Path(__file__).parents[2] / "data"

@@ -1,20 +1,13 @@
-"""Conflict copies that are merged, generated: lines lost, a second run, and `git merge-file` beside it.
+"""Generated conflict copies, merged: lines lost, and changes by a second run.
 
-    python -m bench.divergences [--pairs N] [--seed N] [--git]
-
-Each pair is a note with its kept versions and what another machine made of one of them. Nobody tells the
-merge of which one. `--git` asks `git merge-file` with the true ancestor, 20 ms a pair.
+Each pair is a note with its kept versions and the file that another machine made of one of them. The merge
+is not given which one.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import subprocess
-import tempfile
 from collections import Counter
-from itertools import count, islice
-from pathlib import Path
 from random import Random
 
 from lithos.core.history.copy_merge import Ancestor, PastVersion, find_ancestor, merge_copy, say_the_same
@@ -80,43 +73,3 @@ def measure(seed: int) -> tuple[Counter[str], bytes | None]:
         bool(unrecorded.places) or not say_the_same(unrecorded.resolved(()) or b"", merged)
     )
     return counts, merged
-
-
-def ask_git(found: Divergence, folder: Path) -> bytes | None:
-    """What `git merge-file` makes of it with the true ancestor; None for a conflict."""
-    names = [folder / name for name in ("ours", "base", "theirs")]
-    for name, data in zip(names, (found.ours, found.base, found.theirs), strict=True):
-        name.write_bytes(data)
-    done = subprocess.run(["git", "merge-file", "-p", "-q", *names], capture_output=True, check=False)
-    return done.stdout if done.returncode == 0 else None
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--git", action="store_true")
-    args = parser.parse_args()
-    total = Counter[str]()
-    with tempfile.TemporaryDirectory() as folder:
-        seeds = (seed for seed in count(args.seed * 1_000_003) if is_conflict(diverge(seed)))
-        for seed in islice(seeds, args.pairs):
-            counts, merged = measure(seed)
-            total += counts
-            if not args.git:
-                continue
-            theirs = ask_git(diverge(seed), Path(folder))
-            if merged is None:
-                total["git: both have a conflict" if theirs is None else "git alone merges"] += 1
-            elif theirs is None:
-                total["git alone has a conflict"] += 1
-            else:
-                total["git: same bytes" if theirs == merged else "git: other bytes"] += 1
-    for name in ("lines lost", "lines lost by keeping both", "changed by a second run"):
-        total[name] += 0
-    for name, number in total.items():
-        print(f"{number:7,} {name}")
-
-
-if __name__ == "__main__":
-    main()
