@@ -287,7 +287,7 @@ def test_titles_may_be_the_same_in_two_folders_where_they_count_per_folder(
     for path in ("x/a.md", "y/a.md", "y/b.md"):
         put_whole(program.data, path, note_id=path, title="Same")
     assert issues_of(program.run("validate", "--json").answer) == {"SLUG_COLLISION": ["y/a.md", "y/b.md"]}
-    monkeypatch.setenv("LITHOS_STORAGE__TITLES", "folder")
+    monkeypatch.setenv("LITHOS_STORAGE__VAULT", str(program.data / "knowledge"))
     assert issues_of(program.run("validate", "--json").answer) == {"SLUG_COLLISION": ["y/b.md"]}
 
 

@@ -170,7 +170,9 @@ async def kept(lithos: Lithos) -> dict[str, int]:
     await lithos.server.coordinator.mailbox.ask(Flush())
     counts = {"displaced": len(displaced_in(lithos.data).list())}
     for file, tables in TABLES.items():
-        with closing(sqlite3.connect(lithos.data / ".lithos" / file)) as connection:
+        # Read only: of two copies of SQLite in one process the one that closes first removes the WAL.
+        place = f"file:{lithos.data / '.lithos' / file}?mode=ro"
+        with closing(sqlite3.connect(place, uri=True)) as connection:
             for table in tables:
                 (counts[table],) = connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
     return counts

@@ -238,8 +238,8 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     [issue] = validate_notes(NoteFiles(tmp_path / "knowledge"), style=style).groups["PARSE_ERROR"]
     assert issue.path == "Broken one.md"
     assert "line 4" in issue.detail
-    survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), 0.5, Clock()(), style)
-    config = Config(storage=StorageConfig(data_dir=tmp_path, **VAULT))
+    survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), Clock()(), style)
+    config = Config(storage=StorageConfig(data_dir=tmp_path, vault=tmp_path / "knowledge"))
     found = [each async for each in check_notes(Patient(config=config, clock=Clock(), survey=survey))]
     assert "Broken one.md: line 4" in found[0].cause
 
