@@ -17,7 +17,7 @@ from lithos.services.search.search import RankedRows, Search, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
 
 #: Characters of the line that a candidate is shown with.
-LINE: Final = 200
+LINE: Final = 120
 #: Rows of a ranking among which the candidates are found: some may be quarantined or without text.
 _LOOKED_AT: Final = 4 * CANDIDATES
 

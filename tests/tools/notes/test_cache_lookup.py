@@ -194,7 +194,7 @@ async def test_a_miss_names_the_best_candidates(lithos: Lithos, clock: Clock) ->
         assert named[0] == {"id": sure, "title": "Zebra stripes", "snippet": f"Of horses. {TEXT}"}
         assert {each["id"] for each in named[1:]} < set(others)
         assert hidden not in {each["id"] for each in named}
-        assert all(len(each["snippet"]) <= 200 and "\n" not in each["snippet"] for each in named)
+        assert all(len(each["snippet"]) <= 120 and "\n" not in each["snippet"] for each in named)
 
 
 async def test_a_miss_by_address_names_its_owner(lithos: Lithos) -> None:
