@@ -89,7 +89,7 @@ def call(name, **arguments):
 
 note = call("lithos_write", title="Rehearsal", content="The container would start.", agent="rehearsal")
 assert note["status"] == "created", note
-found = call("lithos_search", query="would the container start?", mode="semantic")["results"]
+found = call("lithos_search", query="would the container start?", mode="semantic", explain=True)["results"]
 assert [row["id"] for row in found] == [note["id"]], found
 print(f"--- wrote {note['path']} and found it by meaning, similarity {found[0]['similarity']:.2f}")
 PYTHON
