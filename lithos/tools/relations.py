@@ -94,7 +94,9 @@ _SECTIONS: Final = Paged(
 
 
 #: Sections name all ids.
-_RELATED: Final = Sparing(always=("id", "title"), unsaid=("included", "related_ids"))
+_RELATED: Final = Sparing(
+    always=("id", "title", "links", "outgoing", "incoming"), unsaid=("included", "related_ids")
+)
 
 
 @tool("lithos_related", "standard", "RI", place=11, paged=_SECTIONS, sparing=_RELATED, is_heavy=True)

@@ -45,7 +45,7 @@ from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import look_row, row_of, search_row, warn
 
 _SEARCHED: Final = Sparing(
-    always=("results", "id", "title", "snippet", "path"),
+    always=("results", "id", "title", "snippet", "path", "is_stale"),
     asked={"explain": ("score", "similarity", "derived_from_ids")},
 )
 

@@ -39,7 +39,9 @@ from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows, view_rows
 
 #: Of answers with tasks.
-TASKS = Sparing(always=("tasks", "id", "title", "status"), defaults={"task_type": "task"})
+TASKS = Sparing(
+    always=("tasks", "id", "title", "status", "claims", "blockers"), defaults={"task_type": "task"}
+)
 
 
 @tool(

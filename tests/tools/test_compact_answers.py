@@ -21,12 +21,20 @@ FULL = [{"answers": "full"}, {"tools": "full"}, {"write_outcomes": "status"}]
 #: By tool: keys that are there also when they say nothing (docs/spec/tools.md §1.7).
 ALWAYS = {
     "lithos_read": {"id", "title", "content", "metadata", "links", "truncated"},
-    "lithos_search": {"results", "snippet"},
+    "lithos_search": {"results", "snippet", "is_stale"},
     "lithos_retrieve": {"results", "snippet"},
     "lithos_list": {"items"},
     "lithos_cache_lookup": {"hit"},
-    "lithos_task_list": {"tasks"}, "lithos_task_status": {"tasks"}, "lithos_task_ready": {"tasks"},
-    "lithos_task_blocked": {"tasks"}, "lithos_task_children": {"tasks"}, "lithos_task_next": {"task"},
+    **{
+        f"lithos_task_{name}": {"tasks", "claims", "blockers"}
+        for name in ("list", "status", "ready", "blocked", "children", "get")
+    },
+    **{
+        f"lithos_{name}": {"warnings"}
+        for name in ("write", "note_edit", "note_update", "note_move", "restore")
+    },
+    "lithos_task_next": {"task", "claims"},
+    "lithos_related": {"links", "outgoing", "incoming"},
     "lithos_edge_list": {"edges"}, "lithos_task_edge_list": {"edges"}, "lithos_finding_list": {"findings"},
     "lithos_agent_register": {"created"}, "lithos_agent_list": {"agents"}, "lithos_history": {"versions"},
     "lithos_proposals": {"proposals"}, "lithos_tags": {"tags"}, "lithos_stats": {"index_drift_detected"},
@@ -215,7 +223,8 @@ async def test_rows_explain_themselves_only_if_asked(tmp_path: Path, tool: str) 
     async with server_of(tmp_path) as lithos:
         await lithos.create("Wind", "Wind turns a mill.")
         plain = await lithos.call(tool, query="mill")
-        assert set(plain["results"][0]) == {"id", "title", "snippet", "path", "updated_at", "match"}
+        fresh = {"is_stale"} if tool == "lithos_search" else set()
+        assert set(plain["results"][0]) == {"id", "title", "snippet", "path", "updated_at", "match"} | fresh
         told = await lithos.call(tool, query="mill", explain=True)
         assert {"score"} <= set(told["results"][0])
         assert told["results"][0]["score"] == round(told["results"][0]["score"], 3)

@@ -407,7 +407,7 @@ class _KeptContents(Fitting[int, tuple[int, str]]):
 
 
 #: Characters of JSON of a compact row beside its title, path and snippet.
-ROW_BESIDE: Final = 140
+ROW_BESIDE: Final = 157
 
 
 @frozen

@@ -77,7 +77,7 @@ class Sparing:
 
 PLAIN: Final = Sparing()
 #: Of tools that change a note. The notes that may say the same as a new one take this room.
-WRITTEN: Final = Sparing(always=("status", "id", "path", "version"), room={"similar": 230})
+WRITTEN: Final = Sparing(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
 
 
 def compact(
