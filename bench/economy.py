@@ -2,8 +2,9 @@
 
 `python -m bench.economy` asks the tools that search, lists, writes and reads some notes, and counts the
 characters of each whole answer: the JSON that the client receives as text. The notes are generated
-conversations (`bench/dialogues.py`), one note per session or per turn, under `server.answers: full` and
-`compact`, which the results call `setting`. The same revision gives the same figures:
+conversations (`bench/dialogues.py`), one note per session or per turn, and what `COLLECTIONS`, `--vault` and
+`--locomo` add, under `server.answers: full` and `compact`, which the results call `setting`. The same
+revision gives the same figures:
 
 * `economy`: for a tool and its arguments, the mean characters of an answer, and the share of them that is
   text of notes with the headings over it (`text`, `snippet`, `content`). For briefings also the largest
@@ -28,18 +29,19 @@ import random
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeAlias
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
+from bench import economy_notes
 from bench.conversations import LAYOUTS, as_collection
 from bench.dialogues import generate_conversations
 from bench.grep import Grep
-from bench.judged import Collection, JudgedQuery
+from bench.judged import Collection, JudgedQuery, read_collections
 from bench.rankings import called, mean
 from bench.report import print_report
 from bench.vaults import Vaults
@@ -92,7 +94,10 @@ def main() -> None:
         prog="python -m bench.economy", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS)
+    parser.add_argument("collections", nargs="?", type=Path, help="a folder of judged collections")
+    parser.add_argument("--vault", type=Path, help="a folder of Markdown notes")
+    parser.add_argument("--locomo", type=Path, help="a file of LoCoMo conversations (JSON)")
+    parser.add_argument("--layouts", nargs="*", choices=LAYOUTS, default=LAYOUTS)
     parser.add_argument("--sample", type=int, default=QUESTIONS, metavar="N", help="questions")
     parser.add_argument("--check", action="store_true", help="compare with economy.json")
     parser.add_argument("--keep", action="store_true", help="write the figures to economy.json")
@@ -104,10 +109,23 @@ def main() -> None:
         print("\n".join(found) or "No answer costs more than it did.")
         sys.exit(bool(found))
     else:
-        for layout in options.layouts:
+        for subject in subjects(options):
             for setting in SETTINGS:
-                for figures in _measured(generated(layout, options.sample), setting):
+                for figures in _measured(subject, setting):
                     print_report(**figures)
+
+
+def subjects(options: argparse.Namespace) -> Iterator[Subject]:
+    """Return what is measured, in turn."""
+    for each in read_collections(options.collections, ()) if options.collections else ():
+        collection = each.laid_out("pages").sample(options.sample)
+        yield Subject(collection, economy_notes.of_judged(evolve(each, queries=collection.queries)))
+    if options.vault is not None:
+        yield Subject(*economy_notes.of_vault(options.vault, options.sample, SEED))
+    if options.locomo is not None:
+        yield Subject(*economy_notes.of_locomo(options.locomo, options.sample, SEED))
+    for layout in options.layouts:
+        yield generated(layout, options.sample)
 
 
 def generated(layout: str, sample: int) -> Subject:
@@ -162,7 +180,8 @@ async def measure(subject: Subject, vaults: Vaults) -> list[dict[str, Any]]:
     async with vaults.serving(subject.collection) as server:
         for name in CALLS:
             figures.append(await _costs(server, subject, name))
-        figures += await _evidence(server, subject)
+        if any(passages for _, passages in subject.cases):
+            figures += await _evidence(server, subject)
         figures.append(await _list_costs(server, subject))
         figures += await _note_costs(server, subject)
     return [{"setting": vaults.server.answers} | each for each in figures]
