@@ -16,7 +16,8 @@ revision gives the same figures:
   idf), the three best lines with two lines around each, as the path and `number: line`.
 
 `--check` fails where a figure of sessions under `compact` is more than 2 % worse than in `economy.json`: a
-longer answer, less text of notes in it, less evidence. A briefing may be longer, but not than its budget.
+longer answer, less text of notes in it, less evidence (by more than a question of 40). A briefing may be
+longer, but not than its budget.
 `--keep` writes the figures of this revision instead. A slow test does the same as `--check`.
 """
 
@@ -163,9 +164,18 @@ def worse(figures: Figures, kept: Figures) -> list[str]:
             now = figures.get(call, {}).get(name)
             if now is None:
                 found.append(f"{call}: {name} is not measured any more.")
-            elif now > before * (1 + MARGIN) if name in SMALLER else now < before * (1 - MARGIN):
+            elif now > before * (1 + MARGIN) if name in SMALLER else now < least(name, before):
                 found.append(f"{call}: {name} is {now:g}, and {before:g} is kept in {KEPT.name}.")
     return found
+
+
+def least(name: str, before: float) -> float:
+    """Return how small a figure may be; evidence by one question less, the least that it can change."""
+    return (
+        min(before * (1 - MARGIN), before - 100 / KEPT_QUESTIONS)
+        if name == "evidence"
+        else before * (1 - MARGIN)
+    )
 
 
 def _measured(subject: Subject, setting: Answers) -> list[dict[str, Any]]:
