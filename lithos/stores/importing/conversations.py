@@ -75,6 +75,7 @@ class Conversations:
 
     def recognises(self, path: Path) -> bool:
         """Whether the first conversation of the export is of this program."""
+        # What cannot be read is of no program here; `read` refuses it, with the reason.
         with suppress(*_READ_FAILED):
             exports = _find_exports(path)
             return bool(exports) and _program_of(exports[0].head()) is self._kind

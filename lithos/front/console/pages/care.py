@@ -28,7 +28,7 @@ CARE_SECTION: Final = "/console/notes"
 PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
 #: What a person does here about a group for which agents use a tool.
-TODO: Final[Mapping[str, str]] = {
+BY_PERSON: Final[Mapping[str, str]] = {
     CONTRADICTED: "Decide which note holds, or what else becomes of it.",
     COPIES: "Merge them into their notes.",
 }
@@ -65,7 +65,7 @@ class CarePage:
             path=CARE_SECTION,
             report=report,
             groups=GROUPS,
-            todo=TODO,
+            todo=BY_PERSON,
             unfolded=UNFOLDED,
         )
 
