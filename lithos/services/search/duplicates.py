@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import trio
 from attrs import define, field, frozen
@@ -16,6 +16,7 @@ from outcome import Error, Outcome
 from lithos.actors.blocking import start_call
 from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.history.versions import body_of
 from lithos.core.text.likeness import Match, likeness, match_of, word_pairs
@@ -25,15 +26,13 @@ from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge
 from lithos.telemetry import get_logger
 
-T = TypeVar("T")
-
 log = get_logger("lithos.duplicates")
 
 #: Passages of a new note that are looked for, spread over its first characters, and notes asked for of each.
 PASSAGES: Final = 4
 OPENING: Final = 8_000
 NEAREST: Final = 8
-#: Notes whose texts are compared, and characters of each.
+#: Notes whose texts are compared, beside the new one's, and characters of each.
 COMPARED: Final = 4
 CHARACTERS: Final = 8_000
 #: Looks a second over time, and how many at once: whoever creates more, as a program that fills a vault, is
@@ -74,8 +73,14 @@ class Duplicates:
     _left: float = field(default=BURST, init=False)
     _at: float = field(default=0.0, init=False)
 
-    async def beside(self, new: NewNote, write: Callable[[], Awaitable[T]]) -> tuple[T, list[Similar]]:
-        """What a write answers, and which notes are similar, looked for meanwhile; raises what it refuses."""
+    async def beside(
+        self, new: NewNote, write: Callable[[], Awaitable[WriteOutcome]]
+    ) -> tuple[WriteOutcome, list[Similar]]:
+        """The outcome of a write, and at most three similar notes, the likeliest first.
+
+        They are looked for while the note is written. So the search may find the new note itself, which is
+        left out. Raises what the write raises.
+        """
         if not self._may_look():
             return await write(), []
         looked = trio.Event()
@@ -94,7 +99,8 @@ class Duplicates:
             if isinstance(outcome, Error):
                 log.error("similar notes could not be looked for", reason=repr(outcome.error))
             else:
-                return answer, outcome.unwrap()
+                others = [each for each in outcome.unwrap() if each.entry.note.id != answer.id]
+                return answer, others[:TOLD]
         return answer, []
 
     def _may_look(self) -> bool:
@@ -107,7 +113,7 @@ class Duplicates:
         return True
 
     def similar(self, new: NewNote) -> list[Similar]:
-        """At most three notes that may say what a new one says, the likeliest first. Blocks.
+        """Notes that may say what a new one says, the likeliest first. It may be among them. Blocks.
 
         Without vectors none is found: nobody waits for them.
         """
@@ -128,7 +134,7 @@ class Duplicates:
         known = ((similarity, self._catalogue.at_serial(serial)) for serial, similarity in near.items())
         seen = [(each, entry) for each, entry in known if entry is not None and gate.passes(entry)]
         seen.sort(key=lambda each: (-each[0], each[1].note.id))
-        entries = [entry for _, entry in seen[:COMPARED]]
+        entries = [entry for _, entry in seen[: COMPARED + 1]]
         own = word_pairs(new.content[:CHARACTERS])
         found: list[tuple[float, Similar]] = []
         for entry, text in zip(entries, read_bodies(self._files, entries), strict=True):
@@ -136,7 +142,7 @@ class Duplicates:
             if (match := match_of(share)) is not None:
                 found.append((share, Similar(entry, match)))
         found.sort(key=lambda each: (-each[0], each[1].entry.note.id))
-        return [each for _, each in found[:TOLD]]
+        return [each for _, each in found]
 
 
 def read_bodies(files: NoteFiles, entries: Iterable[Entry]) -> list[str | None]:

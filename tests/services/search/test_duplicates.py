@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.actors.writing.messages import WriteNote, WriteOutcome
 from lithos.services.search import duplicates
-from lithos.services.search.duplicates import TOLD
+from lithos.services.search.duplicates import TOLD, Duplicates, NewNote, Similar
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Lithos, refusal, serving
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, a write waits for its search."""
+    monkeypatch.setattr(duplicates, "PATIENCE", 60.0)
 
 
 async def stored(lithos: Lithos) -> None:
@@ -46,6 +54,37 @@ async def test_at_most_three_are_named_and_none_that_the_agent_may_not_see(tmp_p
         answer = await lithos.write("Pump again", PUMP)
         assert len(answer["similar"]) == TOLD
         assert "Mine" not in [each["title"] for each in answer["similar"]]
+
+
+async def test_a_late_search_does_not_name_the_note_that_is_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 287"""
+    async with serving(tmp_path) as lithos:
+        for number in range(TOLD - 1):
+            await lithos.create(f"Pump {number}", PUMP)
+        await stored(lithos)
+        search = lithos.server.duplicates.similar
+        begun, indexed = threading.Event(), threading.Event()
+
+        def search_late(new: NewNote) -> list[Similar]:
+            begun.set()
+            indexed.wait()
+            return search(new)
+
+        async def write() -> WriteOutcome:
+            outcome = await lithos.server.knowledge.write(
+                WriteNote(agent="ann", title="Pump again", content=PUMP)
+            )
+            await stored(lithos)
+            indexed.set()
+            return outcome
+
+        monkeypatch.setattr(Duplicates, "similar", lambda self, new: search_late(new))
+        outcome, similar = await lithos.server.duplicates.beside(NewNote("Pump again", PUMP, "ann"), write)
+        assert begun.is_set()
+        assert len(similar) == TOLD - 1
+        assert outcome.id not in [each.entry.note.id for each in similar]
 
 
 async def test_a_program_that_fills_a_vault_is_told_of_the_first_alone(
