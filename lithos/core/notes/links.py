@@ -192,7 +192,7 @@ def names_of(keys: Iterable[Key]) -> set[str]:
 
 def target_names(target: str) -> set[str]:
     """Return `names_of(target_keys(target))`, in a third of the time where the target is ASCII."""
-    if not target.isascii() or "#" in target or target.startswith("/") or len(target) > LONGEST_NAME:
+    if not target.isascii() or "#" in target or target.lstrip().startswith("/") or len(target) > LONGEST_NAME:
         return names_of(target_keys(target))
     name = target.strip()
     stem = name.rpartition("/")[2].removesuffix(_SUFFIX)

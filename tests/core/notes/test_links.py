@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
@@ -193,6 +193,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES, max_size=8).map("".join))
+@example(" /")
 def test_the_short_way_to_the_names_of_a_target_leads_to_the_same(target: str) -> None:
     assert target_names(target) == names_of(target_keys(target))
 
