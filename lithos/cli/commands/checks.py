@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -16,7 +15,7 @@ from lithos.app.doctor import examine_all, make_patient
 from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
-from lithos.cli.output import print_line, tell, warn
+from lithos.cli.output import agrees, print_line, tell, warn
 from lithos.cli.session import Session, check_places, find_vaults, read_log_settings, start_logging
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
@@ -149,7 +148,11 @@ def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
             *_list_plan(amendments, everything=everything),
         ):
             print_line(line)
-    is_allowed = not amendments or typed.get("yes", False) or (not as_json and _ask(len(amendments)))
+    is_allowed = (
+        not amendments
+        or typed.get("yes", False)
+        or (not as_json and agrees(f"Change {len(amendments)} files?"))
+    )
     if not is_allowed:
         tell(session, document | _fixed(Fixing(0, before, ())), ())
         warn("nothing was changed; add --yes to write this")
@@ -167,14 +170,6 @@ def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
 def _code(left: Validation, session: Session) -> int:
     is_strict = session.typed.get("strict", False)
     return 1 if left.count("error") or (is_strict and left.count("warning")) else 0
-
-
-def _ask(files: int) -> bool:
-    """Whether a person at the terminal agrees; without one nobody does."""
-    if not sys.stdin.isatty():
-        return False
-    print(f"Change {files} files? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
