@@ -6,7 +6,7 @@ it is valid in: each gets the cookie of its own session. Nothing here tells of a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
@@ -21,7 +21,7 @@ from lithos.actors.blocking import Threads
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import PERSON_AGENT
 from lithos.front.console.console import Console, Form, Refused, WholePath
-from lithos.front.console.formats import make_environment, plural
+from lithos.front.console.formats import make_environment
 from lithos.front.console.frame import (
     PLACE,
     STATIC,
@@ -37,7 +37,7 @@ from lithos.front.console.pages.login import (
     tell_if_bound,
 )
 from lithos.front.console.sessions import COOKIE
-from lithos.front.console.summary import AGE, COUNTED, COUNTED_AS, PATIENCE, Health, attempt, health_of
+from lithos.front.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of
 from lithos.front.console.visits import Vaults, VaultView, Visit, Visits
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import base_of
@@ -102,24 +102,16 @@ async def _look_up(console: Console) -> Numbers:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask, "the numbers", parts.state.stats())
         nursery.start_soon(ask, "the state", parts.state.report())
-        nursery.start_soon(ask, "warnings", parts.concerns.report())
+        nursery.start_soon(ask, "warnings", parts.concerns.lately())
     numbers, report, concerns = found["the numbers"] or {}, found["the state"], found["warnings"]
     return Numbers(
         None if report is None else health_of(report[1]),
         numbers.get("documents"),
         numbers.get("active_tasks"),
         parts.proposals.counts()["pending"],
-        None if concerns is None else _told(concerns.totals),
+        None if concerns is None else counted(concerns),
         tuple(sorted(untold)),
     )
-
-
-def _told(counts: Mapping[Any, int]) -> Sequence[tuple[str, str]]:
-    found = (
-        (counts.get(kind, 0), COUNTED_AS.get(kind, (kind, kind)), address)
-        for kind, address in COUNTED.items()
-    )
-    return tuple((plural(count, *names), address) for count, names, address in found if count)
 
 
 class SeveralConsole:

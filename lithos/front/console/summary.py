@@ -10,10 +10,9 @@ import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.care import CareReport
 from lithos.core.errors import LithosError
+from lithos.core.findings import Report
 from lithos.core.learning.edges import RESOLUTIONS
-from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.model import Agent
 from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
@@ -31,20 +30,24 @@ AGE, PATIENCE = 3.0, 3.0
 SHOWN_CLAIMS: Final = 60
 #: How long ago an agent that counts as active was seen.
 ACTIVE: Final = timedelta(hours=1)
-#: Kinds of warnings that are counted on the overview, each with where the notes are listed.
-COUNTED: Final[Mapping[WarningKind, str]] = {
-    "quarantined": "/console/notes?status=quarantined", "suspect": "/console/notes?status=suspect",
-    "duplicated": "/console/#duplicated", "conflict_copy": "/console/#conflict_copy",
-    "conflict_markers": "/console/#conflict_markers",
-    "expired": "/console/notes?status=expired",
-}  # fmt: skip
-
-#: What one and several notes with such a warning are called, where it is not the kind itself.
-COUNTED_AS: Final[Mapping[WarningKind, tuple[str, str]]] = {
-    "duplicated": ("with a second file", "with a second file"),
-    "conflict_copy": ("with a conflict copy", "with a conflict copy"),
-    "conflict_markers": ("with a conflict of git", "with a conflict of git"),
+#: Checks whose notes are counted on the overview: what these are called, and where they are listed.
+COUNTED: Final[Mapping[str, tuple[str, str]]] = {
+    "quarantined": ("quarantined", "/console/notes?status=quarantined"),
+    "suspect": ("suspect", "/console/notes?status=suspect"),
+    "duplicated": ("with a second file", "/console/#duplicated"),
+    "conflict_copies": ("with a conflict copy", "/console/#conflict_copies"),
+    "conflict_markers": ("with a conflict of git", "/console/#conflict_markers"),
+    "expired": ("expired", "/console/notes?status=expired"),
 }
+
+
+def counted(report: Report) -> tuple[tuple[str, str], ...]:
+    """How many notes have which warnings, each with where they are listed."""
+    return tuple(
+        (plural(report.groups[name].total, words, words), address)
+        for name, (words, address) in COUNTED.items()
+        if name in report.groups
+    )
 
 
 @frozen
@@ -82,7 +85,7 @@ class Summary:
     agents: tuple[ActiveAgent, ...]
     held: Holdings | None
     conflicts: Sequence[Mapping[str, Any]] | None
-    concerns: CareReport | None
+    concerns: Report | None
     samples: Sequence[Sample]
     #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
     unreadable: int
@@ -95,17 +98,15 @@ class Summary:
     @property
     def knowledge(self) -> tuple[tuple[str, str], ...]:
         """What in the notes waits for somebody: how many of what, and where they are listed."""
-        counts = self.concerns.totals if self.concerns is not None else {}
-        found = [
+        rows = [
             (self.proposals, "proposal to look at", "proposals to look at", "/console/review"),
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
-            *(
-                (counts.get(kind, 0), *COUNTED_AS.get(kind, (kind, kind)), address)
-                for kind, address in COUNTED.items()
-            ),
             (self.unreadable, "unreadable", "unreadable", "/console/notes?status=broken"),
         ]
-        return tuple((plural(count, one, many), address) for count, one, many, address in found if count)
+        told = [(plural(count, one, many), address) for count, one, many, address in rows if count]
+        warned = counted(self.concerns) if self.concerns is not None else ()
+        place = len(told) - bool(self.unreadable)
+        return (*told[:place], *warned, *told[place:])
 
 
 class Summaries:
@@ -139,7 +140,7 @@ class Summaries:
             agents=_join(seen, held),
             held=held,
             conflicts=None if edges is None else self._open_conflicts(edges["edges"]),
-            concerns=await parts.concerns.report(),
+            concerns=await parts.concerns.lately(),
             samples=parts.samples.taken,
             unreadable=_unreadable_in(parts.catalogue),
             proposals=parts.proposals.counts()["pending"],
