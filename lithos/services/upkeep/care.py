@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 
 from lithos.actors.actors import Actors
 from lithos.actors.blocking import BackgroundThread, Blocking
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.findings import Group, Issue, Named, Report, checks_of
 from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.commands import CreateTask
@@ -53,24 +53,26 @@ def about(detail: str, *notes: Named, link: str | None = None, likely: Named | N
 
 @define(eq=False)
 class Round:
-    """What the checks of one run look at: the notes with `ids`, which were there when it began."""
+    """What the checks of one run look at."""
 
     actors: Actors
     texts: NoteTexts
     #: Days without a change, a read or a citation after which a note counts as not used.
     days: int
     now: datetime
-    ids: Sequence[str]
     thread: Blocking
     #: What could not be checked, and why.
     troubles: list[str] = field(factory=list, init=False)
     _warned: Mapping[WarningKind, Sequence[Issue]] | None = field(default=None, init=False)
 
-    async def entries(self) -> AsyncIterator[Entry]:
+    @property
+    def catalogue(self) -> Catalogue:
+        """The notes."""
+        return self.actors.catalogue
+
+    def entries(self) -> AsyncIterator[Entry]:
         """The notes that are still there when their turn comes, in slices with pauses."""
-        async for note_id in in_slices(self.ids):
-            if (entry := self.actors.catalogue.get(note_id)) is not None:
-                yield entry
+        return entries_of(self.catalogue)
 
     async def active(self) -> AsyncIterator[Entry]:
         """Those of them that are not archived or quarantined."""
@@ -94,7 +96,7 @@ class Round:
             is_pair = warning.kind == "contradicted"
             if warning.kind in told or (is_pair and warning.id < own):
                 continue
-            other = self.actors.catalogue.get(warning.id) if warning.id != own else None
+            other = self.catalogue.get(warning.id) if warning.id != own else None
             told |= set() if is_pair else {warning.kind}
             notes = (named_of(entry), *(() if other is None else (named_of(other),)))
             yield warning.kind, about(warning.reason, *notes)
@@ -108,6 +110,13 @@ class Round:
             some = rows[start : start + at_once]
             found += await self.thread.run(partial(call, some))
         return found
+
+
+async def entries_of(catalogue: Catalogue) -> AsyncIterator[Entry]:
+    """The notes of a catalogue that are still there when their turn comes, in slices."""
+    async for note_id in in_slices([entry.note.id for entry in catalogue]):
+        if (entry := catalogue.get(note_id)) is not None:
+            yield entry
 
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
@@ -174,8 +183,7 @@ class Rounds:
         await actors.lineage.settle()
         while not actors.catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()
-        ids = [entry.note.id for entry in actors.catalogue]
-        subject = Round(actors, self._texts, self._days, actors.clock(), ids, self._thread)
+        subject = Round(actors, self._texts, self._days, actors.clock(), self._thread)
         groups: dict[str, Group] = {}
         for each in checks_of(self._view):
             total, issues = 0, list[Issue]()
@@ -185,7 +193,7 @@ class Rounds:
                     issues.append(issue)
             if total:
                 groups[each.name] = Group(each, total, issues)
-        return Report(subject.now, len(ids), groups, subject.troubles)
+        return Report(subject.now, len(actors.catalogue), groups, subject.troubles)
 
 
 @frozen

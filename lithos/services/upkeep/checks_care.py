@@ -1,6 +1,6 @@
 """Checks of what the notes say: warnings, links, near duplicates and use (docs/spec/copies.md §5).
 
-They change nothing. Each looks at a `Round`.
+They change nothing. Each looks at a `Round`; those that the doctor has too look at what it has.
 """
 
 from __future__ import annotations
@@ -14,8 +14,19 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from lithos.actors.indexing.semantic import SemanticUnavailable
-from lithos.catalogue.catalogue import Entry
-from lithos.core.findings import CARE, OVERVIEW, Issue, Named, check
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.findings import (
+    CARE,
+    DOCTOR,
+    OVERVIEW,
+    SYSTEM,
+    Issue,
+    Look,
+    Named,
+    Severity,
+    check,
+    name_some,
+)
 from lithos.core.links.likely import LikelyNotes, words_of
 from lithos.core.notes.links import file_alias
 from lithos.core.notes.model import WarningKind
@@ -31,10 +42,13 @@ from lithos.core.text.likeness import (
 )
 from lithos.core.text.markdown import visible_text
 from lithos.services.search.duplicates import read_bodies
-from lithos.services.upkeep.care import AT_ONCE, Round, about, in_slices, named_of
+from lithos.services.upkeep.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
+from lithos.services.upkeep.checks import Patient, has_data
 from lithos.stores.indexes.vectors import VectorIndex
 from lithos.stores.sqlite import DatabaseFailed
 
+#: What checks look at that need the catalogue alone; the doctor has no more.
+Subject: TypeAlias = Round | Patient
 #: Two notes, by their ids in order.
 Both: TypeAlias = tuple[str, str]
 
@@ -52,13 +66,44 @@ STUB_WORDS, STUB_BYTES = 15, 2_000
 PAGE: Final = 20_000
 
 
-@check(
-    "broken", CARE, place=510, severity="error", title="Broken frontmatter",
-    way_out="Correct the lines between the --- marks; its keys are not read.",
-)  # fmt: skip
-async def _broken(notes: Round) -> AsyncIterator[Issue]:
+#: The checks, those first that are most worth doing: severity, heading, and what a person can do.
+_TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
+    "broken": ("error", "Unreadable files and frontmatter", "Correct the file, or the lines between the --- "
+        "marks: its keys are not read. `lithos validate` lists them all."),
+    "quarantined": ("warning", "Quarantined notes",
+        "They are left out of retrieval until somebody clears them."),
+    "duplicated": ("warning", "Notes with a second file", "Take over what the file says, then remove it; or "
+        "give it an id of its own with `lithos validate --fix ids`."),
+    "conflict_copies": ("warning", "Notes with a conflict copy", "Merge the other file on the console's page "
+        "Copies or with `lithos conflicts`, or keep it as a note of its own."),
+    "conflict_markers": ("warning", "Notes with a conflict of git",
+        "Keep one of both sides, or both, and take the lines <<<<<<<, ======= and >>>>>>> out."),
+    "contradicted": ("warning", "Contradictions", "Decide which note is right: lithos_conflict_resolve."),
+    "suspect": ("warning", "Suspect notes", "What they rest on is quarantined or superseded: verify them "
+        "again, or base them on something else."),
+    "expired": ("warning", "Expired notes", "Write them again with a later end, or archive them."),
+    "superseded": ("info", "Superseded notes", "A newer note replaces them."),
+    "dead_links": ("warning", "Links that lead nowhere",
+        "Correct the target, or write the note that is meant."),
+    "duplicates": ("info", "Near duplicates", "Merge what they say into one; have it supersede the others."),
+    "stubs": ("info", "Stubs", "Write what is missing, or delete the note."),
+    "unlinked": ("info", "Without any link", "Link them from where somebody would look."),
+    "unused": ("info", "Not used", "Archive what nobody needs."),
+}  # fmt: skip
+
+
+def _told(name: str, *views: str) -> Callable[[Look], Look]:
+    """Register the look of a check with its texts."""
+    severity, title, way_out = _TEXTS[name]
+    place = 500 + list(_TEXTS).index(name)
+    texts = {"title": title, "way_out": way_out}
+    return check(name, *views, place=place, severity=severity, when=has_data, **texts)
+
+
+@_told("broken", CARE, DOCTOR, SYSTEM)
+async def _broken(notes: Subject) -> AsyncIterator[Issue]:
     """Notes whose frontmatter cannot be read, and files that are not served but for second ones of a note."""
-    catalogue = notes.actors.catalogue
+    catalogue = notes.catalogue
     found = filter(None, map(catalogue.get, catalogue.broken))
     for entry in sorted(found, key=lambda each: each.path):
         yield about(str(entry.note.frontmatter_problem), named_of(entry))
@@ -68,44 +113,47 @@ async def _broken(notes: Round) -> AsyncIterator[Issue]:
             yield about(skipped.reason, named)
 
 
-def _warned(kind: WarningKind, place: int, views: Sequence[str], name: str, title: str, way_out: str) -> None:
-    """Register the check of a kind of warning."""
-
-    async def look(notes: Round) -> AsyncIterator[Issue]:
-        for issue in (await notes.warned()).get(kind, ()):
-            yield issue
-
-    check(name, *views, place=place, severity="warning", title=title, way_out=way_out)(look)
-
-
-_BOTH: Final = (CARE, OVERVIEW)
-for _row in (
-    ("quarantined", 500, (OVERVIEW,), "quarantined", "Quarantined notes",
-     "They are left out of retrieval until somebody clears them."),
-    ("duplicated", 505, (OVERVIEW,), "duplicated", "Notes with a second file",
-     "Another file has the same id and is not served. Take over what it says, then remove it or its id."),
-    ("conflict_copy", 520, _BOTH, "conflict_copies", "Notes with a conflict copy",
-     "Two machines changed the note. Merge the other file on the page Copies, or with lithos conflicts."),
-    ("conflict_markers", 530, _BOTH, "conflict_markers", "Notes with a conflict of git",
-     "Keep one of both sides, or both, and take the lines <<<<<<<, ======= and >>>>>>> out."),
-    ("contradicted", 540, (CARE,), "contradicted", "Contradictions",
-     "Decide which note is right: lithos_conflict_resolve."),
-    ("suspect", 550, _BOTH, "suspect", "Suspect notes",
-     "What they rest on is quarantined or superseded: verify them again, or base them on something else."),
-    ("expired", 560, _BOTH, "expired", "Expired notes",
-     "Write them again with a later end, or archive them."),
-    ("superseded", 565, (OVERVIEW,), "superseded", "Superseded notes", "A newer note replaces them."),
-):  # fmt: skip
-    _warned(*_row)
+async def _with_others(
+    detail: str, others: Callable[[Catalogue, str], Sequence[str]], notes: Subject
+) -> AsyncIterator[Issue]:
+    """Notes that have other files, each with those."""
+    async for note_id in in_slices(sorted(notes.catalogue.doubles)):
+        entry, paths = notes.catalogue.get(note_id), others(notes.catalogue, note_id)
+        if entry is not None and paths:
+            yield about(f"{detail} {name_some(paths)}", named_of(entry))
 
 
-@check(
-    "dead_links", CARE, place=570, severity="warning", title="Links that lead nowhere",
-    way_out="Correct the target, or write the note that is meant.",
-)  # fmt: skip
+_told("duplicated", OVERVIEW, DOCTOR, SYSTEM)(
+    partial(_with_others, "another file has the same id and is not served:", Catalogue.duplicates_of)
+)
+_told("conflict_copies", CARE, OVERVIEW, DOCTOR, SYSTEM)(
+    partial(_with_others, "two machines changed it; what one of them wrote is in", Catalogue.copy_paths_of)
+)
+
+
+@_told("conflict_markers", CARE, OVERVIEW, DOCTOR, SYSTEM)
+async def _conflict_markers(notes: Subject) -> AsyncIterator[Issue]:
+    async for entry in entries_of(notes.catalogue):
+        if entry.note.has_conflict_markers:
+            yield about("git left a conflict in the text, <<<<<<< to >>>>>>>", named_of(entry))
+
+
+async def _warned(kind: WarningKind, notes: Round) -> AsyncIterator[Issue]:
+    for issue in (await notes.warned()).get(kind, ()):
+        yield issue
+
+
+_told("quarantined", OVERVIEW)(partial(_warned, "quarantined"))
+_told("contradicted", CARE)(partial(_warned, "contradicted"))
+_told("suspect", CARE, OVERVIEW)(partial(_warned, "suspect"))
+_told("expired", CARE, OVERVIEW)(partial(_warned, "expired"))
+_told("superseded", OVERVIEW)(partial(_warned, "superseded"))
+
+
+@_told("dead_links", CARE)
 async def _dead_links(notes: Round) -> AsyncIterator[Issue]:
     """Targets with a likely note first, and of these those in most notes."""
-    graph, catalogue = notes.actors.catalogue.graph, notes.actors.catalogue
+    catalogue, graph = notes.catalogue, notes.catalogue.graph
     broken = sorted(graph.broken_targets())
     if not broken:
         return
@@ -123,10 +171,7 @@ async def _dead_links(notes: Round) -> AsyncIterator[Issue]:
         yield issue
 
 
-@check(
-    "stubs", CARE, place=590, severity="info", title="Stubs",
-    way_out="Write what is missing, or delete the note.",
-)  # fmt: skip
+@_told("stubs", CARE)
 async def _stubs(notes: Round) -> AsyncIterator[Issue]:
     small = [entry async for entry in notes.active() if entry.state.size <= STUB_BYTES]
     words = await notes.aside(partial(_count_words, notes), small)
@@ -140,20 +185,15 @@ def _count_words(notes: Round, entries: Sequence[Entry]) -> list[int | None]:
     return [None if text is None else len(words_of(visible_text(text))) for text in texts]
 
 
-@check(
-    "unlinked", CARE, place=600, severity="info", title="Without any link",
-    way_out="Link them from where somebody would look.",
-)  # fmt: skip
+@_told("unlinked", CARE)
 async def _unlinked(notes: Round) -> AsyncIterator[Issue]:
-    links = notes.actors.catalogue.graph.links
+    links = notes.catalogue.graph.links
     async for entry in notes.active():
         if not any(map(len, links.neighbours(entry.note.id))) and not entry.note.derived_from_ids:
             yield about("no note links to it, and it links to none", named_of(entry))
 
 
-@check(
-    "unused", CARE, place=610, severity="info", title="Not used", way_out="Archive what nobody needs."
-)  # fmt: skip
+@_told("unused", CARE)
 async def _unused(notes: Round) -> AsyncIterator[Issue]:
     """Notes that were neither changed, read nor cited within the days that count."""
     since, used = notes.now - timedelta(days=notes.days), set[str]()
@@ -174,13 +214,10 @@ async def _unused(notes: Round) -> AsyncIterator[Issue]:
             yield about(why, named_of(entry))
 
 
-@check(
-    "duplicates", CARE, place=580, severity="info", title="Near duplicates",
-    way_out="Merge what they say into one; have it supersede the others.",
-)  # fmt: skip
+@_told("duplicates", CARE)
 async def _near_duplicates(notes: Round) -> AsyncIterator[Issue]:
     """Clusters of notes that share most of their pairs of words; small ones first, the most alike first."""
-    catalogue = notes.actors.catalogue
+    catalogue = notes.catalogue
     try:
         vectors = notes.actors.semantic.static_vectors()
     except SemanticUnavailable as problem:
@@ -206,7 +243,7 @@ async def _candidates(notes: Round, vectors: VectorIndex) -> dict[Both, tuple[En
     found: dict[Both, tuple[Entry, Entry]] = {}
     near = await notes.aside(partial(_nearest, vectors), entries[:COMPARED])
     async for entry, serials in in_slices(zip(entries, near, strict=False)):
-        for other in filter(None, map(notes.actors.catalogue.at_serial, serials)):
+        for other in filter(None, map(notes.catalogue.at_serial, serials)):
             if _may_repeat(entry, other):
                 first, second = sorted((entry.note.id, other.note.id))
                 found[first, second] = entry, other

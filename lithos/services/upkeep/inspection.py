@@ -14,7 +14,7 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.core.findings import SYSTEM, CheckResult, checks_of
-from lithos.services.upkeep import checks_indexes, checks_notes, checks_storage  # noqa: F401 - they register checks
+from lithos.services.upkeep import checks_care, checks_indexes, checks_notes, checks_storage  # noqa: F401
 from lithos.services.upkeep.checks import Patient, run_check
 
 #: Seconds for one check.

@@ -37,9 +37,9 @@ async def test_files_that_are_not_served_as_they_should_be_are_named(tmp_path: P
     put_note(tmp_path, "twice-b.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\nb")
     async with serving(tmp_path) as lithos:
         found = by_name((await make_inspection(lithos).run()).checks)
-        assert found["notes"].status == found["duplicate ids"].status == "warn"
-        assert "broken.md" in found["notes"].message
-        assert "twice-" in found["duplicate ids"].message
+        assert found["broken"].status == found["duplicated"].status == "warn"
+        assert "broken.md" in found["broken"].message
+        assert "twice-" in found["duplicated"].message
 
 
 async def test_who_asks_during_a_run_gets_its_results(
