@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from heapq import nlargest
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -105,9 +106,9 @@ async def _broken(notes: Subject) -> AsyncIterator[Issue]:
     """Notes whose frontmatter cannot be read, and files that are not served but for second ones of a note."""
     catalogue = notes.catalogue
     found = filter(None, map(catalogue.get, catalogue.broken))
-    for entry in sorted(found, key=lambda each: each.path):
+    async for entry in in_slices(sorted(found, key=lambda each: each.path)):
         yield about(str(entry.note.frontmatter_problem), named_of(entry))
-    for path, skipped in sorted(catalogue.skipped.items()):
+    async for path, skipped in in_slices(sorted(catalogue.skipped.items(), key=itemgetter(0))):
         if skipped.note_id is None:
             named = Named(None, path.rpartition("/")[2].removesuffix(".md"), path)
             yield about(skipped.reason, named)
@@ -139,7 +140,7 @@ async def _conflict_markers(notes: Subject) -> AsyncIterator[Issue]:
 
 
 async def _warned(kind: WarningKind, notes: Round) -> AsyncIterator[Issue]:
-    for issue in (await notes.warned()).get(kind, ()):
+    async for issue in in_slices((await notes.warned()).get(kind, ())):
         yield issue
 
 
@@ -167,7 +168,7 @@ async def _dead_links(notes: Round) -> AsyncIterator[Issue]:
         note = meant[place] if place < LINKS else None
         hint = "" if note is None else f"; {note.path} may be meant"
         found.append(about(f"[[{target[:200]}]] leads nowhere{hint}", *named, link=target, likely=note))
-    for issue in sorted(found, key=lambda each: (each.likely is None, -len(each.notes))):
+    async for issue in in_slices(sorted(found, key=lambda each: (each.likely is None, -len(each.notes)))):
         yield issue
 
 
