@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request
 from quart_trio import QuartTrio
 
@@ -41,6 +41,7 @@ from lithos.front.console.summary import AGE, PATIENCE, Health, attempt, counted
 from lithos.front.console.visits import Vaults, VaultView, Visit, Visits
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import base_of
+from lithos.services.shared import Shared
 
 #: Reached without a login.
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
@@ -73,23 +74,6 @@ class Row:
     #: What the person may do there; "" where no token is needed.
     rights: str
     numbers: Numbers | None
-
-
-@define(eq=False)
-class _Kept:
-    """The numbers of one vault, looked up at most once in `AGE` seconds, whoever asks."""
-
-    console: Console
-    _looking: trio.Lock = field(factory=trio.Lock, init=False)
-    _found: Numbers | None = field(default=None, init=False)
-    _found_at: float = field(default=-AGE, init=False)
-
-    async def latest(self) -> Numbers:
-        async with self._looking:
-            if self._found is None or trio.current_time() >= self._found_at + AGE:
-                self._found = await _look_up(self.console)
-                self._found_at = trio.current_time()
-            return self._found
 
 
 async def _look_up(console: Console) -> Numbers:
@@ -131,7 +115,7 @@ class SeveralConsole:
         self._environment = make_environment()
         self._rendering = Threads()
         self._static_key = digest_of(STATIC)
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, tuple[Console, Shared[Numbers]]] = {}
 
     def add_routes(self, app: QuartTrio) -> None:
         """Serve the pages."""
@@ -244,12 +228,13 @@ class SeveralConsole:
         found: dict[str, Numbers] = {}
 
         async def look(name: str, console: Console) -> None:
-            kept = self._kept.get(name)
-            if kept is None or kept.console is not console:
-                kept = self._kept[name] = _Kept(console)
+            known, numbers = self._kept.get(name, (None, None))
+            if known is not console or numbers is None:
+                numbers = Shared(partial(_look_up, console), AGE)
+                self._kept[name] = console, numbers
             # Somebody else may look already: a vault that hangs keeps no other from being shown.
             with trio.move_on_after(2 * PATIENCE):
-                found[name] = await kept.latest()
+                found[name] = await numbers.latest()
 
         allowed = self._visits.allowed(g.visit)
         async with trio.open_nursery() as nursery:

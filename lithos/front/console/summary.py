@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import trio
@@ -18,6 +19,7 @@ from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.front.console.wording import OWN_AGENTS, in_words
+from lithos.services.shared import Shared
 from lithos.services.tasks.event_stream import Holding, Holdings
 from lithos.services.upkeep.samples import Sample
 from lithos.stores.sqlite import DatabaseFailed
@@ -109,55 +111,43 @@ class Summary:
         return (*told[:place], *warned, *told[place:])
 
 
-class Summaries:
-    """Makes the summary at most once in `AGE` seconds, whoever asks."""
+def shared_summary(console: Console) -> Shared[Summary]:
+    """The summary, made at most once in `AGE` seconds, whoever asks."""
+    return Shared(partial(_sum_up, console), AGE)
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._making = trio.Lock()
-        self._made_at = -AGE
-        self._last: Summary | None = None
 
-    async def latest(self) -> Summary:
-        """The state now, or as it was a moment ago."""
-        async with self._making:
-            if self._last is None or trio.current_time() >= self._made_at + AGE:
-                self._last = await self._make()
-                self._made_at = trio.current_time()
-            return self._last
+async def _sum_up(console: Console) -> Summary:
+    parts, untold = console.parts, list[str]()
+    now = parts.clock()
+    _, report = await parts.state.report()
+    numbers = await attempt("the numbers", parts.state.stats(), untold)
+    held = await attempt("claims", parts.activity.holdings(now, SHOWN_CLAIMS), untold)
+    edges = await attempt("conflicts", console.call("lithos_edge_list", type="contradicts"), untold)
+    seen = parts.agents.list_agents(None, now - ACTIVE)
+    return Summary(
+        health=health_of(report),
+        numbers=numbers,
+        agents=_join(seen, held),
+        held=held,
+        conflicts=None if edges is None else _open_conflicts(parts.catalogue, edges["edges"]),
+        concerns=await parts.concerns.lately(),
+        samples=parts.samples.taken,
+        unreadable=_unreadable_in(parts.catalogue),
+        proposals=parts.proposals.counts()["pending"],
+        worth=await attempt("what the notes were worth", parts.worth.shared.latest(), untold),
+        untold=tuple(untold),
+    )
 
-    async def _make(self) -> Summary:
-        parts, untold = self._console.parts, list[str]()
-        now = parts.clock()
-        _, report = await parts.state.report()
-        numbers = await attempt("the numbers", parts.state.stats(), untold)
-        held = await attempt("claims", parts.activity.holdings(now, SHOWN_CLAIMS), untold)
-        edges = await attempt("conflicts", self._console.call("lithos_edge_list", type="contradicts"), untold)
-        seen = parts.agents.list_agents(None, now - ACTIVE)
-        return Summary(
-            health=health_of(report),
-            numbers=numbers,
-            agents=_join(seen, held),
-            held=held,
-            conflicts=None if edges is None else self._open_conflicts(edges["edges"]),
-            concerns=await parts.concerns.lately(),
-            samples=parts.samples.taken,
-            unreadable=_unreadable_in(parts.catalogue),
-            proposals=parts.proposals.counts()["pending"],
-            worth=await attempt("what the notes were worth", parts.worth.lately(), untold),
-            untold=tuple(untold),
-        )
 
-    def _open_conflicts(self, edges: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The unsettled ones, newest first, with the titles of their notes."""
-        catalogue = self._console.parts.catalogue
-        found: list[Mapping[str, Any]] = []
-        for edge in reversed(edges):
-            ends = catalogue.get(edge["from_id"]), catalogue.get(edge["to_id"])
-            if edge.get("conflict_state") not in RESOLUTIONS and None not in ends:
-                titles = [entry.note.title for entry in ends if entry is not None]
-                found.append({**edge, "from_title": titles[0], "to_title": titles[1]})
-        return found
+def _open_conflicts(catalogue: Catalogue, edges: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The unsettled ones, newest first, with the titles of their notes."""
+    found: list[Mapping[str, Any]] = []
+    for edge in reversed(edges):
+        ends = catalogue.get(edge["from_id"]), catalogue.get(edge["to_id"])
+        if edge.get("conflict_state") not in RESOLUTIONS and None not in ends:
+            titles = [entry.note.title for entry in ends if entry is not None]
+            found.append({**edge, "from_title": titles[0], "to_title": titles[1]})
+    return found
 
 
 def _unreadable_in(catalogue: Catalogue) -> int:
