@@ -182,10 +182,10 @@ class NoteFolder:
         ]
 
 
-def find_issues(folder: NoteFolder) -> dict[str, tuple[Issue, ...]]:
-    """The issues by group, without the empty groups."""
-    groups = {each.name: tuple(each.look(folder)) for each in checks_of(VALIDATE)}
-    return {group: found for group, found in groups.items() if found}
+def find_issues(folder: NoteFolder) -> list[Group]:
+    """The issues of a folder, without the empty groups."""
+    groups = [(each, tuple(each.look(folder))) for each in checks_of(VALIDATE)]
+    return [Group(each, len(found), found) for each, found in groups if found]
 
 
 def plan_amendments(

@@ -20,15 +20,7 @@ from lithos.cli.session import Session, check_places, find_vaults, read_log_sett
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
-from lithos.core.findings import (
-    SEVERITIES,
-    VALIDATE,
-    Amendment,
-    CheckResult,
-    checks_of,
-    plan_amendments,
-    worst,
-)
+from lithos.core.findings import SEVERITIES, Amendment, CheckResult, plan_amendments, worst
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
@@ -192,12 +184,12 @@ async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
 
 def _list_issues(before: Validation, *, everything: bool) -> Iterator[str]:
     yield f"Validating {len(before.folder.files)} files..."
-    for each in checks_of(VALIDATE):
-        issues = before.groups.get(each.name, ())
-        if not issues or (each.severity == "info" and not everything):
-            continue
-        yield f"{each.name} ({each.severity}): {len(issues)}"
-        yield from _cut([f"{issue.path}: {issue.detail}" for issue in issues], everything=everything)
+    for group in before.groups:
+        severity = group.check.severity
+        if severity != "info" or everything:
+            yield f"{group.check.name} ({severity}): {group.total}"
+            rows = [f"{issue.path}: {issue.detail}" for issue in group.issues]
+            yield from _cut(rows, everything=everything)
     if not before.total:
         yield "No issues found"
         return
@@ -226,8 +218,8 @@ def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
 def _document(before: Validation) -> dict[str, Any]:
     """The answer with `--json`; all groups, also infos."""
     groups = {
-        group: [{"path": issue.path, "detail": issue.detail} for issue in issues]
-        for group, issues in before.groups.items()
+        group.check.name: [{"path": issue.path, "detail": issue.detail} for issue in group.issues]
+        for group in before.groups
     }
     summary = {severity: before.count(severity) for severity in SEVERITIES}
     return {"files": len(before.folder.files), "groups": groups, "summary": summary, "total": before.total}
