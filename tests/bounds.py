@@ -251,6 +251,7 @@ services.tasks.board._Tree: _seen | a call
 services.tasks.requests.Requests: _running | a call
 services.tasks.event_stream.EventStream: _pending | `.PAGE` | `stores.coordination.store.PAGE_BYTES` and one
     event
+services.upkeep.care.Round: troubles | a call
 services.upkeep.samples.Samples: _kept | `.KEPT` | some numbers each
 services.vaults.retrieving._Meeting: _arrived drawn | a call
 stores.carrying.RowMerger: _uniques created updated | a call

@@ -393,6 +393,10 @@ class Catalogue:
         found = ((path, self.skipped[path].copy) for path in paths)
         return sorted((path, copy) for path, copy in found if copy is not None)
 
+    def copy_paths_of(self, note_id: str) -> list[str]:
+        """The paths of the conflict copies of a note."""
+        return [path for path, _ in self.copies_of(note_id)]
+
     def copied(self) -> Iterator[tuple[str, str, ConflictCopy]]:
         """Every conflict copy: the id of its note, its path, and what it is."""
         for note_id, paths in sorted(self.doubles.items()):

@@ -157,7 +157,7 @@ class Lineage:
         if doubles := self._catalogue.duplicates_of(note.id):
             reason = f"another file has the same id and is not served: {name_some(doubles)}"
             yield NoteWarning("duplicated", note.id, note.title, reason, 0)
-        if copies := [path for path, _ in self._catalogue.copies_of(note.id)]:
+        if copies := self._catalogue.copy_paths_of(note.id):
             reason = f"two machines changed it; what one of them wrote is in {name_some(copies)}"
             yield NoteWarning("conflict_copy", note.id, note.title, reason, 0)
         if note.has_conflict_markers:

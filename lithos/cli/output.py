@@ -43,6 +43,14 @@ def warn(text: str) -> None:
     print(f"lithos: {text}", file=sys.stderr)
 
 
+def agrees(question: str) -> bool:
+    """Ask the person at the terminal; False where no terminal is attached."""
+    if not sys.stdin.isatty():
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def list_pairs(title: str, pairs: Mapping[str, Any]) -> list[str]:
     """A heading and aligned values."""
     width = max(map(len, pairs), default=0) + 1

@@ -1,13 +1,14 @@
-"""The registry of checks, and findings of `lithos doctor` and `validate` (docs/spec/cli-config.md §2).
+"""The registry of checks, and what `lithos doctor`, `validate` and `care` find (docs/spec/cli-config.md §2).
 
 `CHECKS` has all checks; commands and pages are views of it. `find_issues` and `plan_amendments` validate note
 files and plan their fixes (section 2.1). A `CheckResult` holds what one check of the doctor found, by
-severity.
+severity, and a `Report` the issues of all notes by check (docs/spec/copies.md §5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeVar
 
@@ -21,6 +22,8 @@ from lithos.core.notes.style import PLAIN, VaultStyle
 
 #: The views: `lithos doctor`, the console's page System, `lithos validate`, `lithos reconcile` and `/health`.
 DOCTOR, SYSTEM, VALIDATE, RECONCILE, HEALTH = "doctor", "system", "validate", "reconcile", "health"
+#: Those of all notes: `lithos care` with the console's page Care, and the console's overview.
+CARE, OVERVIEW = "care", "overview"
 #: An error keeps a note from being served, a warning is worth a look, an info is normal in a folder that
 #: another program made.
 Severity = Literal["error", "warning", "info"]
@@ -35,7 +38,8 @@ class Check:
 
     `look(subject)` yields what it finds and changes nothing. `mend` repairs it, None where only a person can.
     `when` says whether there is anything to look at. `place` orders the checks of a view. `severity` is that
-    of everything it finds, None where each finding has its own.
+    of everything it finds, None where each finding has its own. `title` is the heading of what it finds, and
+    `way_out` what a person can do about it; without a title the name is shown.
     """
 
     name: str
@@ -45,6 +49,8 @@ class Check:
     severity: Severity | None = None
     mend: Callable[..., Any] | None = None
     when: Callable[[Any], bool] = lambda _: True
+    title: str = ""
+    way_out: str = ""
 
 
 #: All checks of the modules that were imported.
@@ -85,11 +91,48 @@ class CheckedFile:
 
 
 @frozen
+class Named:
+    """A note that an issue names; `id` is None for a file that is not served."""
+
+    id: str | None
+    title: str
+    path: str
+
+
+@frozen
 class Issue:
-    """One thing that is wrong with one file."""
+    """One thing that is wrong with one file, or with `notes`: the first of them has the path.
+
+    `link` is a target that leads to no note, and `likely` the note that it probably means.
+    """
 
     path: str
     detail: str
+    notes: tuple[Named, ...] = ()
+    link: str | None = None
+    likely: Named | None = None
+
+
+@frozen
+class Group:
+    """The first issues of one check, and the number of all."""
+
+    check: Check
+    total: int
+    issues: Sequence[Issue]
+
+
+@frozen
+class Report:
+    """The issues of all notes, by the name of the check and in the order of the checks.
+
+    `notes` is the number of notes, and `troubles` say what could not be checked.
+    """
+
+    at: datetime
+    notes: int
+    groups: Mapping[str, Group]
+    troubles: Sequence[str] = ()
 
 
 @frozen
@@ -139,10 +182,10 @@ class NoteFolder:
         ]
 
 
-def find_issues(folder: NoteFolder) -> dict[str, tuple[Issue, ...]]:
-    """The issues by group, without the empty groups."""
-    groups = {each.name: tuple(each.look(folder)) for each in checks_of(VALIDATE)}
-    return {group: found for group, found in groups.items() if found}
+def find_issues(folder: NoteFolder) -> list[Group]:
+    """The issues of a folder, without the empty groups."""
+    groups = [(each, tuple(each.look(folder))) for each in checks_of(VALIDATE)]
+    return [Group(each, len(found), found) for each, found in groups if found]
 
 
 def plan_amendments(

@@ -7,6 +7,7 @@ import attrs
 from lithos.actors.actors import Actors, settings_of
 from lithos.actors.attaching.captions import Captions
 from lithos.actors.blocking import Threads
+from lithos.core.findings import CARE, OVERVIEW
 from lithos.core.history.versions import VersionLimits
 from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.services.attachments.reading import AttachmentReading
@@ -21,7 +22,6 @@ from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
 from lithos.services.importing.importing import Importing
 from lithos.services.keyring import TokenRing
 from lithos.services.notes.browsing import Browsing, VaultFiles
-from lithos.services.notes.concerns import Concerns
 from lithos.services.notes.conflict_copies import ConflictCopies
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.history import NoteHistory
@@ -51,7 +51,8 @@ from lithos.services.tasks.impact import Impact
 from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
-from lithos.services.upkeep.care import Care
+from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
+from lithos.services.upkeep.care import CareTasks, Rounds
 from lithos.services.upkeep.checks import Live, Patient
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.upkeep.samples import Samples
@@ -119,8 +120,6 @@ class Services:
         self.attachment_search = AttachmentSearch(actors.attaching, config.search)
         self.vault_files = VaultFiles(stores.files, actors.catalogue, Threads(2))
         self.neighbourhoods = Neighbourhoods(actors.catalogue, self.edges, self.search.centrality)
-        warnings_of, settle = actors.lineage.warnings, actors.lineage.settle
-        self.concerns = Concerns(actors.catalogue, warnings_of, clock, settle=settle)
 
         feedback = Feedback(actors, self.learning, self.knowledge, remembered.prepare)
         self._add_tasks(texts, feedback)
@@ -172,7 +171,11 @@ class Services:
         )
         self.upkeep = Upkeep(actors)
         self.worth = WorthCounter(actors, self.learning)
-        self.care = Care(actors, texts, self.coordination, self.config.care.days)
+        days = self.config.care.days
+        self.care, self.concerns = (
+            Rounds(view, most, actors, texts, days) for view, most in ((CARE, 200), (OVERVIEW, 10))
+        )
+        self.care_tasks = CareTasks(self.coordination)
         #: None where `history.enabled` is off.
         self.history_upkeep = self._make_history_upkeep()
         self.state = ServerState(actors, lambda: self.keyring.trouble)

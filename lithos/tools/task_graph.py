@@ -29,6 +29,7 @@ from lithos.tools.tasks import (
     HELP_TAGS,
     HELP_TASK,
     TASKS,
+    listing,
     made_task,
 )
 
@@ -55,7 +56,7 @@ class TaskReopenTool:
         return {"success": True, "reblocked": reblocked}
 
 
-@tool("lithos_task_ready", "full", "RI", place=32, paged=Paged(rows=("tasks",)), sparing=TASKS, of="tasks")
+@listing("lithos_task_ready", "full", place=32)
 class TaskReadyTool:
     """List open tasks that can start now. It claims none: to claim one, use lithos_task_next."""
 
@@ -72,7 +73,7 @@ class TaskReadyTool:
         return {"tasks": await view_rows(views), "total": total}
 
 
-@tool("lithos_task_blocked", "full", "RI", place=33, paged=Paged(rows=("tasks",)), sparing=TASKS, of="tasks")
+@listing("lithos_task_blocked", "full", place=33)
 class TaskBlockedTool:
     """List open tasks that are blocked, and why."""
 
@@ -88,7 +89,7 @@ class TaskBlockedTool:
         return {"tasks": await view_rows(views), "total": total}
 
 
-@tool("lithos_task_children", "full", "RI", place=34, paged=Paged(rows=("tasks",)), sparing=TASKS, of="tasks")
+@listing("lithos_task_children", "full", place=34)
 class TaskChildrenTool:
     """List the child tasks of a task or epic."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from lithos.core.errors import InvalidInput
 from lithos.core.tasks.commands import (
@@ -42,6 +43,8 @@ from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows
 TASKS = Sparing(
     always=("tasks", "id", "title", "status", "claims", "blockers"), defaults={"task_type": "task"}
 )
+#: Declares a tool that lists tasks.
+listing: Final = partial(tool, hints="RI", paged=Paged(rows=("tasks",)), sparing=TASKS, of="tasks")
 
 
 @tool(
@@ -216,15 +219,7 @@ class TaskCancelTool:
         return {"success": True}
 
 
-@tool(
-    "lithos_task_list",
-    "core",
-    "RI",
-    place=23,
-    paged=Paged(rows=("tasks",)),
-    sparing=TASKS,
-    of="tasks",
-)
+@listing("lithos_task_list", "core", place=23)
 class TaskListTool:
     """List tasks of every status, newest first; pass status=open for open ones. For work that you can start,
     use lithos_task_next.
@@ -256,15 +251,7 @@ class TaskListTool:
         return {"tasks": await view_rows(views)}
 
 
-@tool(
-    "lithos_task_status",
-    "standard",
-    "RI",
-    place=24,
-    paged=Paged(rows=("tasks",)),
-    sparing=TASKS,
-    of="tasks",
-)
+@listing("lithos_task_status", "standard", place=24)
 class TaskStatusTool:
     """Show one task, or all open tasks, with who holds which claim and until when."""
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import attrs
 
-from lithos.core.care import GROUPS, LOOKING, CareRow
 from lithos.core.errors import InvalidInput
+from lithos.core.findings import Check, Issue
 from lithos.core.times import format_time
 from lithos.services.upkeep.worth import DAYS
 from lithos.tools.contract.arguments import argument
@@ -53,23 +53,29 @@ class CareTool:
         if report is None or self.of != format_time(report.at):
             report = await using.care.report(PATIENCE)
         if report is None:
-            return {"status": LOOKING, "rows": []}
-        rows = [_care_row(group, row) for group, found in report.rows.items() for row in found]
+            return {"status": "looking", "rows": []}
+        groups = report.groups.values()
         return {
             "status": "ok",
             "at": format_time(report.at),
             "notes": report.notes,
-            "totals": dict(report.totals),
+            "totals": {each.check.name: each.total for each in groups},
+            "checks": [_check_row(each.check) for each in groups],
             "troubles": list(report.troubles),
-            "rows": rows,
+            "rows": [_care_row(each.check.name, issue) for each in groups for issue in each.issues],
         }
 
 
-def _care_row(group: str, row: CareRow) -> dict[str, Any]:
-    told = {"group": group, "notes": list(map(row_of, row.notes)), "why": row.why}
-    if row.link is None:
+def _check_row(check: Check) -> dict[str, Any]:
+    row = {key: getattr(check, key) for key in ("name", "severity", "title", "way_out")}
+    return {**row, "can_mend": check.mend is not None}
+
+
+def _care_row(group: str, issue: Issue) -> dict[str, Any]:
+    told = {"group": group, "notes": list(map(row_of, issue.notes)), "why": issue.detail}
+    if issue.link is None:
         return told
-    return told | {"link": row.link, "likely": None if row.likely is None else row_of(row.likely)}
+    return told | {"link": issue.link, "likely": None if issue.likely is None else row_of(issue.likely)}
 
 
 @tool("lithos_care_tasks", OWN, "I", place=52, of="tasks")
@@ -79,7 +85,8 @@ class CareTasksTool:
     by: str = argument("Name of the person.", bound=NAME)
 
     async def answer(self, using: Services) -> Answer:
-        if using.care.last is None:
+        if (report := using.care.last) is None:
             raise InvalidInput("Nothing was looked at yet. Run `lithos care` first.")
-        opened = await using.care.open_tasks(using.care.last, self.by)
-        return {"tasks": [{"title": GROUPS[each.group][0], **row_of(each)} for each in opened]}
+        opened = await using.care_tasks.open(report, self.by)
+        titles = {name: group.check.title for name, group in report.groups.items()}
+        return {"tasks": [{"title": titles[each.group], **row_of(each)} for each in opened]}

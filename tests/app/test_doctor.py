@@ -43,9 +43,8 @@ from tests.servers import load_once, put_note, serving
 
 HEALTHY = [
     "configuration", "data directory", "disk space", "layout", "tokens", "owner", "port", "databases",
-    "notes", "protection", "displaced texts", "duplicate ids", "conflict copies", "vanished files",
-    "embedder", "indexes",
-    "watcher", "clock",
+    "notes", "protection", "displaced texts", "vanished files", "embedder", "indexes", "watcher", "clock",
+    "broken", "duplicated", "conflict copies", "conflict markers",
 ]  # fmt: skip
 NOTES = 24
 WATCH_MODE = "LITHOS_INDEX__WATCH_MODE"
@@ -349,14 +348,14 @@ FAULTS = {
         configure("server: {host: 0.0.0.0}\n"),
     ),
     "file unreadable": Fault(
-        "notes", "warn", "bad.md: the file is binary", "lithos validate",
+        "broken", "warn", "bad.md: the file is binary", "lithos validate",
         lambda ward: put_note(ward.data, "bad.md", b"\0"),
     ),
     "folder of notes gone": Fault(
         "notes", "fail", "knowledge has vanished", "disk is mounted", lose_the_folder
     ),
     "two files of one id": Fault(
-        "duplicate ids", "warn", "second.md", "lithos validate --fix", copy_with_its_id
+        "duplicated", "warn", "second.md", "lithos validate --fix", copy_with_its_id
     ),
     "most files vanished": Fault(
         "vanished files", "fail", "files of 20 notes have vanished (notes/n00.md", "--accept-vanished",

@@ -147,7 +147,7 @@ def test_the_clients_own_command_edits_comments_when_the_person_agrees(
     program.parent.mkdir()
     program.write_text('#!/bin/sh\necho "$@" > "$HOME/typed"\n')
     program.chmod(0o755)
-    monkeypatch.setattr(command, "_agrees", lambda question: answer == "y\n")
+    monkeypatch.setattr(command, "agrees", lambda question: answer == "y\n")
     path = person.put("openclaw", b"{mcp: {}} // mine")
     typed = ["connect", "openclaw", "--write", "--data-dir", str(person.home / "notes")]
     assert main(typed) == (0 if answer == "y\n" else 1)

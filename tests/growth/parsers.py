@@ -15,7 +15,7 @@ from typing import Final
 
 from attrs import evolve
 
-from lithos.core import care, events, findings, limits, offers, plan, principals, scopes, times
+from lithos.core import events, findings, limits, offers, plan, principals, scopes, times
 from lithos.core.attachments import (
     captions,
     drawing,
@@ -46,6 +46,7 @@ from lithos.core.history import (
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, compounds, lead, questions
 from lithos.core.links import canvas, forms, literal, properties
+from lithos.core.links import likely as likely_links
 from lithos.core.notes import (
     copies,
     document,
@@ -166,8 +167,8 @@ def _decompress(given: str) -> object:
 
 def _likely(given: str) -> object:
     """A link that is spelled like two names, as long as they are."""
-    likely = care.LikelyNotes()
-    likely.add(care.Named("id", given, "a.md"), (given, given[::-1]))
+    likely = likely_links.LikelyNotes()
+    likely.add(findings.Named("id", given, "a.md"), (given, given[::-1]))
     return likely.find(given[1:])
 
 
@@ -634,8 +635,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "plain.read_text": lambda t: _all_parts(plain.read_text(_bytes(t))),
     "web_page.read_page": lambda t: _all_parts(web_page.read_page(_bytes(t))),
     "likeness.word_pairs": lambda t: likeness.likeness(likeness.word_pairs(t), likeness.word_pairs(t[::-1])),
-    "care.words_of": care.words_of,
-    "care.LikelyNotes.find": _likely,
+    "likely.words_of": likely_links.words_of,
+    "likely.LikelyNotes.find": _likely,
     "links.scan_links": links.scan_links,
     "links.scan_targets": links.scan_targets,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),

@@ -112,14 +112,12 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     ),
     "compares names": ("scopes.is_person",),
     "compares numbers": ("proposals.check_room", "likeness.match_of", "likeness.likeness"),
-    "counts rows": (
-        "care.Found.add", "care.Found.count", "care.Found.report", "worth.Tally.add", "worth.ordered",
-    ),
+    "counts rows": ("worth.Tally.add", "worth.ordered"),
     "reads with the functions of each kind": ("reading.read_parts",),
     "takes what a list has": ("foreign_json.objects_of",),
-    "joins ids": ("care.Clusters.join",),
+    "joins ids": ("likeness.clusters",),
     "merges rankings of numbers": ("joining.even_out", "joining.interleave"),
-    "care.LikelyNotes.find": ("care.LikelyNotes.add",),
+    "likely.LikelyNotes.find": ("likely.LikelyNotes.add",),
     "looks a proposal up": (
         "proposals.PendingProposals.get", "proposals.PendingProposals.own",
         "proposals.PendingProposals.new_at",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -16,20 +15,12 @@ from lithos.app.doctor import examine_all, make_patient
 from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
-from lithos.cli.output import print_line, tell, warn
+from lithos.cli.output import agrees, print_line, tell, warn
 from lithos.cli.session import Session, check_places, find_vaults, read_log_settings, start_logging
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
-from lithos.core.findings import (
-    SEVERITIES,
-    VALIDATE,
-    Amendment,
-    CheckResult,
-    checks_of,
-    plan_amendments,
-    worst,
-)
+from lithos.core.findings import SEVERITIES, Amendment, CheckResult, plan_amendments, worst
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
@@ -149,7 +140,11 @@ def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
             *_list_plan(amendments, everything=everything),
         ):
             print_line(line)
-    is_allowed = not amendments or typed.get("yes", False) or (not as_json and _ask(len(amendments)))
+    is_allowed = (
+        not amendments
+        or typed.get("yes", False)
+        or (not as_json and agrees(f"Change {len(amendments)} files?"))
+    )
     if not is_allowed:
         tell(session, document | _fixed(Fixing(0, before, ())), ())
         warn("nothing was changed; add --yes to write this")
@@ -167,14 +162,6 @@ def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
 def _code(left: Validation, session: Session) -> int:
     is_strict = session.typed.get("strict", False)
     return 1 if left.count("error") or (is_strict and left.count("warning")) else 0
-
-
-def _ask(files: int) -> bool:
-    """Whether a person at the terminal agrees; without one nobody does."""
-    if not sys.stdin.isatty():
-        return False
-    print(f"Change {files} files? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
@@ -197,12 +184,12 @@ async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
 
 def _list_issues(before: Validation, *, everything: bool) -> Iterator[str]:
     yield f"Validating {len(before.folder.files)} files..."
-    for each in checks_of(VALIDATE):
-        issues = before.groups.get(each.name, ())
-        if not issues or (each.severity == "info" and not everything):
-            continue
-        yield f"{each.name} ({each.severity}): {len(issues)}"
-        yield from _cut([f"{issue.path}: {issue.detail}" for issue in issues], everything=everything)
+    for group in before.groups:
+        severity = group.check.severity
+        if severity != "info" or everything:
+            yield f"{group.check.name} ({severity}): {group.total}"
+            rows = [f"{issue.path}: {issue.detail}" for issue in group.issues]
+            yield from _cut(rows, everything=everything)
     if not before.total:
         yield "No issues found"
         return
@@ -231,8 +218,8 @@ def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
 def _document(before: Validation) -> dict[str, Any]:
     """The answer with `--json`; all groups, also infos."""
     groups = {
-        group: [{"path": issue.path, "detail": issue.detail} for issue in issues]
-        for group, issues in before.groups.items()
+        group.check.name: [{"path": issue.path, "detail": issue.detail} for issue in group.issues]
+        for group in before.groups
     }
     summary = {severity: before.count(severity) for severity in SEVERITIES}
     return {"files": len(before.folder.files), "groups": groups, "summary": summary, "total": before.total}

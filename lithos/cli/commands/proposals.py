@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lithos.cli.commands.asking import Asker, ask_pages, ask_tool, asking, person
-from lithos.cli.output import print_line, tell, warn
+from lithos.cli.output import agrees, print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.core.text.signs import count_names, spell_out
@@ -20,7 +20,6 @@ _PLAIN: Final = "\033[0m"
 #: How lines of texts begin in a diff, and those of its header.
 _TEXTS: Final = (" ", "+", "-")
 _HEADER: Final = ("--- ", "+++ ")
-_YES: Final = ("y", "yes")
 
 
 async def proposals(session: Session, asker: Asker) -> int:
@@ -162,13 +161,7 @@ def _is_meant(session: Session, shown: Mapping[str, Any]) -> bool:
         )
     if not session.as_json:
         _print(shown)
-    return is_sure or _ask()
-
-
-def _ask() -> bool:
-    """Whether a person at the terminal agrees."""
-    print("Approve this? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in _YES
+    return is_sure or agrees("Approve this?")
 
 
 def _outcome(answer: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ from lithos.cli.commands.asking import Asker, ask_rows, ask_tool, asking, person
 from lithos.cli.output import list_pairs, tell
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
-from lithos.core.care import GROUPS, LOOKING
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 
@@ -255,12 +254,12 @@ LISTED: Final = 5
 async def care(session: Session, asker: Asker) -> int:
     """Print what wants care, and open tasks for it if asked; 0."""
     typed = session.typed
-    while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == LOOKING:
+    while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == "looking":
         pass  # each call waits for some seconds
     rows = answer["rows"]
     if answer.get("next_offset"):
         rows = await ask_rows(asker, "lithos_care", {"of": answer["at"]}, "rows")
-    told = {key: answer[key] for key in ("at", "notes", "totals", "troubles")} | {"rows": rows}
+    told = {key: answer[key] for key in ("at", "notes", "totals", "checks", "troubles")} | {"rows": rows}
     if typed.get("open_tasks"):
         by = typed.get("by") or person()
         told |= await ask_tool(asker, "lithos_care_tasks", {"by": by})
@@ -269,10 +268,10 @@ async def care(session: Session, asker: Asker) -> int:
 
 
 def _list_care(told: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
-    for group, total in told["totals"].items():
-        title, todo = GROUPS[group]
-        yield f"{title}: {total:,}"
-        found = [row for row in told["rows"] if row["group"] == group]
+    for check in told["checks"]:
+        total = told["totals"][check["name"]]
+        yield f"{check['title']}: {total:,}"
+        found = [row for row in told["rows"] if row["group"] == check["name"]]
         shown = found if everything else found[:LISTED]
         for row in shown:
             paths = ", ".join(note["path"] for note in row["notes"][:LISTED])
@@ -281,7 +280,7 @@ def _list_care(told: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
         if total > len(shown):
             hint = " (--all lists more)" if len(found) > len(shown) else ""
             yield f"  ... and {total - len(shown):,} more{hint}"
-        yield f"  {todo}"
+        yield f"  {check['way_out']}"
     yield from told["troubles"]
     yield f"{told['notes']:,} notes were looked at." + ("" if told["totals"] else " None wants care.")
     for task in told.get("tasks", ()):

@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -26,7 +25,7 @@ from lithos.cli.connecting.formats import CannotEdit, Entry, HasComments
 from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, change_entry, wanted_entry
 from lithos.cli.hooks.payload import host_name
-from lithos.cli.output import print_json, tell
+from lithos.cli.output import agrees, print_json, tell
 from lithos.cli.plugin.writing import ForeignFolder, write_plugin
 from lithos.cli.session import CommandFailed, Session, refusing
 
@@ -205,7 +204,7 @@ def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComme
     is_usual = place.scope == "user" and "file" not in session.typed
     command = client.command(place.name, entry) if is_usual else ()
     shown = shlex.join(command)
-    if command and shutil.which(command[0]) and not session.as_json and _agrees(f"Run {shown} instead?"):
+    if command and shutil.which(command[0]) and not session.as_json and agrees(f"Run {shown} instead?"):
         if subprocess.run(command, check=False).returncode:  # noqa: S603 - as shown to the person
             raise Refused(f"{shown} failed. Nothing else was changed.")
         tell(session, {}, [f"{client.title}: {place.name} {'removed' if entry is None else 'connected'}."])
@@ -219,14 +218,6 @@ def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComme
         what = "\n".join([f"Put this under {where} in an editor:", *lines[1:-1]])
     what += f"\nOr run: {shown}" if command else ""
     raise Refused(f"{place.path} stays as it is. {reason} {what}")
-
-
-def _agrees(question: str) -> bool:
-    """Whether a person at the terminal agrees; without one nobody does."""
-    if not sys.stdin.isatty():
-        return False
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _place_of(session: Session, client: Client, around: Surroundings) -> Place:

@@ -7,7 +7,7 @@ tell a rewritten text from another one on the same subject, which shares words a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -63,6 +63,17 @@ def likeness(one: Pairs, other: Pairs) -> float:
     if least < LEAST_PAIRS:
         return 0.0
     return len(np.intersect1d(one, other, assume_unique=True)) / least
+
+
+def clusters(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Return the groups of names that `pairs` join, directly or through others, each sorted."""
+    groups: dict[str, list[str]] = {}
+    for pair in pairs:
+        less, more = sorted((groups.setdefault(each, [each]) for each in pair), key=len)
+        if less is not more:
+            more += less
+            groups |= dict.fromkeys(less, more)
+    return sorted({id(group): sorted(group) for group in groups.values()}.values())
 
 
 def match_of(share: float) -> Match | None:

@@ -6,14 +6,14 @@ it is valid in: each gets the cookie of its own session. Nothing here tells of a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request
 from quart_trio import QuartTrio
 
@@ -21,7 +21,7 @@ from lithos.actors.blocking import Threads
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import PERSON_AGENT
 from lithos.front.console.console import Console, Form, Refused, WholePath
-from lithos.front.console.formats import make_environment, plural
+from lithos.front.console.formats import make_environment
 from lithos.front.console.frame import (
     PLACE,
     STATIC,
@@ -37,10 +37,11 @@ from lithos.front.console.pages.login import (
     tell_if_bound,
 )
 from lithos.front.console.sessions import COOKIE
-from lithos.front.console.summary import AGE, COUNTED, COUNTED_AS, PATIENCE, Health, attempt, health_of
+from lithos.front.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of
 from lithos.front.console.visits import Vaults, VaultView, Visit, Visits
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import base_of
+from lithos.services.shared import Shared
 
 #: Reached without a login.
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
@@ -75,23 +76,6 @@ class Row:
     numbers: Numbers | None
 
 
-@define(eq=False)
-class _Kept:
-    """The numbers of one vault, looked up at most once in `AGE` seconds, whoever asks."""
-
-    console: Console
-    _looking: trio.Lock = field(factory=trio.Lock, init=False)
-    _found: Numbers | None = field(default=None, init=False)
-    _found_at: float = field(default=-AGE, init=False)
-
-    async def latest(self) -> Numbers:
-        async with self._looking:
-            if self._found is None or trio.current_time() >= self._found_at + AGE:
-                self._found = await _look_up(self.console)
-                self._found_at = trio.current_time()
-            return self._found
-
-
 async def _look_up(console: Console) -> Numbers:
     """All at one time, so that what hangs takes `PATIENCE` once."""
     parts, untold, found = console.parts, list[str](), dict[str, Any]()
@@ -102,24 +86,16 @@ async def _look_up(console: Console) -> Numbers:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask, "the numbers", parts.state.stats())
         nursery.start_soon(ask, "the state", parts.state.report())
-        nursery.start_soon(ask, "warnings", parts.concerns.report())
+        nursery.start_soon(ask, "warnings", parts.concerns.lately())
     numbers, report, concerns = found["the numbers"] or {}, found["the state"], found["warnings"]
     return Numbers(
         None if report is None else health_of(report[1]),
         numbers.get("documents"),
         numbers.get("active_tasks"),
         parts.proposals.counts()["pending"],
-        None if concerns is None else _told(concerns.totals),
+        None if concerns is None else counted(concerns),
         tuple(sorted(untold)),
     )
-
-
-def _told(counts: Mapping[Any, int]) -> Sequence[tuple[str, str]]:
-    found = (
-        (counts.get(kind, 0), COUNTED_AS.get(kind, (kind, kind)), address)
-        for kind, address in COUNTED.items()
-    )
-    return tuple((plural(count, *names), address) for count, names, address in found if count)
 
 
 class SeveralConsole:
@@ -139,7 +115,7 @@ class SeveralConsole:
         self._environment = make_environment()
         self._rendering = Threads()
         self._static_key = digest_of(STATIC)
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, tuple[Console, Shared[Numbers]]] = {}
 
     def add_routes(self, app: QuartTrio) -> None:
         """Serve the pages."""
@@ -252,12 +228,13 @@ class SeveralConsole:
         found: dict[str, Numbers] = {}
 
         async def look(name: str, console: Console) -> None:
-            kept = self._kept.get(name)
-            if kept is None or kept.console is not console:
-                kept = self._kept[name] = _Kept(console)
+            known, numbers = self._kept.get(name, (None, None))
+            if known is not console or numbers is None:
+                numbers = Shared(partial(_look_up, console), AGE)
+                self._kept[name] = console, numbers
             # Somebody else may look already: a vault that hangs keeps no other from being shown.
             with trio.move_on_after(2 * PATIENCE):
-                found[name] = await kept.latest()
+                found[name] = await numbers.latest()
 
         allowed = self._visits.allowed(g.visit)
         async with trio.open_nursery() as nursery:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import trio
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.care import CareReport
 from lithos.core.errors import LithosError
+from lithos.core.findings import Report
 from lithos.core.learning.edges import RESOLUTIONS
-from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.model import Agent
 from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.front.console.wording import OWN_AGENTS, in_words
+from lithos.services.shared import Shared
 from lithos.services.tasks.event_stream import Holding, Holdings
 from lithos.services.upkeep.samples import Sample
 from lithos.stores.sqlite import DatabaseFailed
@@ -31,20 +32,24 @@ AGE, PATIENCE = 3.0, 3.0
 SHOWN_CLAIMS: Final = 60
 #: How long ago an agent that counts as active was seen.
 ACTIVE: Final = timedelta(hours=1)
-#: Kinds of warnings that are counted on the overview, each with where the notes are listed.
-COUNTED: Final[Mapping[WarningKind, str]] = {
-    "quarantined": "/console/notes?status=quarantined", "suspect": "/console/notes?status=suspect",
-    "duplicated": "/console/#duplicated", "conflict_copy": "/console/#conflict_copy",
-    "conflict_markers": "/console/#conflict_markers",
-    "expired": "/console/notes?status=expired",
-}  # fmt: skip
-
-#: What one and several notes with such a warning are called, where it is not the kind itself.
-COUNTED_AS: Final[Mapping[WarningKind, tuple[str, str]]] = {
-    "duplicated": ("with a second file", "with a second file"),
-    "conflict_copy": ("with a conflict copy", "with a conflict copy"),
-    "conflict_markers": ("with a conflict of git", "with a conflict of git"),
+#: Checks whose notes are counted on the overview: what these are called, and where they are listed.
+COUNTED: Final[Mapping[str, tuple[str, str]]] = {
+    "quarantined": ("quarantined", "/console/notes?status=quarantined"),
+    "suspect": ("suspect", "/console/notes?status=suspect"),
+    "duplicated": ("with a second file", "/console/#duplicated"),
+    "conflict_copies": ("with a conflict copy", "/console/#conflict_copies"),
+    "conflict_markers": ("with a conflict of git", "/console/#conflict_markers"),
+    "expired": ("expired", "/console/notes?status=expired"),
 }
+
+
+def counted(report: Report) -> tuple[tuple[str, str], ...]:
+    """How many notes have which warnings, each with where they are listed."""
+    return tuple(
+        (plural(report.groups[name].total, words, words), address)
+        for name, (words, address) in COUNTED.items()
+        if name in report.groups
+    )
 
 
 @frozen
@@ -82,7 +87,7 @@ class Summary:
     agents: tuple[ActiveAgent, ...]
     held: Holdings | None
     conflicts: Sequence[Mapping[str, Any]] | None
-    concerns: CareReport | None
+    concerns: Report | None
     samples: Sequence[Sample]
     #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
     unreadable: int
@@ -95,68 +100,54 @@ class Summary:
     @property
     def knowledge(self) -> tuple[tuple[str, str], ...]:
         """What in the notes waits for somebody: how many of what, and where they are listed."""
-        counts = self.concerns.totals if self.concerns is not None else {}
-        found = [
+        rows = [
             (self.proposals, "proposal to look at", "proposals to look at", "/console/review"),
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
-            *(
-                (counts.get(kind, 0), *COUNTED_AS.get(kind, (kind, kind)), address)
-                for kind, address in COUNTED.items()
-            ),
             (self.unreadable, "unreadable", "unreadable", "/console/notes?status=broken"),
         ]
-        return tuple((plural(count, one, many), address) for count, one, many, address in found if count)
+        told = [(plural(count, one, many), address) for count, one, many, address in rows if count]
+        warned = counted(self.concerns) if self.concerns is not None else ()
+        place = len(told) - bool(self.unreadable)
+        return (*told[:place], *warned, *told[place:])
 
 
-class Summaries:
-    """Makes the summary at most once in `AGE` seconds, whoever asks."""
+def shared_summary(console: Console) -> Shared[Summary]:
+    """The summary, made at most once in `AGE` seconds, whoever asks."""
+    return Shared(partial(_sum_up, console), AGE)
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._making = trio.Lock()
-        self._made_at = -AGE
-        self._last: Summary | None = None
 
-    async def latest(self) -> Summary:
-        """The state now, or as it was a moment ago."""
-        async with self._making:
-            if self._last is None or trio.current_time() >= self._made_at + AGE:
-                self._last = await self._make()
-                self._made_at = trio.current_time()
-            return self._last
+async def _sum_up(console: Console) -> Summary:
+    parts, untold = console.parts, list[str]()
+    now = parts.clock()
+    _, report = await parts.state.report()
+    numbers = await attempt("the numbers", parts.state.stats(), untold)
+    held = await attempt("claims", parts.activity.holdings(now, SHOWN_CLAIMS), untold)
+    edges = await attempt("conflicts", console.call("lithos_edge_list", type="contradicts"), untold)
+    seen = parts.agents.list_agents(None, now - ACTIVE)
+    return Summary(
+        health=health_of(report),
+        numbers=numbers,
+        agents=_join(seen, held),
+        held=held,
+        conflicts=None if edges is None else _open_conflicts(parts.catalogue, edges["edges"]),
+        concerns=await parts.concerns.lately(),
+        samples=parts.samples.taken,
+        unreadable=_unreadable_in(parts.catalogue),
+        proposals=parts.proposals.counts()["pending"],
+        worth=await attempt("what the notes were worth", parts.worth.shared.latest(), untold),
+        untold=tuple(untold),
+    )
 
-    async def _make(self) -> Summary:
-        parts, untold = self._console.parts, list[str]()
-        now = parts.clock()
-        _, report = await parts.state.report()
-        numbers = await attempt("the numbers", parts.state.stats(), untold)
-        held = await attempt("claims", parts.activity.holdings(now, SHOWN_CLAIMS), untold)
-        edges = await attempt("conflicts", self._console.call("lithos_edge_list", type="contradicts"), untold)
-        seen = parts.agents.list_agents(None, now - ACTIVE)
-        return Summary(
-            health=health_of(report),
-            numbers=numbers,
-            agents=_join(seen, held),
-            held=held,
-            conflicts=None if edges is None else self._open_conflicts(edges["edges"]),
-            concerns=await parts.concerns.report(),
-            samples=parts.samples.taken,
-            unreadable=_unreadable_in(parts.catalogue),
-            proposals=parts.proposals.counts()["pending"],
-            worth=await attempt("what the notes were worth", parts.worth.lately(), untold),
-            untold=tuple(untold),
-        )
 
-    def _open_conflicts(self, edges: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The unsettled ones, newest first, with the titles of their notes."""
-        catalogue = self._console.parts.catalogue
-        found: list[Mapping[str, Any]] = []
-        for edge in reversed(edges):
-            ends = catalogue.get(edge["from_id"]), catalogue.get(edge["to_id"])
-            if edge.get("conflict_state") not in RESOLUTIONS and None not in ends:
-                titles = [entry.note.title for entry in ends if entry is not None]
-                found.append({**edge, "from_title": titles[0], "to_title": titles[1]})
-        return found
+def _open_conflicts(catalogue: Catalogue, edges: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The unsettled ones, newest first, with the titles of their notes."""
+    found: list[Mapping[str, Any]] = []
+    for edge in reversed(edges):
+        ends = catalogue.get(edge["from_id"]), catalogue.get(edge["to_id"])
+        if edge.get("conflict_state") not in RESOLUTIONS and None not in ends:
+            titles = [entry.note.title for entry in ends if entry is not None]
+            found.append({**edge, "from_title": titles[0], "to_title": titles[1]})
+    return found
 
 
 def _unreadable_in(catalogue: Catalogue) -> int:

@@ -15,9 +15,9 @@ from attrs import define, field, frozen
 
 from lithos.actors.actors import Actors
 from lithos.actors.indexing.ports import ChunkSizes
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
-from lithos.core.findings import Check, CheckResult, Finding, fail, warn
+from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
 from lithos.services.enrich.projection import Projection
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -101,6 +101,11 @@ class Patient:
         return self._survey
 
     @property
+    def catalogue(self) -> Catalogue:
+        """The notes that were read. Raises `NotLookedAt`."""
+        return self.survey.catalogue
+
+    @property
     def known_notes(self) -> Iterable[Entry]:
         """The notes, none where they could not be read."""
         return () if self._survey is None else self._survey.catalogue
@@ -130,9 +135,10 @@ def has_data(patient: Patient) -> bool:
 
 async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult:
     """Run a check with a deadline of `bound` seconds; a crash or timeout becomes its result."""
+    name = check.name.replace("_", " ") if check.title else check.name
     try:
         with trio.fail_after(bound):
-            return CheckResult(check.name, tuple(await _look(check, patient)))
+            return CheckResult(name, tuple(await _look(check, patient)))
     except trio.TooSlowError:
         finding = fail(
             f"This check was not done after {bound:g} seconds.",
@@ -151,15 +157,24 @@ async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult
             f"This check itself is broken: {type(failure).__name__}: {failure}.",
             "Report it with the log on stderr; the other checks are not affected.",
         )
-    return CheckResult(check.name, (finding,))
+    return CheckResult(name, (finding,))
 
 
 async def _look(check: Check, patient: Patient) -> list[Finding]:
-    """An asynchronous look on the event loop, any other in a thread."""
-    found = check.look(patient)
-    if isinstance(found, AsyncIterable):
-        return [each async for each in found]
-    return await look_aside(lambda: list(found))
+    """An asynchronous look on the event loop, any other in a thread; issues of notes as one finding."""
+    looked = check.look(patient)
+    if isinstance(looked, AsyncIterable):
+        found = [each async for each in looked]
+    else:
+        found = await look_aside(lambda: list(looked))
+    return [_sum_up(check, found)] if check.title else found
+
+
+def _sum_up(check: Check, issues: Sequence[Issue]) -> Finding:
+    if not issues:
+        return ok(f"{check.title}: none.")
+    first = f"{issues[0].path}: {issues[0].detail}"
+    return warn(f"{check.title}: {len(issues):,}. The first is {first}.", check.way_out)
 
 
 async def look_aside(call: Callable[[], T]) -> T:

@@ -1,6 +1,6 @@
 """Checks of the notes.
 
-They cover: readable files, unique ids, vanished files, whether edits by other programs are noticed at once,
+They cover: the folder of the notes, vanished files, whether edits by other programs are noticed at once,
 how well saves by other programs are protected from being overwritten, and displaced texts.
 """
 
@@ -215,32 +215,15 @@ def check_displaced(patient: Patient) -> Iterator[Finding]:
     yield ok("No text was displaced.")
 
 
-_LIST: Final = "Correct them; `lithos validate` lists them all."
-
-
 @check("notes", DOCTOR, SYSTEM, place=110, when=has_data)
 async def check_notes(patient: Patient) -> AsyncIterator[Finding]:
-    """Whether the folder is there, and all files can be read as notes."""
+    """Whether the folder is there; reads the notes for the other checks."""
     storage = patient.config.storage
     if not await look_aside(storage.notes_folder.is_dir):
         yield _missing_notes(patient.data, storage.notes_folder, storage.vault)
         if patient.live is None:
             return
     catalogue = (await patient.read_notes()).catalogue
-    unreadable = {path: each.reason for path, each in catalogue.skipped.items() if each.note_id is None}
-    if unreadable:
-        path = min(unreadable)
-        yield warn(
-            f"{len(unreadable)} files are no notes that can be read: {path}: {unreadable[path]}.", _LIST
-        )
-    broken = {each.path: each.note for each in map(catalogue.get, catalogue.broken) if each is not None}
-    if broken:
-        path = min(broken)
-        yield warn(
-            f"{len(broken)} notes have a frontmatter that cannot be read and are served without it: "
-            f"{path}: {broken[path].frontmatter_problem}.",
-            _LIST,
-        )
     yield ok(f"{len(catalogue)} notes can be read.")
 
 
@@ -256,20 +239,6 @@ def _missing_notes(data: Path, folder: Path, vault: Path | None) -> Finding:
         f"The folder {folder.absolute()} has vanished with all notes; nothing was removed.",
         f"Look whether its disk is mounted, then {WAY_OUT}.",
     )
-
-
-@check("duplicate ids", DOCTOR, SYSTEM, place=150, when=has_data)
-async def check_duplicates(patient: Patient) -> AsyncIterator[Finding]:
-    """Whether every file has an id of its own."""
-    skipped = patient.survey.catalogue.skipped.items()
-    seconds = {path: each for path, each in skipped if each.note_id is not None and each.copy is None}
-    if seconds:
-        path, first = next(iter(sorted(seconds.items())))
-        yield warn(
-            f"{len(seconds)} files have the id of another file and are not indexed: {path} ({first.reason}).",
-            "Run `lithos validate --fix ids` to give them new ids, or move the copies out of the folder.",
-        )
-    yield ok("Every note has an id of its own.")
 
 
 @check("other vaults", DOCTOR, place=155, when=lambda each: has_data(each) and each.elsewhere is not None)
@@ -289,26 +258,6 @@ async def check_elsewhere(patient: Patient) -> AsyncIterator[Finding]:
             )
     if not doubles:
         yield ok("No note is in another vault too.")
-
-
-@check("conflict copies", DOCTOR, SYSTEM, place=160, when=has_data)
-async def check_copies(patient: Patient) -> AsyncIterator[Finding]:
-    """Whether programs that synchronise folders left other versions of notes, or git conflicts in them."""
-    copies = patient.survey.copies
-    if copies:
-        path, original = next(iter(sorted(copies.items())))
-        yield warn(
-            f"{len(copies)} files are what another machine wrote of a note: {path} of {original}.",
-            "Run `lithos conflicts`, or open the console's page Copies: both show what merging makes of it. "
-            "`lithos conflicts keep PATH` makes a file a note of its own.",
-        )
-    marked = sorted(entry.path for entry in patient.known_notes if entry.note.has_conflict_markers)
-    if marked:
-        yield warn(
-            f"{len(marked)} notes have a conflict of git in their text: {name_some(marked)}.",
-            "Keep one side of each, or both, and take the lines <<<<<<<, ======= and >>>>>>> out.",
-        )
-    yield ok("No note has a conflict copy, and none a conflict of git.")
 
 
 @check("vanished files", DOCTOR, place=170, when=has_data)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import frozen
 
 from lithos.core.findings import SYSTEM, CheckResult, checks_of
-from lithos.services.upkeep import checks_indexes, checks_notes, checks_storage  # noqa: F401 - they register checks
+from lithos.services.shared import Shared
+from lithos.services.upkeep import checks_care, checks_indexes, checks_notes, checks_storage  # noqa: F401
 from lithos.services.upkeep.checks import Patient, run_check
 
 #: Seconds for one check.
@@ -44,22 +46,13 @@ class Inspected:
     checks: tuple[CheckResult, ...]
 
 
-@define(eq=False)
-class Inspection:
-    """Runs the checks, one run at a time; whoever asks meanwhile gets its results."""
+async def inspect(patient: Patient) -> Inspected:
+    """Run the checks of the page System."""
+    began, now = trio.current_time(), patient.clock()
+    checks = tuple(await examine(patient, SYSTEM, BOUND))
+    return Inspected(now, trio.current_time() - began, checks)
 
-    _patient: Patient
-    _running: trio.Lock = field(factory=trio.Lock, init=False)
-    _ended: float = field(default=-AGE, init=False)
-    #: The last run, if there was one.
-    last: Inspected | None = field(default=None, init=False)
 
-    async def run(self) -> Inspected:
-        """Check everything now, unless that was done a moment ago."""
-        async with self._running:
-            if self.last is None or trio.current_time() >= self._ended + AGE:
-                began, now = trio.current_time(), self._patient.clock()
-                checks = tuple(await examine(self._patient, SYSTEM, BOUND))
-                self._ended = trio.current_time()
-                self.last = Inspected(now, self._ended - began, checks)
-            return self.last
+def shared_inspection(patient: Patient) -> Shared[Inspected]:
+    """One run at a time; whoever asks meanwhile gets its results."""
+    return Shared(partial(inspect, patient), AGE)

@@ -20,16 +20,7 @@ from lithos.catalogue.kinship import MOST_VERSIONS
 from lithos.catalogue.note_reading import LARGEST_FILE
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
-from lithos.core.findings import (
-    VALIDATE,
-    Amendment,
-    CheckedFile,
-    Issue,
-    NoteFolder,
-    Severity,
-    checks_of,
-    find_issues,
-)
+from lithos.core.findings import Amendment, CheckedFile, Group, NoteFolder, Severity, find_issues
 from lithos.core.notes.document import amend_document, given_keys, parse_document
 from lithos.core.notes.links import FileNames, targets_in
 from lithos.core.notes.style import PLAIN, VaultStyle
@@ -164,18 +155,16 @@ class Validation:
     """The note files of a folder, and their issues by group."""
 
     folder: NoteFolder = field(repr=False)
-    groups: Mapping[str, tuple[Issue, ...]]
+    groups: Sequence[Group]
 
     @property
     def total(self) -> int:
         """How many issues there are."""
-        return sum(map(len, self.groups.values()))
+        return sum(each.total for each in self.groups)
 
     def count(self, severity: Severity) -> int:
         """How many of them have this severity."""
-        return sum(
-            len(self.groups.get(each.name, ())) for each in checks_of(VALIDATE) if each.severity == severity
-        )
+        return sum(each.total for each in self.groups if each.check.severity == severity)
 
 
 @frozen

@@ -18,6 +18,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import UNKNOWN_AGENT, is_reserved
 from lithos.core.worth import Asked, Citation, Counts, Tally, Worth, ordered
 from lithos.services.retrieve.feedback import Learning
+from lithos.services.shared import Shared
 from lithos.services.tasks.agents import FLUSH_PATIENCE
 from lithos.stores.learning.stats import StatsTables
 
@@ -37,18 +38,11 @@ class WorthCounter:
     _actors: Actors
     _learning: Learning
     _turn: trio.Lock = field(factory=trio.Lock, init=False)
-    _last: Worth | None = field(default=None, init=False)
-    _good_until: float = field(default=0.0, init=False)
+    #: The last days, as they were a minute ago or so; longer where counting takes long.
+    shared: Shared[Worth] = field(init=False)
 
-    async def lately(self) -> Worth:
-        """The last days, as they were a minute ago or so; longer where counting takes long."""
-        async with self._turn:
-            if self._last is None or trio.current_time() >= self._good_until:
-                began = trio.current_time()
-                self._last = await self._count(DAYS)
-                taken = trio.current_time() - began
-                self._good_until = trio.current_time() + max(AGE, taken * AGE_TIMES)
-            return self._last
+    def __attrs_post_init__(self) -> None:
+        self.shared = Shared(lambda: self.count(DAYS), AGE, AGE_TIMES)
 
     async def count(self, days: int) -> Worth:
         """The last so many days, today with them, as they are now."""

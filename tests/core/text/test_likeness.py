@@ -11,6 +11,7 @@ from lithos.core.text.likeness import (
     LEAST_PAIRS,
     LOOKED_AT,
     Templates,
+    clusters,
     likeness,
     match_of,
     word_pairs,
@@ -112,3 +113,13 @@ def test_one_more_note_with_common_words_makes_no_family() -> None:
     texts = [PUMP, " ".join(reversed(PUMP.split(". "))), *others, ON_PUMPS]
     assert match_of(likeness_among(texts, 0, 1)) == "strong"
     assert likeness_among([PUMP, ON_PUMPS], 0, 1) == alike(PUMP, ON_PUMPS)
+
+
+def test_joined_names_are_in_one_cluster() -> None:
+    assert clusters([("c", "b"), ("x", "y"), ("b", "a"), ("d", "c"), ("a", "d")]) == [
+        ["a", "b", "c", "d"],
+        ["x", "y"],
+    ]
+    assert clusters([]) == []
+    chain = [(f"{number:05}", f"{number - 1:05}") for number in range(5_000, 0, -1)]
+    assert [len(group) for group in clusters(chain)] == [5_001]

@@ -381,8 +381,8 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
         assert not {"contradicted", "suspect"} & work.keys(), "what is told above, and what there is none of"
         assert work["duplicated"].startswith("Notes with a second file 1")
         assert "one more.md" in work["duplicated"]
-        assert work["conflict_copy"].startswith("Notes with a conflict copy 1")
-        assert "twin 2.md" in work["conflict_copy"]
+        assert work["conflict_copies"].startswith("Notes with a conflict copy 1")
+        assert "twin 2.md" in work["conflict_copies"]
         assert work["conflict_markers"].startswith("Notes with a conflict of git 1")
         assert "Torn" in work["conflict_markers"]
         assert "twin 2.md" in (await person.look("/console/notes/0f0f0f0f-1111-4222-8333-444444444444")).text

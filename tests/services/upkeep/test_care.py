@@ -16,7 +16,7 @@ from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.config.sections import CareConfig
-from lithos.core.care import GROUPS
+from lithos.core.findings import CARE, checks_of
 from lithos.core.principals import COMMAND
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Clock, Lithos, put_note, serving
@@ -125,8 +125,8 @@ async def test_pages_of_one_template_are_no_duplicates_wherever_they_are(tmp_pat
             [f"copy/{number}.md" for number in range(3)],
             [f"list/{number}.md" for number in range(5)],
         ]
-        assert list(answer["totals"]) == [group for group in GROUPS if group in answer["totals"]]
-        groups = list(GROUPS)
+        assert list(answer["totals"]) == [each["name"] for each in answer["checks"]]
+        groups = [each.name for each in checks_of(CARE)]
         assert groups.index("dead_links") < groups.index("duplicates") < groups.index("stubs")
 
 

@@ -13,7 +13,7 @@ from lithos.config.sections import StorageConfig
 from lithos.core import findings
 from lithos.core.findings import DOCTOR, HEALTH, RECONCILE, SYSTEM, VALIDATE, Finding, check, checks_of, warn
 from lithos.services.upkeep.checks import Patient
-from lithos.services.upkeep.inspection import Inspection
+from lithos.services.upkeep.inspection import shared_inspection
 from tests.servers import serving
 
 
@@ -52,4 +52,4 @@ async def test_a_registered_check_is_made_by_doctor_and_server(
     async with serving(tmp_path) as lithos:
         monkeypatch.setattr(findings, "CHECKS", [*findings.CHECKS])
         check("exports", SYSTEM, place=1)(check_exports)
-        assert (await Inspection(lithos.server.patient).run()).checks[0].message == told[0]
+        assert (await shared_inspection(lithos.server.patient).latest()).checks[0].message == told[0]

@@ -9,13 +9,14 @@ import pytest
 import trio
 
 from lithos.core.findings import Check, CheckResult, ok
+from lithos.services.shared import Shared
 from lithos.services.upkeep import inspection
-from lithos.services.upkeep.inspection import Inspection
+from lithos.services.upkeep.inspection import Inspected, shared_inspection
 from tests.servers import Lithos, put_note, serving
 
 
-def make_inspection(lithos: Lithos) -> Inspection:
-    return Inspection(lithos.server.patient)
+def make_inspection(lithos: Lithos) -> Shared[Inspected]:
+    return shared_inspection(lithos.server.patient)
 
 
 def by_name(checks: tuple[CheckResult, ...]) -> dict[str, CheckResult]:
@@ -26,7 +27,7 @@ async def test_a_sound_server_is_told_so_by_every_check(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await lithos.write("One", "See [[Two]].")
         await lithos.server.searchable()
-        checks = (await make_inspection(lithos).run()).checks
+        checks = (await make_inspection(lithos).latest()).checks
         assert {check.name: check.message for check in checks if check.status != "ok"} == {}
         assert [check.name for check in checks][:3] == ["configuration", "data directory", "disk space"]
 
@@ -36,10 +37,10 @@ async def test_files_that_are_not_served_as_they_should_be_are_named(tmp_path: P
     put_note(tmp_path, "twice-a.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\na")
     put_note(tmp_path, "twice-b.md", "---\nid: 6f1f6ac2-6a0c-4a53-8e7b-1c1b8f2f6a01\n---\nb")
     async with serving(tmp_path) as lithos:
-        found = by_name((await make_inspection(lithos).run()).checks)
-        assert found["notes"].status == found["duplicate ids"].status == "warn"
-        assert "broken.md" in found["notes"].message
-        assert "twice-" in found["duplicate ids"].message
+        found = by_name((await make_inspection(lithos).latest()).checks)
+        assert found["broken"].status == found["duplicated"].status == "warn"
+        assert "broken.md" in found["broken"].message
+        assert "twice-" in found["duplicated"].message
 
 
 async def test_who_asks_during_a_run_gets_its_results(
@@ -59,10 +60,10 @@ async def test_who_asks_during_a_run_gets_its_results(
         assert asked.last is None
         async with trio.open_nursery() as nursery:
             for _ in range(5):
-                nursery.start_soon(asked.run)
+                nursery.start_soon(asked.latest)
         assert runs == 1
-        monkeypatch.setattr(inspection, "AGE", 0.0)
-        assert (await asked.run()) is asked.last
+        asked._good_until = 0.0
+        assert (await asked.latest()) is asked.last
         assert runs == 2
 
 
@@ -74,7 +75,7 @@ async def test_a_check_that_fails_does_not_stop_the_others(
 
     monkeypatch.setattr("lithos.services.upkeep.checks_storage.free_space", fail)
     async with serving(tmp_path) as lithos:
-        checks = by_name((await make_inspection(lithos).run()).checks)
+        checks = by_name((await make_inspection(lithos).latest()).checks)
         assert checks["disk space"].status == "fail"
         assert "the disk is gone" in checks["disk space"].message
         assert checks["databases"].status == "ok"
@@ -84,6 +85,6 @@ async def test_a_folder_of_notes_that_is_gone_is_told(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await lithos.write("One")
         shutil.rmtree(lithos.knowledge)
-        notes = by_name((await make_inspection(lithos).run()).checks)["notes"]
+        notes = by_name((await make_inspection(lithos).latest()).checks)["notes"]
         assert notes.status == "fail"
         assert "has vanished" in notes.message

@@ -11,7 +11,6 @@ from typing import Final
 from attrs import frozen
 from quart import Blueprint, Response, request
 
-from lithos.core.care import CONTRADICTED, COPIES, GROUPS
 from lithos.core.errors import LithosError
 from lithos.core.history.copy_merge import SIDES
 from lithos.front.console.console import Console, Form, Refused, given_offset
@@ -29,8 +28,8 @@ PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
 #: What a person does here about a group for which agents use a tool.
 BY_PERSON: Final[Mapping[str, str]] = {
-    CONTRADICTED: "Decide which note holds, or what else becomes of it.",
-    COPIES: "Merge them into their notes.",
+    "contradicted": "Decide which note holds, or what else becomes of it.",
+    "conflict_copies": "Merge them into their notes.",
 }
 #: Rows of a group that are shown before the rest is unfolded.
 UNFOLDED: Final = 5
@@ -64,7 +63,6 @@ class CarePage:
             MOST_ROWS,
             path=CARE_SECTION,
             report=report,
-            groups=GROUPS,
             todo=BY_PERSON,
             unfolded=UNFOLDED,
         )

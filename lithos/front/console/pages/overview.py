@@ -18,8 +18,9 @@ from lithos.core.limits import Newest
 from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with, sparkline, whole
-from lithos.front.console.summary import Summaries, Summary
+from lithos.front.console.summary import Summary, shared_summary
 from lithos.services.notes.history import Span
+from lithos.services.shared import Shared
 from lithos.services.tasks.event_stream import JournalPage, Wanted
 from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.sqlite import DatabaseFailed
@@ -220,7 +221,9 @@ MINUTE: Final = 4
 
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page and its pieces."""
-    page = OverviewPage(console, Happenings(console.environment, console.parts.catalogue), Summaries(console))
+    page = OverviewPage(
+        console, Happenings(console.environment, console.parts.catalogue), shared_summary(console)
+    )
     app.get("/")(page.overview)
     app.get("/feed")(page.feed)
     app.get("/state")(page.state)
@@ -232,7 +235,7 @@ class OverviewPage:
 
     _console: Console
     _happenings: Happenings
-    _summaries: Summaries
+    _summaries: Shared[Summary]
 
     async def overview(self) -> Response:
         """The whole page."""

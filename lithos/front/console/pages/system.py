@@ -15,10 +15,11 @@ from quart import Blueprint, Response, request
 from lithos.config.catalogue import SETTINGS, Config, as_public_dict
 from lithos.front.console.console import Console
 from lithos.front.console.formats import Chart, ago, make_chart
-from lithos.front.console.summary import Summaries
+from lithos.front.console.summary import Summary, shared_summary
 from lithos.front.console.wording import in_words
 from lithos.front.server.access import AccessPolicy, open_bind_warning
-from lithos.services.upkeep.inspection import Inspection
+from lithos.services.shared import Shared
+from lithos.services.upkeep.inspection import Inspected, shared_inspection
 from lithos.services.upkeep.samples import INTERVAL, Sample
 
 #: Metrics whose gauges the page shows, by the name it uses.
@@ -60,7 +61,7 @@ MOST_TOKENS: Final = 100
 
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page, and that of all components for those who build pages (not linked)."""
-    app.get("/system")(SystemPage(console, Summaries(console), _make_inspection(console)).system)
+    app.get("/system")(SystemPage(console, shared_summary(console), _make_inspection(console)).system)
     app.get("/components", endpoint="components")(partial(console.show, "components.html"))
 
 
@@ -69,14 +70,14 @@ class SystemPage:
     """The system page of one console."""
 
     _console: Console
-    _summaries: Summaries
-    _inspection: Inspection
+    _summaries: Shared[Summary]
+    _inspection: Shared[Inspected]
 
     async def system(self) -> Response:
         """The page; with `run=1` the checks are made now."""
         parts = self._console.parts
         if request.args.get("run") == "1":
-            await self._inspection.run()
+            await self._inspection.latest()
         summary = await self._summaries.latest()
         samples = parts.samples.taken
         configuration = list(configured(parts.config, self._console.settings.sources))
@@ -125,14 +126,14 @@ def minutes(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
         yield samples[max(end - _ROW, 0) : end]
 
 
-def _make_inspection(console: Console) -> Inspection:
+def _make_inspection(console: Console) -> Shared[Inspected]:
     services, settings = console.parts, console.settings
     policy = AccessPolicy(settings.host, keyring=services.keyring)
 
     def remarks() -> list[str]:
         return [each for each in (open_bind_warning(policy), services.keyring.trouble) if each is not None]
 
-    return Inspection(evolve(services.patient, warnings=settings.warnings, remarks=remarks))
+    return shared_inspection(evolve(services.patient, warnings=settings.warnings, remarks=remarks))
 
 
 @frozen(kw_only=True)

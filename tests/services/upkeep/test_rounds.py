@@ -1,0 +1,98 @@
+"""Runs of checks of all notes: on request, shared for a while, in slices that let others run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from lithos.core.findings import Check, Issue, Report
+from lithos.services.upkeep import care
+from lithos.services.upkeep.care import AGE, PAUSE, SLICE, Round, Rounds, about, named_of
+from tests.servers import serving
+
+
+@asynccontextmanager
+async def rounds(
+    data: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[Round], AsyncIterator[Issue]]
+) -> AsyncIterator[Rounds]:
+    """Rounds of one check over 20 notes, which run."""
+    check = Check(name="made", views=("made",), place=1, look=look)
+    monkeypatch.setattr(care, "checks_of", lambda view: [check])
+    async with serving(data, settled=False) as lithos, trio.open_nursery() as nursery:
+        for number in range(20):
+            await lithos.create(f"Note {number:02}")
+        made = Rounds("made", 4, lithos.server.actors, lithos.server.knowledge._texts, 180)
+        nursery.start_soon(made.run)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def first_report(made: Rounds) -> Report:
+    while (report := await made.lately()) is None:
+        pass
+    return report
+
+
+async def test_report_counts_all_issues_and_keeps_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look(notes: Round) -> AsyncIterator[Issue]:
+        async for entry in notes.active():
+            yield about("it is a note", named_of(entry))
+
+    async with rounds(tmp_path, monkeypatch, look) as made:
+        report = await first_report(made)
+    assert (report.notes, report.groups["made"].total) == (20, 20)
+    assert [each.path for each in report.groups["made"].issues] == [f"note-{n:02}.md" for n in range(4)]
+
+
+async def test_report_is_shared_until_it_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = 0
+
+    async def look(notes: Round) -> AsyncIterator[Issue]:
+        nonlocal runs
+        runs += 1
+        for issue in ():
+            yield issue
+
+    async with rounds(tmp_path, monkeypatch, look) as made:
+        await trio.testing.wait_all_tasks_blocked()
+        assert runs == 0, "nobody asked"
+        for _ in range(5):
+            assert (await first_report(made)).groups == {}
+        await trio.testing.wait_all_tasks_blocked()
+        assert runs == 1
+        made._good_until -= AGE
+        await made.lately()
+        await trio.testing.wait_all_tasks_blocked()
+        assert runs == 2
+
+
+async def test_slow_run_lets_other_tasks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = 0
+
+    async def look(notes: Round) -> AsyncIterator[Issue]:
+        async for _ in notes.entries():
+            until = care.perf_counter() + SLICE
+            while care.perf_counter() < until:
+                pass
+        for issue in ():
+            yield issue
+
+    async with rounds(tmp_path, monkeypatch, look) as made, trio.open_nursery() as nursery:
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                await trio.sleep(PAUSE / 2)
+                turns += 1
+
+        nursery.start_soon(take_turns)
+        await first_report(made)
+        nursery.cancel_scope.cancel()
+    assert turns >= 2
