@@ -255,7 +255,6 @@ services.upkeep.care.Round: troubles | a call
 services.upkeep.samples.Samples: _kept | `.KEPT` | some numbers each
 services.vaults.retrieving._Meeting: _arrived drawn | a call
 stores.carrying.RowMerger: _uniques created updated | a call
-stores.coordination.ready_rows.WaitingCounts: _known | `.FILTERS_KEPT` | the filter of a call each
 stores.importing.basic_memory._Names: others permalinks projects stems | one per file | a name each
 stores.importing.conversations._Reading: _ids _slugs | one per conversation of an export, ends with the import
     | 12 bytes each, some 100 in a set
@@ -281,7 +280,6 @@ stores.notes.files.NoteFiles: _kept | one per change of a batch, taken after eac
 stores.notes.replacing.Replacing: _remote | `._MOST_REMOTE` | a path each
 stores.notes.tree._Walk: linked seen | a call
 tools.contract.admission.Admission: _changing _reading _waiting | a connection
-tools.contract.arguments: _common_fields | fixed
 tools.contract.arguments.ArgumentReader: _also _paths _readers | fixed
 tools.contract.declaring: _DECLARED _declared | fixed
 tools.contract.fitting._Shortener: paths | 20 of one answer | 200 characters each

@@ -107,7 +107,7 @@ def described(graph: NoteGraph) -> dict[str, Any]:
         "provenance nodes": graph.provenance.nodes(),
         "provenance": graph.provenance.edges(),
         "counts": graph.counts(),
-        "remembered": graph.remembered(),
+        "resolved": graph.resolved(),
     }
 
 

@@ -23,7 +23,6 @@ from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled, make_id
 from lithos.actors.indexing.accurate import ACCURATE, AccurateTier
-from lithos.actors.indexing.graph_cache import GraphCache
 from lithos.actors.indexing.indexer import Indexer, Visibility
 from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
@@ -215,7 +214,6 @@ class Actors:
         self.opening = Opening(stores.fulltext.document_count)
         #: Titles and first lines, until all notes are indexed.
         self.first_looks = FirstLooks(stores.files, stores.style)
-        self.graph_cache = GraphCache(self.catalogue.graph, config.storage.data_dir, Threads())
         self.broadcaster = Broadcaster(config.events.event_buffer_size, config.events.subscriber_queue_size)
         self.coordinator = self._make_coordinator()
         #: One thread for the one read connection of the coordination database.
@@ -381,8 +379,7 @@ class Actors:
         )
 
     def recall(self) -> Sequence[Event]:
-        """Read the graph's cache, and the events that the manifest lacks; blocks. Call it before `start`."""
-        self.graph_cache.read()
+        """Read the events that the manifest lacks; blocks. Call it before `start`."""
         position = self.stores.manifest.seq
         # Without a manifest the journal is all that tells which versions were given.
         return self.stores.coordination.events_after(0 if position is None else position)
@@ -464,8 +461,14 @@ class Actors:
         background.start_soon(self.vector_indexer.converge)
         if self.semantic.accurate is not None:
             background.start_soon(self.semantic.accurate.run, self.semantic.settled)
-        background.start_soon(self.graph_cache.keep, self._first_things)
+        background.start_soon(self._complete_graph)
         await background.start(self.fulltext_indexer.converge)
+
+    async def _complete_graph(self) -> None:
+        """Complete the link graph before somebody asks for it, but after what clients wait for first."""
+        await self._first_things()
+        while not self.catalogue.graph.settle(1):
+            await trio.lowlevel.checkpoint()
 
     async def _first_things(self) -> None:
         """Leave the processor to what clients wait for first, unless there are notes to embed."""

@@ -172,7 +172,6 @@ async def running_vault(
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
             await actors.keeper.finish()
-            await actors.graph_cache.flush()
             await actors.semantic.close()
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):

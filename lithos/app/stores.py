@@ -154,7 +154,6 @@ def _drop_indexes(data: Path) -> None:
     for name in (".tantivy", ".usearch"):
         if (data / name).exists():
             remove_index(data / name)
-    (data / ".graph" / "graph.json").unlink(missing_ok=True)  # other files there are not ours
 
 
 def close_stores(stores: Stores) -> None:

@@ -8,7 +8,7 @@ resolved again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -29,15 +29,13 @@ from lithos.core.notes.links import (
     target_names,
 )
 from lithos.core.text.names import name_spans
-from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder, Remembered
+from lithos.stores.indexes.linkgraph import LinkGraph, Node, Placeholder
 from lithos.stores.manifest import Entry
 
 T = TypeVar("T")
 _FINGERPRINTS = 1 << 64
 #: Notes, and link targets, of one step of a `load`.
 _AT_ONCE = 100
-#: Link targets of one step of a snapshot.
-_NAMES_AT_ONCE = 2_000
 #: Links of one step: some five milliseconds.
 _LINKS_AT_ONCE = 300
 #: A name that more notes share names none of them.
@@ -54,6 +52,14 @@ class LinkCounts:
     nodes: int
     edges: int
     unresolved: int
+
+
+@frozen
+class Resolved:
+    """All link targets of the notes of `fingerprint`, with the id of the note each leads to, or None."""
+
+    fingerprint: int
+    targets: Mapping[str, str | None]
 
 
 @define
@@ -103,19 +109,13 @@ class NoteGraph:
         self._by_file_name = by_file_name
         self._links = LinkGraph()
         self._provenance = LinkGraph()
-        #: Called after every change but `load`.
-        self.on_change: Callable[[], None] = lambda: None
         self._fingerprint = 0
-        #: Counts the begin and the end of each change: odd in the middle of one.
-        self._moves = 0
-        self._was_recalled = False
         self._table = LinkTable()
         self._notes: dict[str, Entry] = {}
         self._targets: dict[str, _Target] = {}
         #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
         self._interested = Multimap()
         self._unresolved = 0
-        self._remembered: Remembered | None = None
         #: What `load` has left to do.
         self._loading: Iterator[None] = iter(())
 
@@ -136,15 +136,9 @@ class NoteGraph:
 
     @property
     def fingerprint(self) -> int:
-        """Checksum of all notes, which validates the cache file."""
+        """Return the checksum of all notes."""
         self.settle()
         return self._fingerprint
-
-    @property
-    def was_recalled(self) -> bool:
-        """True when the last `load` took the resolved targets from the cache file (cache hit)."""
-        self.settle()
-        return self._was_recalled
 
     def resolve(self, target: str) -> str | None:
         """Resolve `[[target]]` to the id of a note, or None."""
@@ -182,26 +176,10 @@ class NoteGraph:
         """The size of the link graph, in constant time."""
         return LinkCounts(self.links.node_count, self.links.edge_count, self._unresolved)
 
-    def remembered(self) -> Remembered:
-        """Snapshot of the resolved targets, for the cache file."""
+    def resolved(self) -> Resolved:
+        """Return a copy of all resolved link targets."""
         self.settle()
-        return Remembered(self._fingerprint, {name: each.found for name, each in self._targets.items()})
-
-    def remember_in_steps(self) -> Iterator[Remembered | None]:
-        """The same in steps of a millisecond or two: None, and the snapshot last.
-
-        It is left out when a note changes meanwhile: then it would be of no notes that there are.
-        """
-        self.settle()
-        moves, fingerprint = self._moves, self._fingerprint
-        targets: dict[str, str | None] = {}
-        for names in batched(list(self._targets), _NAMES_AT_ONCE):
-            if moves % 2 or self._moves != moves:
-                return
-            targets.update([(name, self._targets[name].found) for name in names])
-            yield None
-        if self._moves == moves:
-            yield Remembered(fingerprint, targets)
+        return Resolved(self._fingerprint, {name: each.found for name, each in self._targets.items()})
 
     def see_file(self, path: str) -> None:
         """Count the links to a file that has appeared in the files without notes, or vanished from them."""
@@ -222,10 +200,6 @@ class NoteGraph:
                 if self._targets[name].is_file and named_file(name) == file_key(path):
                     found.update(self._targets[name].sources)
         return found
-
-    def recall(self, remembered: Remembered | None) -> None:
-        """Let the next `load` use a cached snapshot, if its fingerprint fits the notes."""
-        self._remembered = remembered
 
     def load(self, notes: Sequence[Entry]) -> None:
         """Fill an empty graph lazily: any later query or change completes the load first."""
@@ -254,11 +228,8 @@ class NoteGraph:
                 self._table.add_keys(note.note.id, note.path, self.keys_of(note))
                 self._links.add(note.note.id)
             yield
-        remembered, self._remembered = self._remembered, None
-        self._was_recalled = remembered is not None and self._fits(remembered)
-        known = remembered.targets if remembered is not None and self._was_recalled else {}
         for part in batched(notes, _AT_ONCE):
-            for pairs in batched(self._written_by(part, known), _LINKS_AT_ONCE):
+            for pairs in batched(self._written_by(part), _LINKS_AT_ONCE):
                 for start, end in pairs:
                     self._links.link(start, end)
                 yield
@@ -271,19 +242,14 @@ class NoteGraph:
                 self._watch(name)
             yield
 
-    def _written_by(
-        self, notes: Sequence[Entry], known: Mapping[str, str | None]
-    ) -> Iterator[tuple[Node, Node]]:
+    def _written_by(self, notes: Sequence[Entry]) -> Iterator[tuple[Node, Node]]:
         """Enter the targets that new notes write; the edges this makes."""
         for note in notes:
             note_id = note.note.id
             for name in note.links:
                 target = self._targets.get(name)
                 if target is None:
-                    found = known[name] if name in known else self._table.resolve(name)
-                    if found is not None:  # one text for the id, not one for each target of the cache file
-                        found = self._notes[found].note.id
-                    target = self._targets[name] = self._target(name, found)
+                    target = self._targets[name] = self._target(name, self._table.resolve(name))
                 times = count(target.sources, note_id)
                 target.sources = with_count(target.sources, note_id, times + 1)
                 self._unresolved += target.is_broken
@@ -297,7 +263,6 @@ class NoteGraph:
     def put_in_steps(self, note: Entry) -> Iterator[None]:
         """The same in steps of some milliseconds; no other change may come between them."""
         self.settle()
-        self._moves += 1
         old = self._notes.get(note.note.id)
         yield from self._place(note)
         yield from self._rewire(note.note.id, old.links if old else (), note.links)
@@ -314,7 +279,6 @@ class NoteGraph:
         old = self._notes.pop(note_id, None)
         if old is None:
             return
-        self._moves += 1
         yield from self._rewire(note_id, old.links, ())
         self._derive(note_id, old.note.derived_from_ids, ())
         self._table.remove(note_id)
@@ -323,16 +287,9 @@ class NoteGraph:
         self._account(old, None)
 
     def _account(self, old: Entry | None, new: Entry | None) -> None:
-        """Update the fingerprint last: a snapshot taken half way must not seem to fit the notes."""
+        """Have the checksum follow a change."""
         change = (new.stamp if new else 0) - (old.stamp if old else 0)
         self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
-        self._moves += 1
-        self.on_change()
-
-    def _fits(self, remembered: Remembered) -> bool:
-        return remembered.fingerprint == self._fingerprint and all(
-            found is None or found in self._notes for found in remembered.targets.values()
-        )
 
     def _place(self, note: Entry) -> Iterator[None]:
         """Index a note by its names, and resolve again the targets that may mean it."""

@@ -18,6 +18,7 @@ from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_
 from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults, load_vaults
+from lithos.stores.lock import is_owned, read_owner
 from lithos.stores.notes.tree import find_own_notes
 from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.telemetry import configure_logging, get_logger
@@ -105,8 +106,6 @@ class Session:
 
         It is that of the whole server, also where it serves several vaults.
         """
-        from lithos.stores.lock import is_owned, read_owner
-
         lock = self.private / "lock"
         if self.config.server.public_url is not None or not is_owned(lock):
             return self.config.server.public_url

@@ -388,10 +388,6 @@ FAULTS = {
         "indexes", "warn", "not in line with the notes (1 missing", "start the server",
         lambda ward: put_note(ward.data, "new.md", "New.\n"),
     ),
-    "graph cache unreadable": Fault(
-        "indexes", "warn", "link graph cache cannot be read", "lithos reconcile",
-        lambda ward: (ward.data / ".graph" / "graph.json").write_text("{"),
-    ),
     "notifications do not work": Fault(
         "watcher", "warn", "does not tell of changes", "every second", notice_nothing
     ),
@@ -464,7 +460,7 @@ def test_the_lock_of_a_dead_owner_is_no_fault(ward: Ward) -> None:
 
 
 def test_notes_that_were_never_served_are_no_fault(ward: Ward) -> None:
-    for name in (".lithos", ".tantivy", ".usearch", ".graph"):
+    for name in (".lithos", ".tantivy", ".usearch"):
         shutil.rmtree(ward.data / name)
     assert ward.program.run("doctor", "--json").answer["status"] == "ok"
     assert [path.name for path in ward.data.iterdir()] == ["knowledge"]

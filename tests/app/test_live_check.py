@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lithos.actors.indexing.ports import FulltextPort
+from lithos.catalogue.note_graph import Resolved
 from lithos.core.learning.memory import ProjectProvenance
 from lithos.services.upkeep.reconcile import reconcile
 from lithos.services.upkeep.reconcile_indices import SCOPES
-from lithos.stores.indexes.linkgraph import Remembered
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos
 from tests.e2e.vault import snapshot
@@ -25,7 +25,7 @@ async def check(lithos: Lithos, *scopes: str) -> list[dict[str, Any]]:
 
 
 async def test_a_busy_server_has_no_faults(tmp_path: Path) -> None:
-    """Vectors and link graph are saved seconds later; what was just written is no fault."""
+    """Vectors are saved seconds later; what was just written is no fault."""
     async with serving(tmp_path) as lithos:
         one = await lithos.create("One", "By [[Two]] and [[Nowhere]].")
         await lithos.create("Two", "The log.", derived_from_ids=[one])
@@ -42,9 +42,9 @@ async def test_real_faults_are_found_and_left(tmp_path: Path, monkeypatch: pytes
         await lithos.create("Two", "The log.", derived_from_ids=[one])
         learning = lithos.server.learning
         await learning.submit(ProjectProvenance(desired={}, gone=(), complete=True))
-        held = lithos.server.catalogue.graph.remembered()
-        wrong = Remembered(held.fingerprint + 1, {**held.targets, "Two": None})
-        monkeypatch.setattr(lithos.server.catalogue.graph, "remembered", lambda: wrong)
+        held = lithos.server.catalogue.graph.resolved()
+        wrong = Resolved(held.fingerprint + 1, {**held.targets, "Two": None})
+        monkeypatch.setattr(lithos.server.catalogue.graph, "resolved", lambda: wrong)
         monkeypatch.setattr(FulltextPort, "stamps", lambda _: {99: 1})
         for _ in range(2):
             indices, graph, provenance = await check(lithos)

@@ -88,7 +88,7 @@ def test_reconcile_prints_one_envelope_or_all_three(program: Program) -> None:
     assert [each["scope"] for each in looked["results"]] == ["indices", "graph", "provenance_projection"]
     assert not (program.data / ".lithos").exists()
     one = program.run("reconcile", "-s", "graph", "--json")
-    assert (one.code, one.answer["scope"], one.answer["status"]) == (0, "graph", "ok")
+    assert (one.code, one.answer["scope"], one.answer["status"]) == (0, "graph", "noop")
     assert program.run("reconcile", "-s", "indices").out == (
         "indices: ok, 2 notes looked at\n"
         "  schema_mismatch: 1 (index fulltext, detail there is no format marker)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import apsw
 import pytest
 
 import lithos.app.maintenance
-import lithos.services.upkeep.reconcile
 from lithos.app.maintenance import owned, reconcile
+from lithos.catalogue.note_graph import NoteGraph, Resolved
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, StorageConfig
 from lithos.services.upkeep.reconcile_indices import SCOPES
@@ -88,9 +89,9 @@ async def test_everything_is_made_from_the_notes_alone(tmp_path: Path) -> None:
     for path, text in NOTES.items():
         put_note(tmp_path, path, text)
     config = Config(storage=StorageConfig(data_dir=tmp_path))
-    for dry_run, then in ((True, ["ok", "ok", "noop"]), (False, ["ok", "ok", "noop"]), (False, ["noop"] * 3)):
+    for dry_run, indices in ((True, "ok"), (False, "ok"), (False, "noop")):
         envelopes = await run(config, dry_run=dry_run)
-        assert [envelope["status"] for envelope in envelopes] == then
+        assert [envelope["status"] for envelope in envelopes] == [indices, "noop", "noop"]
     assert envelopes[2]["supported"] is False
     assert reasons(envelopes[2]) == ["not_enabled"]
     assert not (tmp_path / ".lithos" / "edges.db").exists()
@@ -146,36 +147,6 @@ async def test_a_damaged_index_is_found_and_repaired(
     assert (await run(config, "indices"))[0]["status"] == "noop"
 
 
-@pytest.mark.parametrize(
-    ("cache", "expected"),
-    [
-        (None, ["cache_missing"]),
-        (b"{", ["cache_unreadable"]),
-        (b'{"format":0}', ["cache_unreadable"]),
-        ("fingerprint", ["node_set_mismatch"]),
-        ("targets", ["edge_set_mismatch"]),
-    ],
-)
-async def test_a_wrong_link_graph_cache_is_found_and_repaired(
-    tmp_path: Path, cache: bytes | str | None, expected: list[str]
-) -> None:
-    config = await make_data(tmp_path)
-    path = tmp_path / ".graph" / "graph.json"
-    sound = json.loads(path.read_bytes())
-    if cache is None:
-        path.unlink()
-    elif isinstance(cache, bytes):
-        path.write_bytes(cache)
-    else:
-        other = {"fingerprint": sound["fingerprint"] + 1} if cache == "fingerprint" else {"targets": {}}
-        path.write_text(json.dumps(sound | other))
-    (looked,) = await run(config, "graph", dry_run=True)
-    assert (looked["status"], reasons(looked)) == ("ok", expected)
-    assert reasons((await run(config, "graph"))[0]) == expected
-    assert json.loads(path.read_bytes()) == sound
-    assert (await run(config, "graph"))[0]["status"] == "noop"
-
-
 async def test_provenance_is_created_removed_and_resynced_beside_asserted_edges(tmp_path: Path) -> None:
     """Behaviour 88."""
     config = await make_data(tmp_path)
@@ -214,30 +185,22 @@ async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Behaviour 162: a scope repairs nothing of another one, and its failure does not stop the others."""
     config = await make_data(tmp_path)
     remove_index(tmp_path / ".tantivy")
-    shutil.rmtree(tmp_path / ".graph")
-    assert (await run(config, "indices"))[0]["status"] == "ok"
-    assert not (tmp_path / ".graph").exists()
-    remove_index(tmp_path / ".tantivy")
 
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    def fail_with(problem: Exception) -> Callable[[object], Resolved]:
+        def fail(_: object) -> Resolved:
+            raise problem
 
-    with monkeypatch.context() as patch:
-        patch.setattr(lithos.services.upkeep.reconcile, "write_remembered", refuse)
-        envelopes = await run(config)
-    assert [envelope["status"] for envelope in envelopes] == ["ok", "failed", "noop"]
-    assert envelopes[1]["failures"][0]["code"] == "graph_rebuild_failed"
+        return fail
 
-    def crash(*_: object) -> None:
-        raise KeyError("bug")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(lithos.services.upkeep.reconcile, "read_remembered", crash)
-        (tmp_path / ".graph").mkdir()
-        (tmp_path / ".graph" / "graph.json").write_text("{}")
-        envelopes = await run(config)
-    assert [envelope["status"] for envelope in envelopes] == ["noop", "failed", "noop"]
-    assert envelopes[1]["failures"][0]["code"] == "internal_error"
+    for problem, first, code in (
+        (OSError(5, "Input/output error"), "ok", "graph_rebuild_failed"),
+        (KeyError("bug"), "noop", "internal_error"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(NoteGraph, "resolved", fail_with(problem))
+            envelopes = await run(config)
+        assert [envelope["status"] for envelope in envelopes] == [first, "failed", "noop"]
+        assert envelopes[1]["failures"][0]["code"] == code
 
 
 async def test_what_cannot_be_repaired_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +245,7 @@ async def test_a_dry_run_works_beside_a_running_server(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         await server.write("Three", "A third note.", derived_from_ids=[ONE])
         (indices, graph, _) = [each.as_json() for each in await reconcile(config, SCOPES, dry_run=True)]
-        assert (graph["status"], indices["summary"]["scanned"]) == ("ok", 3)
+        assert (graph["status"], indices["summary"]["scanned"]) == ("noop", 3)
         assert "check_failed" not in reasons(indices)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.note_graph import LinkCounts, NoteGraph
 from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.stores.indexes.linkgraph import Placeholder, Remembered
+from lithos.stores.indexes.linkgraph import Placeholder
 from tests.fakes import make_entry
 from tests.graphs import (
     Reference,
@@ -117,26 +117,8 @@ def test_a_generated_vault_has_the_links_of_the_reference() -> None:
     assert graph.links.nodes() == {*reference.entries, *map(Placeholder, placeholders)}
 
 
-# -- the cache ---------------------------------------------------------------------------------------
-
-
-def test_a_graph_with_a_fitting_memory_is_the_same() -> None:
-    """behaviour 74"""
-    entries = generate_entries(200, 4)
-    graph, recalled = fresh_graph(entries), NoteGraph()
-    recalled.recall(graph.remembered())
-    recalled.load(entries)
-    assert recalled.was_recalled
-    assert described(recalled) == described(graph)
-    for each in (graph, recalled):
-        each.remove(note_id(5))
-        each.put(make_entry(5, "elsewhere.md", title="Title of 9"))
-    assert described(recalled) == described(graph)
-
-
 @pytest.mark.parametrize("steps", [0, 1, 3, 5, 100])
 def test_a_graph_that_was_completed_in_steps_or_by_a_change_is_the_same(steps: int) -> None:
-    """behaviour 74"""
     entries = generate_entries(250, 4)
     whole, stepped = NoteGraph(), NoteGraph()
     for graph in (whole, stepped):
@@ -148,21 +130,6 @@ def test_a_graph_that_was_completed_in_steps_or_by_a_change_is_the_same(steps: i
         graph.remove(note_id(7))
     assert described(stepped) == described(whole)
     assert stepped.fingerprint == whole.fingerprint
-
-
-def test_a_memory_of_other_notes_is_not_used() -> None:
-    """behaviour 74"""
-    entries = [make_entry(1, links=("n2",)), make_entry(2)]
-    wrong = {"n2": None}
-    for remembered in (
-        Remembered(fresh_graph(entries).fingerprint + 1, wrong),
-        Remembered(fresh_graph(entries).fingerprint, {"n2": "no such note"}),
-    ):
-        graph = NoteGraph()
-        graph.recall(remembered)
-        graph.load(entries)
-        assert not graph.was_recalled
-        assert edges_of(graph) == {(note_id(1), note_id(2))}
 
 
 @pytest.mark.parametrize("change", ["path", "links", "removal"])

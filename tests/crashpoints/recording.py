@@ -27,7 +27,7 @@ from attrs import define, field
 
 from tests.crashpoints.disk import Cut, Disk, File, Folder, Named, Node, Operation, Synced, Written
 
-REBUILDABLE = (".tantivy", ".usearch", ".graph")
+REBUILDABLE = (".tantivy", ".usearch")
 #: Not failed: after the link of a new note it is answered "nothing was changed", and the note is there.
 SPARED = {"unlink (temporary)"}
 _SEAM = "lithos.stores.notes.system_calls"

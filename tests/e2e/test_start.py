@@ -181,10 +181,10 @@ def test_nobody_but_the_owner_reads_databases_and_indexes(tmp_path: Path) -> Non
         with running_lithos(data) as server:
             call_tool(server, "lithos_write", title="B", content="b", agent="ada")
             databases = modes_in(data / ".lithos")
-        folders = modes_in(data)  # the link graph and vectors are saved at the end
+        folders = modes_in(data)  # the vectors are saved at the end
     finally:
         os.umask(before)
-    private = (".lithos", ".tantivy", ".usearch", ".graph")
+    private = (".lithos", ".tantivy", ".usearch")
     assert {name: folders[name] for name in private} == dict.fromkeys(private, 0o700)
     databases = {name: mode for name, mode in databases.items() if ".db" in name}
     assert {"coordination.db", "coordination.db-wal", "manifest.db"} <= databases.keys()

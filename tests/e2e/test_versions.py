@@ -19,7 +19,7 @@ KILLS = 2
 NOTES = 10
 #: Everything that a start makes anew.
 REBUILDABLE = (".lithos/manifest.db", ".lithos/manifest.db-wal", ".lithos/manifest.db-shm")
-REBUILDABLE_FOLDERS = (".tantivy", ".usearch", ".graph")
+REBUILDABLE_FOLDERS = (".tantivy", ".usearch")
 
 
 async def create(client: WireClient, number: int) -> str:

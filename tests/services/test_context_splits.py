@@ -1,10 +1,10 @@
-"""Split notes and token counts are kept for the very texts they are of, and no more of them than fit."""
+"""Split notes are kept for the very texts they are of, and no more of them than fit."""
 
 from __future__ import annotations
 
 from lithos.core.context.passages import split_note
 from lithos.services.context import splits
-from lithos.services.context.splits import COUNTED, LONGEST_COUNTED, LONGEST_SPLIT, Splits, remember_counts
+from lithos.services.context.splits import LONGEST_SPLIT, Splits
 
 TEXT = "# One\n\nA first paragraph of it.\n\n## Two\n\nA second paragraph.\n"
 
@@ -35,20 +35,3 @@ def test_no_more_is_kept_than_fits(monkeypatch):
     assert 0 not in kept._kept
     kept.split(99, "T", "x" * (LONGEST_SPLIT + 1))
     assert 99 not in kept._kept
-
-
-def test_short_texts_are_counted_once_and_long_ones_are_not_kept():
-    counted = []
-
-    def count(text):
-        counted.append(text)
-        return len(text)
-
-    remembering = remember_counts(count)
-    long = "x" * (LONGEST_COUNTED + 1)
-    assert [remembering(text) for text in ("ab", "ab", long, long)] == [2, 2, len(long), len(long)]
-    assert counted == ["ab", long, long]
-    for number in range(COUNTED):
-        remembering(str(number))
-    remembering("ab")
-    assert counted[-1] == "ab"

@@ -1,4 +1,4 @@
-"""One indexer actor per search index, repair, the semantic backend and the graph cache.
+"""One indexer actor per search index, repair and the semantic backend.
 
 The publisher feeds it; searches wait here for what was acknowledged.
 Never here: ranking (services/search) or index formats (stores/indexes).

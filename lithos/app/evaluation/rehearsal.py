@@ -30,7 +30,7 @@ from lithos.tools.contract.registry import Tools
 _PRIVATE: Final = ".lithos"
 #: Databases with what notes are called, what was learned of them, and how far they are indexed.
 _DATABASES: Final = ("edges.db", "stats.db", "coordination.db", "manifest.db")
-_INDEXES: Final = (".tantivy", ".usearch", ".graph")
+_INDEXES: Final = (".tantivy", ".usearch")
 #: Seconds to wait for the indexes.
 READY_WAIT: Final = 600.0
 

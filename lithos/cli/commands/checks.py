@@ -11,7 +11,10 @@ from typing import Any, TypeVar
 import trio
 from attrs import evolve
 
+from lithos.actors.blocking import Threads
 from lithos.app.doctor import examine_all, make_patient
+from lithos.app.maintenance import owned
+from lithos.app.stores import utc_now
 from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
@@ -166,17 +169,12 @@ def _code(left: Validation, session: Session) -> int:
 
 def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
     """Validate what a server's scan finds: ids of files that name none, and who has those of several."""
-    from lithos.app.stores import utc_now
-
     style, survey = style_of(session.config.storage), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
 
 
 async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
     """Do the work in a thread, as the owner of the data directory. Raises `AlreadyOwned`."""
-    from lithos.actors.blocking import Threads
-    from lithos.app.maintenance import owned  # loads slowly, and only the owner needs it
-
     async with owned(session.config.storage):
         with progress_bars(session, "files") as progress:
             return await Threads().run(partial(work, progress))

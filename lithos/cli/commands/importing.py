@@ -14,6 +14,7 @@ import attrs
 import trio
 from attrs import field, frozen
 
+from lithos.actors.writing.messages import acting_as
 from lithos.cli.commands.asking import READY_WAIT, find_owner, owner_now
 from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell
@@ -240,7 +241,6 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
             raise CommandFailed("The server that owns the data directory has just stopped. Retry.", 4)
         yield RemoteWriter(owner)
         return
-    from lithos.actors.writing.messages import acting_as
     from lithos.app import running_server  # not before it is needed: its libraries load slowly
 
     config = attrs.evolve(

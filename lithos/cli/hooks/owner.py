@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from lithos.cli.hooks.silence import NothingToTell
 
@@ -50,7 +51,6 @@ class HookOwner(NamedTuple):
 
     def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
         import http.client
-        from urllib.parse import urlsplit
 
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self.token:

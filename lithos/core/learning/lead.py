@@ -11,10 +11,8 @@ of x, from 0. Where a word stands first tells what a text is about. The formula 
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
-from itertools import accumulate
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,11 +26,6 @@ LEADING: Final = 128
 #: Stems of a note that are kept: those of some 100,000 characters. Passages behind them have no lead.
 MOST_STEMS: Final = 16_384
 _BITS: Final = np.uint32(0xFFFF)
-#: Stems that are looked for one by one.
-_FEW_STEMS: Final = 6
-#: Notes that are looked at one by one, and the stems they may have: then the calls of numpy take longer.
-_FEW_NOTES: Final = 4
-_FEW_PLACES: Final = 8_192
 #: Numbers of 32 bits, little-endian.
 _STORED: Final = np.dtype("<u4")
 
@@ -80,7 +73,6 @@ class LeadText:
         return self.stems.nbytes + self.lengths.nbytes
 
 
-@lru_cache(maxsize=65_536)
 def hash_stem(stem: str) -> int:
     """A stem as 32 bits; that two share one is so rare that it does not matter."""
     return zlib.crc32(stem.encode())
@@ -109,8 +101,7 @@ _make_covered: Final = partial(tuple.__new__, Covered)
 def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[Covered]:
     """How each note has the content stems of a query, given with their idf.
 
-    A few passes over all stems together: some tenths of a millisecond for sixty notes. Few notes are looked
-    at one by one, a tenth of that, with the same sums in the same order.
+    A few passes over all stems together: some tenths of a millisecond for sixty notes.
     """
     total = sum(idf.values())
     known = [i for i, note in enumerate(notes) if len(note.stems)]
@@ -121,11 +112,6 @@ def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[C
     weights = dict[int, float]()
     for stem, weight in idf.items():
         weights[hash_stem(stem)] = weights.get(hash_stem(stem), 0.0) + weight / total
-    if len(texts) <= _FEW_NOTES and sum(len(text.stems) for text in texts) <= _FEW_PLACES:
-        ordered = sorted(weights.items())
-        for i, text in zip(known, texts, strict=True):
-            covered[i] = _cover(text, ordered)
-        return covered
     wanted = np.array(sorted(weights), np.uint32)
     shares = np.array([weights[stem] for stem in wanted.tolist()])
     found, term = _find(wanted, _joined([text.stems for text in texts]))
@@ -153,32 +139,6 @@ def lead_coverage(notes: Sequence[LeadText], idf: Mapping[str, float]) -> list[C
     return covered
 
 
-def _cover(note: LeadText, weights: Sequence[tuple[int, float]]) -> Covered:
-    """How one note has some stems, given by hash with their shares of all idf."""
-    ends = list(accumulate(note.lengths.tolist()))
-    of_passages = [0.0] * len(ends)
-    of_note = share = 0.0
-    words = 0
-    for stem, weight in weights:
-        places: list[int] = (note.stems == stem).nonzero()[0].tolist()
-        if not places:
-            continue
-        words += 1
-        share += weight
-        if places[0] < LEADING:
-            of_note += weight / (1 + places[0] / _HALVING)
-        end = 0
-        for place in places:
-            if place >= end:  # the first of its passage
-                passage = bisect_right(ends, place)
-                end = ends[passage]
-                start = ends[passage - 1] if passage else 0
-                of_passages[passage] += weight / (1 + (place - start) / _HALVING)
-    best = max(of_passages)
-    row = (0.5 * of_note + 0.5 * best, of_note, best, share, words / len(weights), float(not ends[0]))
-    return _make_covered([min(value, 1.0) for value in row])
-
-
 def _joined(parts: Sequence[Any]) -> Stems:
     """As `numpy.concatenate`, which takes five times as long for many short arrays."""
     return np.frombuffer(b"".join(parts), _STORED)
@@ -189,9 +149,6 @@ def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.int
 
     A table of the lower bits leaves few places to look at: a fifth of the time of comparing all.
     """
-    if len(wanted) <= _FEW_STEMS:  # then comparing all with each takes half of that
-        places = [(stems == stem).nonzero()[0] for stem in wanted]
-        return np.concatenate(places), np.repeat(np.arange(len(wanted)), [len(each) for each in places])
     table = np.zeros(_BITS + 1, bool)
     table[wanted & _BITS] = True
     likely = np.flatnonzero(table[stems & _BITS])

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from lithos.core.errors import InvalidInput
 from lithos.core.text.analysis import normalise
 
 Scalar = str | int | float | bool
-#: Characters of the tags whose keys are remembered.
-_LONGEST_KNOWN: Final = 100
 #: Variation selectors: the same sign with and without one is one tag.
 _SELECTORS: Final = re.compile("[\ufe00-\ufe0f]+")
 
@@ -45,18 +42,11 @@ def tag_key(tag: str) -> str:
     Without leading `#` and trailing `/`, in one case and normal form, and without the selectors that show a
     sign as text or as emoji.
     """
-    return _known_key(tag) if len(tag) <= _LONGEST_KNOWN else _make_key(tag)
-
-
-def _make_key(tag: str) -> str:
     name = tag.strip().lstrip("#").rstrip("/") or tag
     if name.isascii():
         return name.lower()
     folded = normalise("NFC", normalise("NFC", name).casefold())
     return _SELECTORS.sub("", folded) or folded
-
-
-_known_key: Final = lru_cache(maxsize=16_384)(_make_key)
 
 
 def tag_keys(tags: Iterable[str]) -> set[str]:
@@ -85,7 +75,7 @@ def has_tag(tags: Collection[str], wish: str) -> bool:
     name = tag_key(wish)
     below = name + "/"
     for tag in tags:  # a loop: a list of all notes asks this of each
-        own = _known_key(tag) if len(tag) <= _LONGEST_KNOWN else _make_key(tag)
+        own = tag_key(tag)
         if own == name or own.startswith(below):
             return True
     return False

@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -75,7 +74,6 @@ def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
         yield character
 
 
-@lru_cache(maxsize=4096)
 def _marks_of(character: str) -> tuple[int, int, bool]:
     """How many marks its decomposition begins and ends with, and whether it is nothing else."""
     is_mark = [unicodedata.combining(part) != 0 for part in unicodedata.normalize("NFKD", character)]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from heapq import merge
 from itertools import chain, islice
 from typing import Final, Literal
@@ -155,7 +154,6 @@ def count_names(
     return loud, quiet, sum(loud.values()) + sum(quiet.values()) < most
 
 
-@lru_cache(maxsize=1024)
 def name_of(character: str) -> str:
     """The number and the name of one character."""
     code = ord(character)

@@ -34,7 +34,7 @@ from lithos.services.attachments.searching import (
 )
 from lithos.services.context.candidates import Candidate, Candidates, Found
 from lithos.services.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
-from lithos.services.context.splits import Splits, remember_counts
+from lithos.services.context.splits import Splits
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
@@ -283,7 +283,7 @@ class Context:
                         f"the built-in tokenizer cannot be loaded ({problem}); tokens are counted as "
                         "bytes, so that less is shown"
                     )
-                self._count = remember_counts(count_with(pieces))
+                self._count = count_with(pieces)
             return self._count, None
 
     def _asked(self, request: ContextRequest, changed: Changed | None) -> RetrieveRequest:

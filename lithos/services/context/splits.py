@@ -1,22 +1,19 @@
-"""Notes split into passages, and token counts, kept from one briefing to the next.
+"""Notes split into passages, kept from one briefing to the next.
 
-A briefing of 2,000 tokens looks through 66 notes, and counts the tokens of some 200 short texts; agents of
-one task ask for much the same notes. Both are functions of texts alone, and what is kept is valid for these
-very texts: a note that was changed has another content, and is split anew.
+A briefing of 2,000 tokens looks through 66 notes, and agents of one task ask for much the same notes. What is
+kept is valid for these very texts: a note that was changed has another content, and is split again.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
 from attrs import frozen
 
 from lithos.core.context.passages import SplitNote, split_note
-from lithos.core.context.tokens import Count
 from lithos.core.limits import Fitting
 from lithos.core.text.hidden import NO_FRAME, Frame
 
@@ -26,9 +23,6 @@ SPLIT_BYTES: Final = 16 * 1024 * 1024
 LONGEST_SPLIT: Final = 64 * 1024
 #: Bytes of a split note, of a passage, of a section beside its path, and of a character.
 _NOTE, _PASSAGE, _SECTION, _CHARACTER = 400, 120, 60, 4
-#: Texts of which the tokens are remembered, and characters of each at most.
-COUNTED: Final = 4_096
-LONGEST_COUNTED: Final = 1_000
 
 
 @frozen
@@ -77,13 +71,3 @@ def _size(content: str, sections: Sequence[str], passages: int) -> int:
     width = 1 if content.isascii() else _CHARACTER
     paths = sum(map(len, sections)) * width + _SECTION * len(sections)
     return _NOTE + len(content) * width + paths + _PASSAGE * passages
-
-
-def remember_counts(count: Count) -> Count:
-    """The same function, which remembers what it said of short texts."""
-    known = lru_cache(COUNTED)(count)
-
-    def counted(text: str) -> int:
-        return known(text) if len(text) <= LONGEST_COUNTED else count(text)
-
-    return counted

@@ -30,7 +30,6 @@ from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim
 from lithos.services.retrieve.feedback import Feedback
 from lithos.services.tasks.requests import id_to_make
 from lithos.stores.coordination.board_rows import Reader, RestingTask
-from lithos.stores.coordination.ready_rows import WaitingCounts
 
 T = TypeVar("T")
 
@@ -127,7 +126,6 @@ class Coordination:
         self._rows = rows
         self._reading = actors.coordination_reading
         self._clock = actors.clock
-        self._waiting = WaitingCounts(rows.ready)
         #: None when nothing is learned.
         self._feedback = feedback
 
@@ -163,7 +161,7 @@ class Coordination:
         given = await self.run(command)
         if given is not None:
             return given
-        return Waiting(*await self._read(lambda: self._waiting.count(command)))
+        return Waiting(*await self._read(lambda: self._rows.ready.counts(command)))
 
     async def namesakes(self, task_id: str) -> list[Task]:
         """Other open tasks with the title of a task that was just made."""

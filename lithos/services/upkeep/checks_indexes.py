@@ -8,7 +8,7 @@ from typing import Final
 
 from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, ok, warn
 from lithos.services.upkeep.checks import Patient, has_data
-from lithos.services.upkeep.reconcile import graph_faults, reconcile
+from lithos.services.upkeep.reconcile import reconcile
 from lithos.services.upkeep.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import EmbedderUnavailable, is_at_hand
@@ -23,6 +23,7 @@ _FAULTS: Final = {
 }
 _MEND: Final = "The notes are not affected. Run `lithos reconcile`, or start the server, which mends it."
 _RUN: Final = "The notes are not affected. Run `lithos reconcile`."
+_RESTART: Final = "The notes are not affected. Restart the server, which makes the link graph from the notes."
 #: Edges follow changed notes by enrichment, within minutes.
 _ENRICHES: Final = "Enrichment brings them in line by itself. If they stay, run `lithos reconcile`."
 _FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
@@ -80,8 +81,6 @@ def check_indexes(patient: Patient) -> Iterator[Finding]:
         name = "full-text index" if fault.details["index"] == "fulltext" else "vector index"
         cause = f"The {name} {_FAULTS[fault.reason].format(**fault.details)}."
         yield fail(cause, _MEND) if fault.reason == "check_failed" else warn(cause, _MEND)
-    if not survey.is_live:
-        yield from _check_graph(survey)
     missing = [folder for folder in _FOLDERS.values() if not (survey.data / folder).exists()]
     if missing:
         yield ok(f"There is no {' and no '.join(missing)} yet; the next start makes it.")
@@ -95,19 +94,10 @@ def _matters(survey: Survey, fault: Action) -> bool:
     return (survey.data / _FOLDERS[fault.details["index"]]).exists()
 
 
-def _check_graph(survey: Survey) -> Iterator[Finding]:
-    for action in graph_faults(survey):
-        if action.reason == "cache_unreadable":
-            yield warn("The link graph cache cannot be read.", _MEND)
-        elif action.is_repair and action.reason != "cache_missing":
-            yield warn("The link graph cache is not in line with the notes.", _MEND)
-            return
-
-
 #: What a running server compares of itself: the check, its scope, that all is well, and what helps.
 _COMPARED: Final = (
     ("indexes", INDICES, "The indexes hold exactly the notes.", _RUN),
-    ("link graph", GRAPH, "The link graph is that of the notes.", _RUN),
+    ("link graph", GRAPH, "The link graph is that of the notes.", _RESTART),
     ("lineage", PROVENANCE, "The edges of lineage are those of the notes.", _ENRICHES),
 )
 

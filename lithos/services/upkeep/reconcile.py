@@ -1,15 +1,14 @@
 """The scopes `graph` and `provenance` of `lithos reconcile`; `run_scope` isolates the failures of each scope.
 
-The cache of the link graph is compared with the links in the notes, the projected edges in `edges.db` with
-the provenance in their frontmatter. Beside a running server `--dry-run` compares its own indexes, graph and
-edges (`Patient.live`): files lag behind it by seconds, and comparing them would tell of faults that are none.
+The link graph is only in the memory of a server, so it is compared with the notes there. The projected edges
+in `edges.db` are compared with the provenance in their frontmatter. While a server runs, `--dry-run` compares
+its own indexes and edges too (`Patient.live`): the files are some seconds behind them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -18,7 +17,7 @@ from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
 from lithos.actors.remembering.actor import make_edge_id
 from lithos.catalogue.catalogue import Entry
-from lithos.catalogue.note_graph import NoteGraph
+from lithos.catalogue.note_graph import NoteGraph, Resolved
 from lithos.core.errors import leaves_of
 from lithos.core.findings import RECONCILE, Check, check, checks_of
 from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
@@ -42,7 +41,6 @@ from lithos.services.upkeep.reconcile_indices import (
 )
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.linkgraph import Remembered, read_remembered, write_remembered
 from lithos.stores.learning.edges import EdgeStore, LearnedEdges
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.telemetry import get_logger
@@ -130,73 +128,37 @@ async def _compare_held(actors: Actors) -> list[Action]:
     return await Threads().run(compare)
 
 
-async def _mend_graph(patient: Patient, _: Progress | None) -> Outcome:
-    """Write the cache anew if it differs."""
-    actions = await look_at_graph(patient)
-    if any(action.is_repair for action in actions):
-        path, fresh = _cache_of(patient.survey), patient.survey.catalogue.graph.remembered()
-        try:
-            await Threads().run(lambda: write_remembered(path, fresh))
-        except OSError as failure:
-            told = f"The link graph cache cannot be written: {failure}"
-            reported = [action for action in actions if not action.is_repair]
-            return reported, [Failure(FAILURE_CODES[GRAPH], told)]
-    return actions, ()
-
-
-@check(GRAPH, RECONCILE, place=2, mend=_mend_graph)
+@check(GRAPH, RECONCILE, place=2)
 async def look_at_graph(patient: Patient) -> Sequence[Action]:
-    """How the link graph differs from the links in the notes, and links that lead nowhere."""
+    """How the link graph of a server differs from the links in the notes, and links that lead nowhere."""
     if patient.live is None:
-        return await Threads().run(lambda: graph_faults(patient.survey))
+        return await Threads().run(lambda: list(_unresolved(patient.survey.catalogue.graph.resolved())))
     entries: list[Entry] = list(patient.survey.catalogue)
-    held = patient.survey.catalogue.graph.remembered()
+    held = patient.survey.catalogue.graph.resolved()
 
     def compare() -> list[Action]:
         graph = NoteGraph()
         graph.load(entries)
-        fresh = graph.remembered()
-        return [*graph_differences(held, fresh), *unresolved_links(fresh)]
+        fresh = graph.resolved()
+        return [*_differences(held, fresh), *_unresolved(fresh)]
 
     return await Threads().run(compare)
 
 
-def graph_faults(survey: Survey) -> list[Action]:
-    """What of the cache is not as the notes say. Blocks."""
-    fresh = survey.catalogue.graph.remembered()
-    return [*_cache_faults(survey, fresh), *unresolved_links(fresh)]
-
-
-def _cache_of(survey: Survey) -> Path:
-    return survey.data / ".graph" / "graph.json"
-
-
-def _cache_faults(survey: Survey, fresh: Remembered) -> Iterator[Action]:
-    path = _cache_of(survey)
-    if not path.exists():
-        yield Action("cache_missing")
-        return
-    cached = read_remembered(path)
-    if cached is None:
-        yield Action("cache_unreadable")
-        return
-    yield from graph_differences(cached, fresh)
-
-
-def graph_differences(cached: Remembered, fresh: Remembered) -> Iterator[Action]:
+def _differences(held: Resolved, fresh: Resolved) -> Iterator[Action]:
     """What a link graph has that differs from one that was made from the notes just now."""
-    if cached.fingerprint != fresh.fingerprint:
+    if held.fingerprint != fresh.fingerprint:
         yield Action("node_set_mismatch")
     differing = {
         target
-        for target in cached.targets.keys() | fresh.targets.keys()
-        if cached.targets.get(target, "") != fresh.targets.get(target, "")
+        for target in held.targets.keys() | fresh.targets.keys()
+        if held.targets.get(target, "") != fresh.targets.get(target, "")
     }
     if differing:
         yield Action("edge_set_mismatch", {"targets": len(differing)})
 
 
-def unresolved_links(fresh: Remembered) -> Iterator[Action]:
+def _unresolved(fresh: Resolved) -> Iterator[Action]:
     """Dangling links: reported only, since only a person knows what they should mean."""
     targets = sorted(target for target, found in fresh.targets.items() if found is None)
     if targets:

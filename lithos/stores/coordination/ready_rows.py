@@ -51,9 +51,6 @@ _ENDED: Final = (
     " FROM claim_ends JOIN claims USING(task_id, aspect) WHERE is_told=0 AND claim_ends.expires_at<=?"
 )
 
-#: Filters whose counts are kept until something changes.
-FILTERS_KEPT: Final = 256
-
 #: Where a task stands among all: its `created_at`, and its rowid among those of one moment.
 Place = tuple[str, int]
 #: Before every task, and after every one.
@@ -212,26 +209,6 @@ class ReadyRows(Rows):
         """The latest end of a claim that is told as expired; ahead of the clock when that was put back."""
         ((last,),) = self._all("SELECT MAX(expires_at) FROM claim_ends WHERE is_told=1")
         return None if last is None else parse_time(last)
-
-
-class WaitingCounts:
-    """How many tasks wait, for agents that ask again and again while nothing changes."""
-
-    def __init__(self, rows: ReadyRows) -> None:
-        self._rows = rows
-        self._version = -1
-        self._known: dict[str, tuple[int, int]] = {}
-
-    def count(self, wanted: NextTask) -> tuple[int, int]:
-        """As `ReadyRows.counts`, once for each filter until another connection commits; in a snapshot."""
-        ((version,),) = self._rows.connection.execute("PRAGMA data_version").fetchall()
-        if version != self._version or len(self._known) >= FILTERS_KEPT:
-            self._version = int(str(version))
-            self._known.clear()
-        name = f"{wanted.filter_text} {wanted.task_id}"
-        if name not in self._known:
-            self._known[name] = self._rows.counts(wanted)
-        return self._known[name]
 
 
 def _needles(wanted: NextTask) -> tuple[str | None, str | None]:

@@ -1,33 +1,20 @@
-"""A directed graph of notes (rustworkx), and the cache file of resolved link targets.
+"""A directed graph of notes, ranked by rustworkx.
 
 One thread uses a graph; `copy` gives another thread its own.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Collection, Iterable, Mapping
-from itertools import islice
-from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import rustworkx
-from attrs import frozen
 
 from lithos.core.multiset import Multiset, count, with_count
-from lithos.stores import PRIVATE_FOLDER
-from lithos.telemetry import get_logger
 
-log = get_logger("lithos.graph")
-
-#: Raised whenever links are found or resolved in another way; a file of another number is ignored.
-FORMAT: Final = 2
 DAMPING: Final = 0.85
 #: Decimals of a PageRank that count: the rest is the noise of summing in another order.
 DECIMALS: Final = 12
-#: Targets written by one call, which keeps the interpreter to itself.
-_AT_ONCE: Final = 1_000
 
 
 class Placeholder(NamedTuple):
@@ -166,51 +153,3 @@ def _items(nodes: Multiset[Node]) -> Collection[Node]:
 
 def _copy(nodes: Multiset[Node]) -> Multiset[Node]:
     return nodes if isinstance(nodes, tuple) else nodes.copy()
-
-
-@frozen
-class Remembered:
-    """A snapshot of all resolved link targets (None: unresolved), valid for the notes of `fingerprint`."""
-
-    fingerprint: int
-    targets: Mapping[str, str | None]
-
-
-def write_remembered(path: Path, remembered: Remembered) -> None:
-    """Write the cache file atomically; it is not synced, since it can be rebuilt. Raises `OSError`."""
-    path.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-    fresh = path.with_suffix(".tmp")
-    names = iter(remembered.targets.items())
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(
-            f'{{"format": {json.dumps(FORMAT)}, "fingerprint": {remembered.fingerprint}, "targets": {{'
-        )
-        separator = ""
-        while block := dict(islice(names, _AT_ONCE)):
-            file.write(separator + json.dumps(block)[1:-1])
-            separator = ", "
-        file.write("}}")
-    os.replace(fresh, path)
-
-
-def read_remembered(path: Path) -> Remembered | None:
-    """Read the cache file; `None` when there is none, or none of this format that can be read."""
-    try:
-        found: Any = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as failure:
-        log.warning("link graph cache ignored", path=str(path), reason=str(failure))
-        return None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        log.info("link graph cache of another format ignored", path=str(path))
-        return None
-    fingerprint, targets = found.get("fingerprint"), found.get("targets")
-    if (
-        not isinstance(fingerprint, int)
-        or not isinstance(targets, dict)
-        or any(not isinstance(value, str | None) for value in targets.values())
-    ):
-        log.warning("link graph cache ignored", path=str(path), reason="it lacks its keys")
-        return None
-    return Remembered(fingerprint, targets)

@@ -7,11 +7,9 @@ below are also the checks of values that need no note.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 import attrs
@@ -171,18 +169,9 @@ def as_command(kind: type[A], given: object, **checked: object) -> A:
 
     No type checker sees that names and types agree: tests/tools/test_commands.py does.
     """
-    kinds: tuple[type, type] = kind, type(given)
-    names, read = _common_fields(*kinds, *checked)
-    return kind(**dict(zip(names, read(given), strict=False)), **checked)
-
-
-@functools.cache
-def _common_fields(one: type, other: type, *but: str) -> tuple[tuple[str, ...], attrgetter[tuple[Any, ...]]]:
-    """The names of the fields of both classes but some, and what reads their values, and two more."""
-    names = tuple(
-        each for each in attrs.fields_dict(one) if each in attrs.fields_dict(other) and each not in but
-    )
-    return names, attrgetter(*names, "__class__", "__class__")  # of less than two it would give no tuple
+    kinds: tuple[type[Any], type[Any]] = kind, type(given)
+    wanted, had = map(attrs.fields_dict, kinds)
+    return kind(**{name: getattr(given, name) for name in wanted if name in had} | checked)
 
 
 class ArgumentReader:

@@ -1,23 +1,8 @@
-"""The directed graph by names, and the cache file."""
+"""The directed graph by names."""
 
 from __future__ import annotations
 
-import json
-import pickle
-from pathlib import Path
-
-import pytest
-
-from lithos.stores.indexes.linkgraph import (
-    FORMAT,
-    LinkGraph,
-    Placeholder,
-    Remembered,
-    read_remembered,
-    write_remembered,
-)
-
-REMEMBERED = Remembered(2**64 - 1, {"a note": "id-1", "nowhere [x]": None, "ünïcode": "id-2"})
+from lithos.stores.indexes.linkgraph import LinkGraph, Placeholder
 
 
 def graph_of(*pairs: str) -> LinkGraph:
@@ -115,47 +100,6 @@ def test_pagerank_is_that_of_the_textbook_with_damping_85_percent() -> None:
     pairs = ["ab", "bc", "ca", "da", "db", "ea", "fe", "fc", "cf"]
     scores = plain_pagerank(pairs, list("abcdef"))
     assert list(graph_of(*pairs).pagerank()) == sorted(scores, key=lambda node: (-scores[node], node))
-
-
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
-    """behaviour 74"""
-    path = tmp_path / ".graph" / "graph.json"
-    write_remembered(path, REMEMBERED)
-    assert read_remembered(path) == REMEMBERED
-    assert json.loads(path.read_text())["format"] == FORMAT
-    assert [file.name for file in path.parent.iterdir()] == ["graph.json"]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        pickle.dumps({"format": FORMAT}),
-        json.dumps({"format": FORMAT + 1, "fingerprint": 1, "targets": {}}).encode(),
-        json.dumps({"format": str(FORMAT), "fingerprint": 1, "targets": {}}).encode(),
-        json.dumps({"format": FORMAT, "fingerprint": "1", "targets": {}}).encode(),
-        json.dumps({"format": FORMAT, "fingerprint": 1, "targets": []}).encode(),
-        json.dumps({"format": FORMAT, "fingerprint": 1, "targets": {"a": 1}}).encode(),
-        json.dumps({"format": FORMAT, "fingerprint": 1}).encode(),
-    ],
-)
-def test_any_other_file_counts_as_none(tmp_path: Path, content: bytes) -> None:
-    """behaviour 74"""
-    path = tmp_path / "graph.json"
-    path.write_bytes(content)
-    assert read_remembered(path) is None
-    assert path.read_bytes() == content
-
-
-def test_a_pickle_beside_it_is_left_alone(tmp_path: Path) -> None:
-    """behaviour 74"""
-    (tmp_path / "graph.pickle").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
-    assert read_remembered(tmp_path / "graph.json") is None
 
 
 def test_neighbours_are_told_in_both_directions() -> None:

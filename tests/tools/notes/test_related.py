@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lithos.config.sections import LcmaConfig
-from lithos.stores.indexes.linkgraph import FORMAT
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
 
 EMPTY_SIDES: dict[str, Any] = {
@@ -223,33 +222,15 @@ async def test_an_ambiguous_stem_leads_nowhere(lithos: Lithos) -> None:
 
 
 async def test_files_changed_while_no_server_ran_count_at_the_next_start(tmp_path: Path) -> None:
-    """behaviours 74, 137"""
+    """behaviour 137"""
     put_note(tmp_path, "a.md", "# A\n\n[[Old title]] [[c]]\n")
     put_note(tmp_path, "b.md", "# Old title\n")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_read", path="a.md"))["id"]
         assert await linked(lithos, note) == (["Old title"], [])
-    assert (tmp_path / ".graph" / "graph.json").exists()
     async with serving(tmp_path) as lithos:
-        assert lithos.server.catalogue.graph.was_recalled
         assert await linked(lithos, note) == (["Old title"], [])
     put_note(tmp_path, "b.md", "# New title, longer\n")
     put_note(tmp_path, "c.md", "# C\n\n[[a]]\n")
     async with serving(tmp_path) as lithos:
-        assert not lithos.server.catalogue.graph.was_recalled
         assert await linked(lithos, note) == (["C"], ["C"])
-
-
-async def test_a_cache_nobody_can_use_is_made_anew(tmp_path: Path) -> None:
-    """behaviour 74"""
-    put_note(tmp_path, "a.md", "# A\n\n[[b]]\n")
-    put_note(tmp_path, "b.md", "# B\n")
-    file = tmp_path / ".graph" / "graph.json"
-    file.parent.mkdir()
-    file.with_name("graph.pickle").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
-    for content in (b'{"format": 0}', b"\x80\x04."):
-        file.write_bytes(content)
-        async with serving(tmp_path) as lithos:
-            note = (await lithos.call("lithos_read", path="a.md"))["id"]
-            assert await linked(lithos, note) == (["B"], [])
-        assert f'"format": {FORMAT}'.encode() in file.read_bytes()
