@@ -146,7 +146,7 @@ class Metrics:
             for name, (text, labels) in _HISTOGRAMS.items()
         }
         #: By name and labels: the libraries' own look-up takes a lock and ten times as long.
-        self._series: dict[tuple[str, ...], Any] = {}
+        self._series: dict[tuple[str, ...], Any] = {}  # bounded: fixed instruments with bounded labels
         #: Series that show zero once somebody looks.
         self._begun: list[tuple[Counter | Histogram, tuple[str, ...]]] = []
         self._gauges = _Gauges()

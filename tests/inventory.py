@@ -1,42 +1,42 @@
-"""What lives as long as the process or longer: tables, containers, text arguments, query parameters.
+"""What lives as long as the process or longer, and what keeps it from growing: found by reading the source.
 
-Found by opening fresh databases and by reading the source, so that nothing new can be forgotten.
+A container is bounded where something takes from it, caps it, sees how full it is, makes it again, or where
+nothing fills it once it is made. A table is bounded where rows of it are deleted. Whatever is bounded by
+other means says so where it is made, in a comment that begins with `bounded:` (a container) or
+`kept rows:` (tables, by name), on the same line or one of the two above.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
+import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
-import apsw
 import attrs
 
-from lithos.stores.attachments.shelf import Shelf
-from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.database import LearningDatabase
-from lithos.stores.history.store import HISTORY, HistoryStore
-from lithos.stores.indexes.leads import LEADS, Leads
-from lithos.stores.learning.edges import EdgeStore
-from lithos.stores.learning.stats import StatsStore
-from lithos.stores.manifest import Manifest
 from lithos.tools.contract.declaring import all_tools
 
 parse: Final = functools.cache(ast.parse)
-NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 #: Rooms whose objects may live as long as the process.
-ROOMS: Final = ("actors", "catalogue", "stores", "services", "tools", "front", "app")
-#: Modules at the top that are long-lived too.
-MODULES: Final = ("metrics.py", "telemetry.py")
+ROOMS: Final = (
+    "actors", "catalogue", "stores", "services", "tools", "front", "app", "metrics.py", "telemetry.py",
+)  # fmt: skip
 GROWING: Final = frozenset({
     "set", "dict", "fromkeys", "list", "deque", "defaultdict", "Counter", "OrderedDict",
-    "Newest",
-    "open_memory_channel", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "Queue", "SimpleQueue",
+    "open_memory_channel", "Queue", "SimpleQueue",
 })  # fmt: skip
 CACHES: Final = frozenset(("cache", "lru_cache"))
+TAKING: Final = frozenset({
+    "pop", "popitem", "popleft", "discard", "remove", "clear", "difference_update", "intersection_update",
+})  # fmt: skip
+FILLING: Final = frozenset({
+    "add", "append", "appendleft", "extend", "insert", "setdefault", "update", "subtract", "send",
+    "send_nowait",
+})  # fmt: skip
 #: What a tool argument may be without growing: its JSON Schema has one of these types only.
 SCALARS: Final = (int, float, bool, object)
 
@@ -47,60 +47,119 @@ def nodes_of(source: str) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(parse(source)))
 
 
-def find_tables(folder: Path) -> Iterator[str]:
-    """`<database>.<table>` of everything that a new data directory gets; makes the databases in `folder`."""
-    CoordinationStore.open(folder / "coordination.db", NOW).close()
-    Manifest.open(folder / "manifest.db", NOW).close()
-    HistoryStore.open(folder / HISTORY, NOW).close()
-    Leads.open(folder / LEADS, NOW).close()
-    Shelf.open(folder / "attachments.db", NOW).close()
-    databases: tuple[type[LearningDatabase], ...] = (EdgeStore, StatsStore)
-    for kind, name in zip(databases, ("edges.db", "stats.db"), strict=True):
-        store = kind.open(folder / name, NOW)
-        store.try_writing()
-        store.close()
-    for path in sorted(folder.glob("*.db")):
-        yield from tables_of(path)
+def find_endless_tables(source: str) -> Iterator[str]:
+    """The tables of which no row is ever deleted, and that no comment names."""
+    named = " ".join(re.findall(r"# kept rows: ([\w ,]+):", source)).replace(",", " ").split()
+    deleted = re.findall(r"""(?:DELETE FROM |_drop_from\(\s*["'])(\w+)""", source)
+    filled = re.findall(r"""(?:INSERT (?:OR \w+ )?INTO |Table\(\s*["'])(\w+)""", source)
+    yield from sorted({*filled} - {*named, *deleted})
 
 
-def tables_of(path: Path) -> Iterator[str]:
-    """`<database>.<table>` of one file."""
-    connection = apsw.Connection(str(path))
-    rows = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+def find_containers(package: Path) -> Iterator[tuple[str, str, ast.AST]]:
+    """`<module>.<class>.<attribute>` or `<module>.<name>` that can grow and outlives a call; text, place."""
+    for room in ROOMS:
+        place = package / room
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            source = path.read_text(encoding="utf-8")
+            module = path.relative_to(package).with_suffix("").as_posix().replace("/", ".")
+            yield from ((f"{module}.{name}", source, node) for name, node in containers_of(source))
+
+
+def find_unbounded(package: Path) -> list[str]:
+    """The containers that nothing bounds and whose makers do not say `bounded:`."""
+    taken, filled = uses_of([path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))])
+    return sorted(
+        {
+            name
+            for name, source, node in find_containers(package)
+            if (attribute := name.rpartition(".")[2]) in filled
+            and attribute not in taken
+            and not is_capped(node)
+            and not is_marked(source, node)
+        }
     )
-    yield from [f"{path.stem}.{name}" for (name,) in rows]
-    connection.close()
 
 
-def find_databases(package: Path) -> Iterator[str]:
-    """The names of files that the source opens as databases; patterns of names (`*.db`) are none."""
-    for path in sorted(package.rglob("*.py")):
-        for node in nodes_of(path.read_text()):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".db"):
-                name = node.value.rpartition("/")[2].removesuffix(".db")
-                if name != "*":
-                    yield name
+def is_marked(source: str, node: ast.AST) -> bool:
+    """Whether a comment at what makes a container, or above its class, says what bounds it."""
+    lines = source.splitlines()
+    around = [each for each in nodes_of(source) if isinstance(each, ast.ClassDef) and node in ast.walk(each)]
+    above = [line for each in around for line in lines[each.lineno - 4 : each.lineno]]
+    return any("# bounded: " in line for line in above + lines[max(node.lineno - 3, 0) : node.end_lineno])
 
 
-def find_containers(package: Path) -> Iterator[str]:
-    """`<module>.<class>.<attribute>` or `<module>.<name>` of what can grow and outlives a call."""
-    rooms = [path for room in ROOMS for path in sorted((package / room).rglob("*.py"))]
-    for path in rooms + [package / name for name in MODULES if (package / name).exists()]:
-        module = path.relative_to(package).with_suffix("").as_posix().replace("/", ".")
-        for name in dict.fromkeys(containers_of(path.read_text())):
-            yield f"{module}.{name}"
+def is_capped(node: ast.AST) -> bool:
+    """Whether a container has its capacity from its making: deques, channels and caches."""
+    if _is_cached(node):
+        caches = [
+            each
+            for each in node.decorator_list
+            if isinstance(each, ast.Call) and (each.keywords or each.args)
+        ]
+        return bool(caches) or not node.args.args
+    value = node.value
+    capacity = isinstance(value, ast.Call) and (value.keywords or value.args)
+    return bool(capacity) and ("maxlen" in ast.unparse(value) or _name(value.func) == "open_memory_channel")
 
 
-def containers_of(source: str) -> Iterator[str]:
-    """The containers of one module, without its name."""
+def uses_of(sources: list[str]) -> tuple[set[str], set[str]]:
+    """The names of containers that something takes from, caps or makes again, and of those it may fill."""
+    taken: set[str] = set()
+    filled: set[str] = set()
+    for source in sources:
+        for node in nodes_of(source):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                if node.name not in ("__init__", "__attrs_post_init__"):
+                    taken |= _made_again(node)
+                if _is_cached(node):
+                    filled.add(node.name)
+            elif isinstance(node, ast.Call):
+                _note_call(node, taken, filled)
+            elif isinstance(node, ast.Delete):
+                taken |= {_name(each.value) for each in node.targets if isinstance(each, ast.Subscript)}
+            elif isinstance(node, ast.AugAssign):
+                (taken if isinstance(node.op, ast.Sub) else filled).add(_name(node.target))
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                filled.add(_name(node.value))
+            elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.Return):
+                filled |= {_name(each) for each in _alternatives(node.value)}
+            elif isinstance(node, ast.Compare):
+                lengths = (each for each in (node.left, *node.comparators) if isinstance(each, ast.Call))
+                taken |= {_name(each.args[0]) for each in lengths if _name(each.func) == "len"}
+    return taken, filled
+
+
+def _note_call(call: ast.Call, taken: set[str], filled: set[str]) -> None:
+    """What a call's method takes from or fills; what a call of ours is given may be filled by it."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr in TAKING | FILLING:
+        (taken if call.func.attr in TAKING else filled).add(_name(call.func.value))
+    if _name(call.func) not in dir(builtins):
+        filled.update(_name(each) for each in call.args if isinstance(each, ast.Attribute))
+
+
+def _made_again(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The attributes that a method sets: what was in them is gone."""
+    nodes = list(ast.walk(function))
+    added = {id(each.target) for each in nodes if isinstance(each, ast.AugAssign)}
+    set_here = (each for each in nodes if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))
+    return {each.attr for each in set_here if id(each) not in added}
+
+
+def _alternatives(value: ast.expr | None) -> list[ast.expr]:
+    """The attributes that a value may be another name of."""
+    flat = value.elts if isinstance(value, ast.Tuple) else [value]
+    return [each for each in flat if isinstance(each, ast.Attribute)]
+
+
+def containers_of(source: str) -> Iterator[tuple[str, ast.AST]]:
+    """The containers of one module, without its name, with what makes them."""
     for node in parse(source).body:
         yield from _module_level(node)
     for node in nodes_of(source):
         if isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}.{name}" for name in _attributes(node))
+            yield from ((f"{node.name}.{name}", place) for name, place in _attributes(node))
         elif _is_cached(node):
-            yield node.name
+            yield node.name, node
 
 
 def _is_cached(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -109,15 +168,15 @@ def _is_cached(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDe
     )
 
 
-def _module_level(node: ast.stmt) -> Iterator[str]:
+def _module_level(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _grows(node.value):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             # A constant by name and annotation that is filled by its own expression never changes.
             if isinstance(target, ast.Name) and not _is_final(node) and not _is_filled(node.value):
-                yield target.id
+                yield target.id, node
 
 
-def _attributes(cls: ast.ClassDef) -> Iterator[str]:
+def _attributes(cls: ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
     """Attributes of `self` and fields with a factory, where objects of the class can change."""
     if not any("frozen" in ast.unparse(one) for one in cls.decorator_list):
         for node in cls.body:
@@ -126,7 +185,7 @@ def _attributes(cls: ast.ClassDef) -> Iterator[str]:
                 and isinstance(node.target, ast.Name)
                 and _has_factory(node.value)
             ):
-                yield node.target.id
+                yield node.target.id, node
     for node in ast.walk(cls):
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None or not _grows(node.value):
             continue
@@ -136,7 +195,7 @@ def _attributes(cls: ast.ClassDef) -> Iterator[str]:
         ]
         for target in flat:
             if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
-                yield target.attr
+                yield target.attr, node
 
 
 def _grows(value: ast.expr) -> bool:
@@ -195,38 +254,3 @@ def find_unbounded_arguments(classes: Iterator[tuple[str, type[Any]]]) -> Iterat
 def argument_classes() -> list[tuple[str, type[Any]]]:
     """Every tool with the class of its arguments."""
     return [(tool.name, tool.arguments) for tool in all_tools()]
-
-
-def find_query_parameters(package: Path) -> Iterator[str]:
-    """The query parameters, headers aside, that functions of the front read; those of pages as one."""
-    pages = package / "front" / "console"
-    for path in sorted((package / "front").rglob("*.py")):
-        if pages in path.parents:
-            yield "of a page"
-            continue
-        yield from parameters_of(path.read_text())
-
-
-def parameters_of(source: str) -> Iterator[str]:
-    """The names that are looked up where a query is parsed."""
-    if "parse_qs" not in source and "request.args" not in source:
-        return
-    for function in nodes_of(source):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        text = ast.unparse(function)
-        if "parse_qs" not in text and "request.args" not in text:
-            continue
-        for node in ast.walk(function):
-            if isinstance(node, ast.Call) and _name(node.func) in ("get", "getlist") and node.args:
-                yield from _texts(node.args[0])
-            elif isinstance(node, ast.comprehension):
-                yield from _texts(node.iter)
-            elif isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("args"):
-                yield from _texts(node.slice)
-
-
-def _texts(node: ast.expr) -> Iterator[str]:
-    for item in node.elts if isinstance(node, ast.Tuple) else [node]:
-        if isinstance(item, ast.Constant) and isinstance(item.value, str):
-            yield item.value

@@ -1,4 +1,4 @@
-"""The referee of docs/develop.md: which room may import what, who may catch everything, how full a folder is.
+"""The referee of docs/develop.md: which room may import what, and how full a folder is.
 
 It reads the source, so imports inside functions and under `if TYPE_CHECKING` count too.
 """
@@ -6,10 +6,13 @@ It reads the source, so imports inside functions and under `if TYPE_CHECKING` co
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 from tests.inventory import nodes_of, parse
 
@@ -26,18 +29,6 @@ IMPURE = {
     "anyio", "asyncio", "glob", "io", "logging", "multiprocessing", "os", "random", "secrets", "shutil",
     "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio",
 }  # fmt: skip
-
-#: Inside these functions a crash is caught, to be counted or reported.
-CATCHERS = {
-    "lithos.services.context.context": {"_counter"},
-    "lithos.actors.kit": {"supervise"},
-    "lithos.app.vaults": {"keep"},
-    "lithos.services.retrieve.scouts": {"attempt"},
-    "lithos.services.enrich.feed": {"survive"},
-    "lithos.services.upkeep.checks": {"run_check"},
-    "lithos.services.upkeep.reconcile": {"run_scope"},
-}
-CATCHING_ROOMS = {"front"}
 
 #: Modules side by side in one folder, `__init__` aside.
 MOST_MODULES = 15
@@ -101,39 +92,10 @@ def _check_arrow(here: str | None, there: str) -> str | None:
     return None
 
 
-def broad_catches(module: str, source: str) -> Iterator[tuple[int, str]]:
-    """Handlers and `suppress` calls that catch everything where that is not allowed."""
-    functions = [n for n in nodes_of(source) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for node in nodes_of(source):
-        if isinstance(node, ast.ExceptHandler):
-            around = {each.name for each in functions if each.lineno <= node.lineno <= each.end_lineno}
-            allowed = room_of(module) in CATCHING_ROOMS or bool(CATCHERS.get(module, set()) & around)
-            caught = _caught_names(node.type)
-            if caught & {"BaseException", ""} and not _reraises(node):
-                yield node.lineno, "a handler of BaseException must end with a bare `raise`"
-            elif "Exception" in caught and not allowed:
-                yield node.lineno, "`except Exception` belongs in supervise and front/"
-        elif isinstance(node, ast.Call) and _called(node) == "suppress":
-            names = {name for argument in node.args for name in _caught_names(argument)}
-            if names & {"Exception", "BaseException"}:
-                yield node.lineno, "suppressing everything hides bugs"
-
-
 def _called(call: ast.Call) -> str:
     """The last part of a called name, "" for other calls."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
-def _caught_names(caught: ast.expr | None) -> set[str]:
-    if caught is None:
-        return {""}
-    return {ast.unparse(part).rpartition(".")[2] for part in getattr(caught, "elts", [caught])}
-
-
-def _reraises(handler: ast.ExceptHandler) -> bool:
-    last = handler.body[-1]
-    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
@@ -143,7 +105,7 @@ def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
         for line, target in imports_of(module, source, is_package=is_package)
         if (why := check_import(module, target)) is not None
     ]
-    return [f"{module}:{line}: {why}" for line, why in sorted({*found, *broad_catches(module, source)})]
+    return [f"{module}:{line}: {why}" for line, why in sorted(set(found))]
 
 
 def graph_of(sources: Mapping[str, str], packages: Set[str] = frozenset()) -> dict[str, set[str]]:
@@ -228,21 +190,24 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert find_circle(graph) == []
 
 
-def test_a_circle_is_found_however_it_is_imported() -> None:
-    for imports in (
+@pytest.mark.parametrize(
+    "imports",
+    [
         "from lithos.core.b import f",
         "def g():\n    from . import b",
         "if TYPE_CHECKING:\n    import lithos.core.b",
-    ):
-        sources = {"lithos.core.a": imports, "lithos.core.b": "import lithos.core.c.d", "lithos.core.c.d": ""}
-        assert find_circle(graph_of(sources)) == []
-        sources["lithos.core.c.d"] = "from ..a import X"
-        assert set(find_circle(graph_of(sources))) == set(sources), imports
-
-
-def test_a_circle_through_an_entrance_is_found() -> None:
-    sources = {"lithos.core": "from .a import f", "lithos.core.a": "from lithos.core import f"}
-    assert set(find_circle(graph_of(sources, {"lithos.core"}))) == set(sources)
+        "import lithos.core",
+    ],
+)
+def test_a_circle_is_found_however_it_is_imported(imports: str) -> None:
+    sources = {
+        "lithos.core": "from .b import f",
+        "lithos.core.a": imports,
+        "lithos.core.b": "import lithos.core.a",
+    }
+    assert "lithos.core.a" in find_circle(graph_of(sources, {"lithos.core"}))
+    sources["lithos.core.b"] = ""
+    assert find_circle(graph_of(sources, {"lithos.core"})) == []
 
 
 def test_every_folder_is_small_and_says_what_it_is_for() -> None:
@@ -255,116 +220,39 @@ def test_the_package_itself_is_small() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES
 
 
-WELCOME = '"""Rooms.\n\nAll may enter.\nNever here: dust.\n"""\n'
-
-
-def test_a_full_folder_and_a_silent_entrance_are_fouls(tmp_path: Path) -> None:
-    cases = (
-        (WELCOME, MOST_MODULES, 0),
-        (WELCOME, MOST_MODULES + 1, 1),
-        (None, 1, 1),
-        ("import lithos\n", 1, 1),
-        ('"""Rooms."""\n', 1, 1),
-        (WELCOME.replace("Never here", "Nowhere"), MOST_MODULES + 1, 2),
-        (None, 0, 0),
-    )
-    for case, (welcome, count, wrong) in enumerate(cases):
-        folder = tmp_path / f"room{case}"
-        folder.mkdir()
-        if welcome is not None:
-            (folder / "__init__.py").write_text(welcome)
-        for number in range(count):
-            (folder / f"m{number}.py").write_text("")
-        assert len(folder_fouls(folder)) == wrong, case
-
-
 def test_every_room_is_on_the_plan() -> None:
     rooms = {room_of(module) for module in modules()} - {None}
     assert rooms - {*ROOMS, *LEAVES} == set()
     assert {*ROOMS, "config", "telemetry"} <= rooms
 
 
-CHUNK, FILES, WRITER = "lithos.core.text.chunk", "lithos.stores.notes.files", "lithos.actors.writing.writer"
-NOTES, KIT = "lithos.tools.notes", "lithos.actors.kit"
-AGAINST = (
-    (CHUNK, "import trio"),
-    (CHUNK, "import os.path"),
-    (CHUNK, "from time import monotonic"),
-    (CHUNK, "def f():\n    import random"),
-    (CHUNK, "if TYPE_CHECKING:\n    from logging import Logger"),
-    (CHUNK, "from lithos.config import Config"),
-    (CHUNK, "from lithos import telemetry"),
-    (CHUNK, "from ...stores.notes import files"),
-    ("lithos.core", "from ..stores.notes.files import read_at"),
-    (FILES, "import lithos.actors.writing.writer"),
-    (FILES, "from lithos.catalogue.catalogue import Catalogue"),
-    (FILES, "if TYPE_CHECKING:\n    from lithos.actors.writing.writer import Writer"),
-    ("lithos.catalogue.scan", "from lithos.actors.blocking import Blocking"),
-    ("lithos.catalogue.scan", "from ..services import state"),
-    ("lithos.catalogue.note_graph", "import rustworkx"),
-    ("lithos.core.notes.model", "if TYPE_CHECKING:\n    from lithos.catalogue import note_records"),
-    (WRITER, "import usearch.index"),
-    (WRITER, "from sqlite3 import connect"),
-    ("lithos.services.notes.knowledge", "from lithos import tools"),
-    ("lithos.services.notes.knowledge", "importlib.import_module('lithos.tools.notes')"),
-    ("lithos.services.notes.knowledge", "import_module('tantivy')"),
-    (NOTES, "from lithos.front.mcp import http"),
-    ("lithos.front.mcp.http", "from lithos.app import assembly"),
-    ("lithos.app", "from lithos.cli import main"),
-    ("lithos.cli.session", "import apsw"),
-    ("lithos.config.load", "from lithos.core.errors import LithosError"),
-    ("lithos.config", "from lithos.telemetry import get_logger"),
-    ("lithos.telemetry", "import lithos.config"),
-    ("lithos", "from lithos.core.notes import model"),
-    ("lithos", "from .core import notes"),
+def test_nothing_suppresses_every_exception() -> None:
+    """`except Exception` needs a reason: ruff's BLE001, which does not look at `suppress`."""
+    wide = re.compile(r"suppress\([^)]*\b(?:Base)?Exception\b")
+    assert [name for name, text in modules().items() if wide.search(text)] == []
+
+
+CHUNK, FILES = "lithos.core.text.chunk", "lithos.stores.notes.files"
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "count"),
+    [
+        (CHUNK, "import os.path", 1),
+        (CHUNK, "def f():\n    import random", 1),
+        (CHUNK, "if TYPE_CHECKING:\n    from logging import Logger", 1),
+        (CHUNK, "from lithos.config import Config", 1),
+        (CHUNK, "from ...stores.notes import files", 1),
+        (CHUNK, "import re\nfrom lithos import __version__\nfrom lithos.core.notes.model import Note", 0),
+        ("lithos.core", "from ..stores.notes.files import read_at", 1),
+        (FILES, "import lithos.actors.writing.writer", 1),
+        (FILES, "import tantivy\nimport time\nfrom lithos.core import text", 0),
+        ("lithos.services.notes.knowledge", "import_module('tantivy')", 1),
+        ("lithos.services.notes.knowledge", "from lithos.catalogue.catalogue import Catalogue", 0),
+        ("lithos.config.load", "from lithos.core.errors import LithosError", 1),
+        ("lithos", "from .core import notes", 1),
+        ("lithos.__main__", "from lithos.cli import main", 0),
+    ],
 )
-ALONG = (
-    (CHUNK, "import re\nfrom datetime import datetime\nfrom lithos.core.notes.model import Note"),
-    (CHUNK, "from .analysis import fold\nfrom .. import errors"),
-    (CHUNK, "from lithos import __version__"),
-    ("lithos.stores.indexes.fulltext", "import tantivy\nimport time\nfrom lithos.core import text, notes"),
-    (WRITER, "import trio\nfrom lithos.stores.notes import files\nfrom lithos.config import Config"),
-    (WRITER, "from lithos.catalogue.catalogue import Catalogue"),
-    (NOTES, "from lithos.core.errors import LithosError\nfrom lithos.telemetry import get_logger"),
-    ("lithos.catalogue.scan", "import trio\nfrom lithos.stores.notes import files"),
-    ("lithos.config.load", "from lithos.config.sources import ConfigError"),
-    ("lithos.__main__", "from lithos.cli import main"),
-    ("lithos.cli.session", "import lithos.app"),
-)
-
-
-def handler(caught: str, body: str = "pass", function: str = "def f():") -> str:
-    return f"{function}\n    try:\n        g()\n    {caught}:\n        {body}\n"
-
-
-SUPERVISE = "async def supervise():"
-CATCHING = (
-    (FILES, handler("except Exception")),
-    (FILES, handler("except (ValueError, Exception) as error")),
-    (FILES, handler("except builtins.Exception", "raise")),
-    (FILES, handler("except* Exception")),
-    (FILES, handler("except")),
-    (FILES, handler("except BaseException as error", "raise ValueError from error")),
-    (FILES, "with suppress(OSError, Exception):\n    g()"),
-    (FILES, "with contextlib.suppress(BaseException):\n    g()"),
-    (KIT, handler("except Exception")),
-    (WRITER, handler("except Exception", function=SUPERVISE)),
-    (KIT, handler("except BaseException", function=SUPERVISE)),
-    ("lithos.front.mcp.http", handler("except BaseException")),
-    ("lithos.front.mcp.http", "with suppress(Exception):\n    g()"),
-)
-KNOWING = (
-    (FILES, handler("except OSError")),
-    (FILES, handler("except BaseException", "raise")),
-    (KIT, handler("except Exception", function=SUPERVISE)),
-    ("lithos.front.mcp.http", handler("except Exception")),
-    (FILES, "with suppress(FileNotFoundError):\n    g()"),
-)
-
-
-def test_an_import_against_the_arrow_and_catching_everything_are_fouls_and_nothing_else() -> None:
-    due = dict.fromkeys(AGAINST + CATCHING, 1) | dict.fromkeys(ALONG + KNOWING, 0)
-    assert {
-        (module, text): len(fouls(module, text, is_package=module in ("lithos", "lithos.core")))
-        for module, text in due
-    } == due
+def test_only_an_import_against_the_arrow_is_a_foul(module: str, text: str, count: int) -> None:
+    assert len(fouls(module, text, is_package=module in ("lithos", "lithos.core"))) == count

@@ -146,7 +146,7 @@ class Vaults:
         """`asks_always`: nobody gets in without a token, though none was ever defined."""
         self._working = Threads()
         self._models = Models()
-        self.hosted: dict[str, HostedVault] = {}
+        self.hosted: dict[str, HostedVault] = {}  # bounded: the vaults of the configuration
         for name, loaded in named.items():
             private = loaded.config.storage.data_dir / ".lithos"
             ring = TokenRing(private, utc_now, loaded.config.server.auth_token, asks_always=asks_always)

@@ -136,7 +136,7 @@ class Catalogue:
         #: The paths of the second files by the id that another file has.
         self.doubles: dict[str, set[str]] = {}
         #: Told the serial number of each note that is removed: what is kept of it elsewhere is of no use.
-        self.when_removed: list[Callable[[int], None]] = []
+        self.when_removed: list[Callable[[int], None]] = []  # bounded: fixed when the server starts
         self._next_serial = 1
 
     def __len__(self) -> int:

@@ -72,7 +72,7 @@ class TypedEdges:
     def __init__(self, edges: Iterable[Edge] = ()) -> None:
         self._edges: dict[str, Edge] = {}
         #: Under a note: edge ids and the notes it rests on, those that rest on it, those it contradicts.
-        self._sources: dict[str, dict[str, str]] = {}
+        self._sources: dict[str, dict[str, str]] = {}  # bounded: one for each edge of a lineage
         self._dependents: dict[str, dict[str, str]] = {}
         self._opposed: dict[str, dict[str, str]] = {}
         for edge in edges:

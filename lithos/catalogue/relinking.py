@@ -64,7 +64,7 @@ def relinked_by(catalogue: Catalogue, old: Entry, path: str) -> tuple[str, ...]:
     return tuple(each for each in steps.result().sources if each != old.note.id)
 
 
-class _Planning:
+class _Planning:  # bounded: ends with its call
     def __init__(
         self,
         catalogue: Catalogue,

@@ -317,7 +317,7 @@ class Gauges:
         for name, labels in _BEGUN.items():
             for label in labels:
                 self._metrics.begin(name, label)
-        self._watched: dict[str, Callable[[], float]] = {}
+        self._watched: dict[str, Callable[[], float]] = {}  # bounded: fixed when the server starts
         self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = [
             self._database,
             self._health,

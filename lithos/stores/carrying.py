@@ -21,6 +21,7 @@ from lithos.core.tasks.model import READ, Agent
 from lithos.stores.sqlite import load_object
 from lithos.stores.table import TIME, Stored, Table
 
+# kept rows: imported_rows: one for each row that an import carried over
 LEDGER_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS imported_rows(
     of_table TEXT NOT NULL, of_key TEXT NOT NULL, hash TEXT NOT NULL,
@@ -36,7 +37,7 @@ _CHANGED: Final = "it was changed here after an earlier import"
 _TAKEN: Final = "something else here has its key, and stays"
 
 
-class RowMerger:
+class RowMerger:  # bounded: ends with its call
     """Merges rows into one table over the writing connection; with `dry_run` it only tells what would be."""
 
     def __init__(self, connection: apsw.Connection, table: CarriedTable, *, dry_run: bool) -> None:

@@ -28,6 +28,7 @@ class Captions:
     _reading: Blocking = field(factory=Threads)
     _fingerprint: int | None = field(default=None, init=False)
     #: By path which states of which notes a caption was made of.
+    # bounded: an image file of the folder each
     _made_of: dict[str, tuple[str, ...]] = field(factory=dict, init=False)
 
     def showing(self, path: str, most: int) -> list[Entry]:

@@ -72,7 +72,7 @@ class Broadcaster:
         self._recent_size = 0
         self._queue = queue
         self._subscriptions: list[Subscription] = []
-        self._watchers: list[Watcher] = []
+        self._watchers: list[Watcher] = []  # bounded: fixed when the server starts
         self._is_closed = False
         #: The seq of the newest event delivered.
         self.head = 0

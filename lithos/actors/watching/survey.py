@@ -42,7 +42,7 @@ class _Search:
     wanted: Mapping[str, FileState]
     known: Mapping[str, FileState]
     #: Hashes of the files that named no id.
-    nameless: Mapping[str, str] = field(factory=dict)
+    nameless: Mapping[str, str] = field(factory=dict)  # bounded: ends with its search
     #: Files of other notes with the same bytes.
     twins: Container[str] = ()
     read: dict[_Sight, str | None] = field(factory=dict)

@@ -63,7 +63,7 @@ from lithos.telemetry import get_logger
 log = get_logger("lithos.outside")
 
 
-@define
+@define  # bounded: ends with its call
 class Taken:
     """The reply to an outside request.
 

@@ -166,7 +166,7 @@ ASK_AGAIN: Final = 0.25
 class _Asking:
     _asker: ToolCalls
     _depth: int
-    degraded: set[str] = field(factory=set)
+    degraded: set[str] = field(factory=set)  # bounded: one for each vault
     #: Seconds left for waiting until nothing is degraded.
     _patience: float = PATIENCE
     _known: dict[str, tuple[Note, ...]] = field(factory=dict)

@@ -35,7 +35,7 @@ class DeadLink:
 class LinksOfImport:
     """The links of the notes of one import, and by what names these are linked in a plan."""
 
-    _links: dict[str, tuple[str, ...]] = field(factory=dict)
+    _links: dict[str, tuple[str, ...]] = field(factory=dict)  # bounded: at most MOST_LINKS
     _lost: dict[str, tuple[str, ...]] = field(factory=dict)
     _count: int = 0
     _planned: LinkTable = field(factory=LinkTable)

@@ -96,7 +96,7 @@ class _Session:
     paths: set[int] = field(factory=set)
     titles: dict[int, str] = field(factory=dict)
     #: Hashes of the ids that files of this run name themselves.
-    own_ids: set[int] = field(factory=set)
+    own_ids: set[int] = field(factory=set)  # bounded: one number for each note that an import makes
     #: What is remembered of rows of tables.
     remembered: Remembered = field(factory=Remembered)
     #: What is linked, until all notes are there.

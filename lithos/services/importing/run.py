@@ -78,7 +78,7 @@ class Row:
     reason: str = ""
 
 
-@define(eq=False)
+@define(eq=False)  # bounded: fixed kinds and results
 class Report:
     """What an import did, or in a dry run would do."""
 

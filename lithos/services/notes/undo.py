@@ -181,7 +181,7 @@ class _Changed(Exception):
     """The note got another version while the step was under way."""
 
 
-@define(eq=False)
+@define(eq=False)  # bounded: ends with its call
 class UndoRun:
     """Carries steps out one after another; a dry run only tells what would be done.
 

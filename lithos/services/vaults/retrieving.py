@@ -46,7 +46,7 @@ class _Meeting:
     #: All vaults, in the order in which rows that are as good come.
     expected: Sequence[str]
     limit: int
-    drawn: dict[str, Drawn] = field(factory=dict)
+    drawn: dict[str, Drawn] = field(factory=dict)  # bounded: ends with its call
     chosen: Sequence[tuple[str, int]] = ()
     are_here: trio.Event = field(factory=trio.Event)
     _arrived: set[str] = field(factory=set)

@@ -27,6 +27,7 @@ from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 from lithos.stores.table import Rows, dump, listed
 
+# kept rows: citations, completions: at most 1,000 for each completed task
 CITATION_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS citations(
     note_id TEXT NOT NULL, task_id TEXT NOT NULL, cited_at TEXT NOT NULL,

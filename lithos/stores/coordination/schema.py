@@ -122,6 +122,7 @@ def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
     run("INSERT OR IGNORE INTO own_notes VALUES(?)", [(path,) for path, is_own in rows.own.items() if is_own])
 
 
+# kept rows: tasks, findings, task_edges, counters, unreadable_times: the user keeps tasks
 _TASK_TABLES: Final = """
 CREATE TABLE IF NOT EXISTS tasks(
     id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT NOT NULL DEFAULT 'open',

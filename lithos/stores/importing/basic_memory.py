@@ -87,7 +87,7 @@ def _keys(head: bytes) -> list[tuple[bytes, bytes]]:
     return _KEY.findall(found[1]) if found else []
 
 
-@define
+@define  # bounded: one for each file of an import
 class _Names:
     """What notes are linked by (title, permalink, path; lower case), to path; a permalink before a title."""
 

@@ -183,6 +183,7 @@ class _Reading:
     _kind: _Kind
     _most_content: int
     _ids: set[bytes] = field(factory=set, init=False)
+    # bounded: 12 bytes for each conversation of an import
     _slugs: set[bytes] = field(factory=set, init=False)
 
     def read(self, name: str, file: IO[bytes]) -> Iterator[Item]:

@@ -58,7 +58,7 @@ class Page:
     dead: tuple[str, ...]
 
 
-@define
+@define  # bounded: one for each page of an import
 class LogseqGraph:
     """What is known of all files of a graph."""
 

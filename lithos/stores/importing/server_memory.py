@@ -27,6 +27,7 @@ from lithos.stores.importing.reading import Line, read_head, read_lines
 _NAMES: Final = ("memory.jsonl", "memory.json")
 _FIRST: Final = re.compile(rb'\s*\{[^\n]{0,3000}?"(?:entityType|relationType|observations)"\s*:', re.DOTALL)
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"(?:entity|relation)"')
+# kept rows: entity, relation: the file is deleted when the import ends
 _SCHEMA: Final = """
 CREATE TABLE entity (name TEXT NOT NULL, line INTEGER NOT NULL, start INTEGER NOT NULL);
 CREATE INDEX entity_name ON entity (name, line);

@@ -20,7 +20,7 @@ _KEEP: Final = (
 #: id, trigger, note, attempts with the one that is counted now, time.
 _CLAIMED: Final = "id,trigger_type,node_id,IFNULL(attempts,0)+1,triggered_at FROM enrich_queue"
 #: Tables of which each row is about one note.
-_OF_NOTES: Final = ("node_stats", "extracted_entities")
+_OF_NOTES: Final = ("node_stats", "extracted_entities")  # kept rows: node_stats: deleted below
 #: Rows of tasks, which earlier versions queued, wait for nothing.
 _WAITING: Final = "processed_at IS NULL AND node_id IS NOT NULL AND IFNULL(attempts,0)<?"
 

@@ -120,7 +120,7 @@ class Tool:
         )
 
 
-_DECLARED: Final[dict[str, Tool]] = {}
+_DECLARED: Final[dict[str, Tool]] = {}  # bounded: the tools of the package
 tool: Final = Tool
 
 

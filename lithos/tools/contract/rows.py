@@ -114,7 +114,7 @@ def row_of(value: Any) -> dict[str, Any]:
     return row
 
 
-@functools.cache
+@functools.cache  # bounded: the classes of answers
 def _writer_of(kind: type) -> Callable[[Any], Any]:
     return _WIRE.get_unstructure_hook(kind)
 
