@@ -1,54 +1,47 @@
-"""Every parser and normaliser of `core` and `stores`, as calls that take one text.
+"""The parsers and normalisers of `core`, as calls that take one text, and of `stores` those that take some.
 
-The first word of a name is what it covers: `module.function` of `lithos.core`.
+Each function of `core` that takes text is found and called (`making`). Here are calls whose text has to
+stand somewhere in particular to be read; the first word of a name is the function.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
 from attrs import evolve
+from yaml import YAMLError
 
-from lithos.core import events, findings, limits, offers, plan, principals, scopes, times
+from lithos.core import care, findings, offers, scopes
 from lithos.core.attachments import (
-    captions,
     drawing,
     foreign_json,
-    kinds,
     lz_string,
-    plain,
     reading,
-    web_page,
 )
-from lithos.core.attachments import parts as attachment_parts
 from lithos.core.attachments.parts import NotExtractable
-from lithos.core.context import blocks, briefing, compact, dates, parts, passages, replies, shortening, tokens
+from lithos.core.context import blocks, briefing, compact, parts, passages, replies, shortening, tokens
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
-from lithos.core.formats import chats, conversation, json_items, logseq, memory_files, observations, texts
+from lithos.core.formats import chats, conversation, json_items, memory_files, observations
 from lithos.core.history import (
     copy_merge,
     differences,
     file_merge,
-    list_joining,
     merging,
     outline,
     section_edit,
     versions,
 )
 from lithos.core.history import words as changes
-from lithos.core.learning import arranging, compounds, lead, questions
+from lithos.core.learning import arranging, compounds, lead
 from lithos.core.links import canvas, forms, literal, properties
-from lithos.core.links import likely as likely_links
 from lithos.core.notes import (
-    copies,
     document,
     healing,
     ignored,
@@ -57,64 +50,47 @@ from lithos.core.notes import (
     links,
     matching,
     pasted,
-    paths,
-    yaml_nodes,
 )
 from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
-from lithos.core.oauth import addresses, clients, redirects, requests
+from lithos.core.oauth import claims, clients, redirects
 from lithos.core.oauth.requests import OAuthRefused
-from lithos.core.tasks import graph as gates
-from lithos.core.tasks import graph as task_metadata
 from lithos.core.tasks import model as task_model
-from lithos.core.tasks import requests as repeated
 from lithos.core.tasks.commands import NextTask
 from lithos.core.text import (
     analysis,
     chunk,
     edges,
     entities,
-    entity_text,
     hidden,
-    letters,
     likeness,
     markdown,
     names,
     own_text,
-    pieces,
     query,
-    signs,
     snippet,
 )
 from lithos.core.text import snippet as truncation
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_schema, linkgraph
 from lithos.stores.indexes.fulltext_schema import Filters
-
-Parse = Callable[[str], object]
-
-_SPACES: Final = re.compile(r"\s+")
-_RULE: Final = re.compile(r"^#[^\n]*$", re.MULTILINE)
-_BRACKETS: Final = re.compile(r"\[\[([^\[\]|]+)\]\]")
+from tests.growth.making import Parse, made_calls, pieces
 
 _NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
 _ID: Final = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
 _NOTE: Final = Note(id=_ID, title="A title", author="ann", created_at=_NOW, updated_at=_NOW)
 _MOVED: Final = link_edit.Relinking(old="a/b.md", new="c.md", pages={"b": "c"}, paths={"a/b.md": "c.md"})
 _HEAD: Final = f"---\nid: {_ID}\ntitle: A title\n---\n"
-#: Globs and filters as people have them; one with several `**` is the configuration's own time.
-_IGNORED: Final = ignored.Ignored.of(
-    ("templates/**", "**/*.excalidraw.md", "Archive/*.md"), ("Private/", "/^daily-[0-9]/")
-)
 _ANALYZER: Final = fulltext_schema.make_analyzer()
 _TRANSLATOR: Final = fulltext_schema.QueryTranslator(fulltext_schema.make_schema(), _ANALYZER)
 _REFUSALS: Final = (
     knowledge_tests.UnusableTests, baseline.UnusableBaseline,
     chats.NoConversation, observations.NoGraphLine,
     LithosError, document.UnreadableNote, query.QuerySyntaxError, ValueError,
-    OAuthRefused,
+    OAuthRefused, claims.NoPrincipal, NotExtractable, canvas.NoCanvas,
+    YAMLError, KeyError, AttributeError,  # names that are made
 )  # fmt: skip
 
 
@@ -149,7 +125,7 @@ def _part(given: str) -> parts.TaskPart:
 
 
 def _cards(given: str) -> list[dict[str, str]]:
-    return [{"id": "c", "type": "text", "text": each} for each in [given, *_many(given)]]
+    return [{"id": "c", "type": "text", "text": each} for each in [given, *pieces(given)]]
 
 
 def _all_parts(found: Iterator[object]) -> object:
@@ -167,8 +143,8 @@ def _decompress(given: str) -> object:
 
 def _likely(given: str) -> object:
     """A link that is spelled like two names, as long as they are."""
-    likely = likely_links.LikelyNotes()
-    likely.add(findings.Named("id", given, "a.md"), (given, given[::-1]))
+    likely = care.LikelyNotes()
+    likely.add(care.Named("id", given, "a.md"), (given, given[::-1]))
     return likely.find(given[1:])
 
 
@@ -204,7 +180,7 @@ def _add(given: str) -> object:
 
 def _hold(given: str) -> object:
     known = compounds.Compounds()
-    known.add([given, *_many(given)])
+    known.add([given, *pieces(given)])
     return known.holding(given[:20])
 
 
@@ -258,28 +234,6 @@ def _index(given: str) -> object:
     )  # fmt: skip
 
 
-def _names(given: str) -> object:
-    return [
-        judge(given)
-        for judge in (
-            entity_text.is_filler,
-            entity_text.is_stop_word,
-            entity_text.is_opener,
-            entity_text.is_calendar,
-            entity_text.is_numbering,
-            entity_text.is_file_name,
-            entity_text.is_entity,
-            entity_text.is_code_name,
-            entity_text.is_link_name,
-        )
-    ]
-
-
-def _many(given: str) -> list[str]:
-    """Its pieces, as the items of a list."""
-    return [given[begin : begin + 40] for begin in range(0, len(given), 40)]
-
-
 def _merge(base: str, mine: str, theirs: str) -> object:
     found = merging.merge_texts(base, mine, theirs)
     return [each.to_row() for each in found.conflicts]
@@ -322,7 +276,7 @@ def _edit_body(given: str, op: str) -> object:
 
 def _chatgpt_of(given: str) -> object:
     """A tree whose nodes, edges, texts and citations are those of the text."""
-    parts = _many(given)
+    parts = pieces(given)
     nodes = {
         str(at): {
             "parent": str(at - 1 if at % 3 else at - 2),
@@ -353,7 +307,7 @@ def _claude_of(given: str) -> object:
             "content": [{"type": "text", "text": part}, {"type": "tool_use", "input": {"content": part}}],
             "attachments": [{"file_name": part, "extracted_content": part}],
         }
-        for at, part in enumerate(_many(given))
+        for at, part in enumerate(pieces(given))
     ]
     return chats.read_claude({"chat_messages": messages, "name": given, "summary": given})
 
@@ -382,65 +336,30 @@ def _canvas_of(given: str) -> object:
 
 _OF_A = links.note_keys("i", "a.md", "A", ())
 PARSERS: Final[Mapping[str, Parse]] = {
+    **made_calls(),
     "chats.read_chatgpt": _chatgpt_of,
     "chats.read_claude": _claude_of,
     "conversation.blocks_of": lambda t: list(conversation.blocks_of(_message_of(t))),
-    "conversation.fence": lambda t: conversation.fence(t, t),
-    "conversation.linkable": conversation.linkable,
-    "conversation.nest": conversation.nest,
-    "conversation.part_title": lambda t: conversation.part_title(t, 3),
     "conversation.split_blocks": lambda t: list(
-        conversation.split_blocks([f"## a\n\n{t}", *_many(t)], 4_400)
+        conversation.split_blocks([f"## a\n\n{t}", *pieces(t)], 4_400)
     ),
-    "conversation.parts_of": lambda t: list(conversation.parts_of(lambda: _many(t), t, 4_400)),
     "json_items.read_items": _items_of,
     "json_items.read_items of a string": lambda t: _items_of('"' + t),
     "json_items.read_items behind damage": lambda t: _items_of("[}" + t),
     "json_items.read_json": lambda t: json_items.read_json(_bytes("[" + t)),
     "json_items.read_json of a string": lambda t: json_items.read_json(_bytes('"' + t)),
     "observations.read_line": _graph_of,
-    "observations.entity_blocks": _graph_of,
-    "observations.link_to": observations.link_to,
-    "memory_files.imports_of": lambda t: list(memory_files.imports_of(t, "a/b.md")),
     "memory_files.scope_of": lambda t: memory_files.scope_of(f"{t}/CLAUDE.md", t, is_home=False),
-    "memory_files.title_of": lambda t: memory_files.title_of(t, f"{t}.md", t),
-    "memory_files.visible_path": memory_files.visible_path,
-    "observations.read_statements": observations.read_statements,
     "observations.read_statements of items": lambda t: observations.read_statements(
         f"- [a] {t}\n- a [[b]] ({t}"
     ),
-    "observations.read_observation": observations.read_observation,
     "observations.read_relation": lambda t: observations.read_relation(f"a [[b]] {t}"),
-    "observations.permalink_of": observations.permalink_of,
-    "texts.clean": texts.clean,
-    "texts.clean_line": texts.clean_line,
-    "texts.decode": lambda t: texts.decode(_bytes(t)),
-    "texts.digest": lambda t: texts.digest(_many(t)),
-    "texts.parse_moment": texts.parse_moment,
-    "texts.relation_type": texts.relation_type,
-    "texts.tag_of": texts.tag_of,
-    "texts.tags_of": lambda t: texts.tags_of(_many(t)),
     "briefing.compose": _brief,
-    "passages.affordable": lambda t: passages.affordable(t, 1_000_000),
-    "passages.split_note": lambda t: passages.split_note("A title", t, 500, 1_000),
-    "tokens.fitting_length": lambda t: tokens.fitting_length(t, 100, tokens.count_safely),
-    "tokens.cut_tidily": lambda t: tokens.cut_tidily(t, 100, tokens.count_safely),
-    "tokens.count_safely": tokens.count_safely,
-    "tokens.count_bytes": tokens.count_bytes,
-    "parts.one_line": lambda t: parts.one_line(t, 100),
-    "parts.header": lambda t: parts.header(t, t, 1, t),
-    "parts.demote": parts.demote,
     "parts.render_spans": lambda t: parts.render_spans(
         t, [(0, len(t))], list(markdown.code_fences(t))
     ),
     "parts.task_text": lambda t: parts.task_text(_part(t), 200, tokens.count_safely),
-    "parts.activity_text": lambda t: parts.activity_text([t], 200, tokens.count_safely),
-    "parts.take_lines": lambda t: parts.take_lines([t], 200, tokens.count_safely),
-    "outline.scan_outline": outline.scan_outline,
-    "chunk.chunk_spans": lambda t: list(chunk.chunk_spans("A title", t, 500, 1_000)),
-    "chunk.scan_headings": lambda t: list(chunk.scan_headings(t)),
     "snippet.first_places": lambda t: snippet.first_places(t, snippet.Terms.of("zebra in the night", {})),
-    "links.same_name": lambda t: links.same_name([t, f"a/{t}"], t),
     "snippet.places_among": lambda t: snippet.places_among(
         t, list(enumerate(snippet.Terms.of("zebra in the night", {}).terms))
     ),
@@ -448,7 +367,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "merging.merge_texts of lines": lambda t: _merge(
         _broken(t), _broken(t[::-1]), _broken(t[len(t) // 2 :] + t[: len(t) // 2])
     ),
-    "versions.body_of": lambda t: versions.body_of(t.encode()),
     "differences.count_lines": lambda t: differences.count_lines(t.encode(), f"{t[::-1]}\n{t}".encode()),
     "versions.have_same_body": lambda t: versions.have_same_body(
         f"---\n{t}\n---\n\n{t}".encode("utf-8", "replace"), t.encode("utf-8", "replace")
@@ -457,8 +375,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "differences.unified_diff of lines": lambda t: _diff(_broken(t), _broken(t[::-1])),
     "merging.merge_documents": lambda t: merging.merge_documents(
         Document(note=_NOTE, content=t),
-        Document(note=evolve(_NOTE, title=t, tags=tuple(_many(t)), extra={"x": t}), content=t[::-1]),
-        Document(note=evolve(_NOTE, title=t[1:], extra={"x": _many(t)}), content=t[1:]),
+        Document(note=evolve(_NOTE, title=t, tags=tuple(pieces(t)), extra={"x": t}), content=t[::-1]),
+        Document(note=evolve(_NOTE, title=t[1:], extra={"x": pieces(t)}), content=t[1:]),
     ),
     "copy_merge.merge_copy": lambda t: copy_merge.merge_copy(
         _bytes(t), _bytes(t[::2]), copy_merge.Ancestor(None)
@@ -468,7 +386,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
         _bytes(t[::2]),
         is_whole=True,
     ),
-    "copy_merge.has_all_lines": lambda t: copy_merge.has_all_lines(_bytes(t), _bytes(t + "x")),
     "copy_merge.say_the_same": lambda t: copy_merge.say_the_same(_bytes(t), _bytes(t + "x")),
     "file_merge.merge_files": lambda t: file_merge.merge_files(
         t.encode(), f"x\n{t}".encode(), f"{t}\ny".encode()
@@ -476,32 +393,17 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "file_merge.merge_files with frontmatter": lambda t: file_merge.merge_files(
         f"---\n{t}\n---\n".encode(), f"---\na: 1\n{t}\n---\n".encode(), f"---\n{t}\nb: 2\n---\n".encode()
     ),
-    "copies.copy_names": lambda t: copies.copy_names(f"{t}.md"),
-    "copies.all_copy_names": lambda t: list(copies.all_copy_names(f"{t}.md")),
-    "copies.lines_of": lambda t: copies.lines_of(t.encode()),
-    "merging.metadata_patch": lambda t: merging.metadata_patch({t: t, "x": _many(t)}, {t: t[1:], "x": t}),
-    "merging.merge_items": lambda t: merging.merge_items(_many(t), _many(t[::-1]), _many(t[1:])),
-    "differences.split_lines": differences.split_lines,
-    "differences.group_changes": lambda t: list(differences.group_changes(_many(t), _many(t[::-1]))),
-    "words.changed_words": lambda t: changes.changed_words([t], [t[::-1]]),
-    "words.changed_words of lines": lambda t: changes.changed_words(_many(t), _many(t[::-1])),
-    "signs.find_signs": lambda t: list(signs.find_signs(t)),
-    "signs.pieces_of": lambda t: list(signs.pieces_of(t)),
-    "signs.spell_out": signs.spell_out,
-    "signs.count_names": lambda t: signs.count_names([t]),
+    "merging.merge_items": lambda t: merging.merge_items(pieces(t), pieces(t[::-1]), pieces(t[1:])),
+    "words.changed_words of lines": lambda t: changes.changed_words(pieces(t), pieces(t[::-1])),
     "differences.match_lines": lambda t: differences.match_lines(
         [ord(each) % 5 for each in t], [ord(each) % 5 for each in t[::-1]]
     ),
-    "outline.read_outline": outline.read_outline,
     "outline.read_outline of an item": lambda t: outline.read_outline(f"- a\n  {t}"),
     "outline.read_outline of a quote": lambda t: outline.read_outline("> " * 30 + t),
     "outline.read_changed": lambda t: outline.read_changed(
         outline.read_outline(t), t[: len(t) // 2] + "x" + t[len(t) // 2 :], None, len(t) // 2, len(t) // 2
     ),
     "outline.Outline.find": _find_sections,
-    "outline.hash_text": outline.hash_text,
-    "outline.begins_with_heading": lambda t: outline.begins_with_heading(t, 2),
-    "outline.scan_tasks": lambda t: list(outline.scan_tasks(t)),
     "outline.scan_tasks of an item": lambda t: list(outline.scan_tasks(f"- [ ] {t}")),
     "section_edit.apply_edit": lambda t: _edit_section(t, "append"),
     "section_edit.apply_edit to replace": lambda t: _edit_section(t, "replace"),
@@ -511,28 +413,15 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "document.edit_document": lambda t: document.edit_document(
         _bytes(t), "a.md", _NOW, lambda old, _: evolve(old.note, version=7), t
     ),
-    "chunk.chunk_text": lambda t: chunk.chunk_text("A title", t),
     "chunk.chunk_text as title": lambda t: chunk.chunk_text(t, t),
-    "chunk.headings_of": chunk.headings_of,
-    "lead.LeadText.of": lambda t: lead.LeadText.of([t.split(), [t]]),
     "lead.LeadText.unpack": lambda t: refusing(lambda _: lead.LeadText.unpack(_bytes(t)))(""),
     "lead.hash_stem": lead.hash_stem,
     "lead.lead_coverage": lambda t: lead.lead_coverage([lead.LeadText.of([t.split()])], {"a": 2.0}),
-    "own_text.has_own_text": own_text.has_own_text,
     "own_text.has_own_text of queries": lambda t: own_text.has_own_text(f"```query\n{t}"),
-    "names.name_spans": names.name_spans,
     "query.begin_last": lambda t: query.begin_last(query.plain_words(t)),
     "arranging.keep_places": lambda t: arranging.keep_places(
         [(place, -place) for place in range(len(t))], (range(len(t) - 1, -1, -1), range(len(t) - 1, -1, -1))
     ),
-    "chunk.spell_dates": chunk.spell_dates,
-    "chunk.dates_in_words": chunk.dates_in_words,
-    "pieces.matches_of_space": lambda t: list(pieces.matches_of_space(_SPACES, t, 0, len(t))),
-    "pieces.matches_in_lines": lambda t: list(pieces.matches_in_lines(_RULE, t, 0)),
-    "pieces.matches_of_brackets": lambda t: list(pieces.matches_of_brackets(_BRACKETS, t)),
-    "pieces.pieces_of_lines": lambda t: list(pieces.pieces_of_lines(t)),
-    "pieces.cut_at_spaces": lambda t: list(pieces.cut_at_spaces(t)),
-    "questions.read_questions": lambda t: knowledge_tests.read_questions(_bytes(t), is_json_lines=False),
     "questions.read_questions of items": lambda t: knowledge_tests.read_questions(
         _bytes(f"- question: {t}\n  expect: [{t}]\n"), is_json_lines=False
     ),
@@ -541,17 +430,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
         [(knowledge_tests.Question(question=t, expect=(t,)), t)], as_json_lines=False
     ),
     "baseline.read_baseline": lambda t: baseline.read_baseline(_bytes('{"lithos_baseline": 1, ' + t)),
-    "questions.digest_question": questions.digest_question,
-    "questions.sketch_of": questions.sketch_of,
-    "questions.share_kept": lambda t: questions.share_kept(questions.sketch_of("a b c"), t),
-    "entities.extract_entities": entities.extract_entities,
     "entities.decide_extraction": lambda t: entities.decide_extraction(_NOTE, f"# a\n{t}"),
-    "entities.digest_entities": lambda t: entities.digest_entities(_many(t)),
-    "entities.count_mentions": lambda t: entities.count_mentions([t], [t]),
-    "entity_text.*": _names,
-    "entity_text.read_body": entity_text.read_body,
-    "events.origin_digest": events.origin_digest,
-    "document.derive_id": document.derive_id,
     "document.parse_document": _read,
     "document.parse_document as body": lambda t: _read(_HEAD + t),
     "document.parse_document as frontmatter": lambda t: _read(f"---\n{t}\n---\nText"),
@@ -559,7 +438,6 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "document.parse_document as list": lambda t: _read(f"---\ntags: [{t}]\naliases: {t}\n---\n"),
     "document.parse_document as a text": lambda t: _read(f"---\nx: |\n  {t}\n---\n"),
     "document.parse_document quoted": lambda t: _read(f'---\nx: "{t}"\n---\n'),
-    "document.parse_identified": lambda t: document.parse_identified(_bytes(t), "a.md", _NOW),
     "document.given_keys of a text": lambda t: document.given_keys(_bytes(t)),
     "document.given_keys": lambda t: document.given_keys(_bytes(f"---\n{t}\n---\n")),
     "document.render_document": lambda t: _render(_NOTE, t),
@@ -567,7 +445,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
         evolve(_NOTE, title=t, tags=(t,), source=t, namespace=t, summaries={"short": t}, extra={t: t}), "Text"
     ),
     "document.render_document as lists": lambda t: _render(
-        evolve(_NOTE, tags=tuple(_many(t)), extra={"x": _many(t)}), "Text"
+        evolve(_NOTE, tags=tuple(pieces(t)), extra={"x": pieces(t)}), "Text"
     ),
     "document.rewrite_document": lambda t: _rewrite(_HEAD + "Text", _NOTE, t, replace_body=True),
     "document.rewrite_document of": lambda t: _rewrite(t, _NOTE, "Text", replace_body=False),
@@ -578,8 +456,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
         f"---\nid: {_ID}\n{t}\n---\nText", evolve(_NOTE, tags=("x",)), "Text", replace_body=True
     ),
     "document.rewrite_document of a list": lambda t: _rewrite(
-        f"---\nid: {_ID}\n{yaml_text.write_entry('tags', _many(t), '', chr(10))}---\nText",
-        evolve(_NOTE, tags=tuple(reversed(_many(t)))),
+        f"---\nid: {_ID}\n{yaml_text.write_entry('tags', pieces(t), '', chr(10))}---\nText",
+        evolve(_NOTE, tags=tuple(reversed(pieces(t)))),
         "Text",
         replace_body=True,
     ),
@@ -600,90 +478,36 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "document.amend_document": lambda t: document.amend_document(
         _bytes(_HEAD + t), "a.md", _NOW, {"author": t}
     ),
-    "graph.normalise_gate_metadata": lambda t: gates.normalise_gate_metadata(
-        {"gate_type": "timer", "ready_at": t}
-    ),
-    "graph.read_ready_at": lambda t: gates.read_ready_at({"ready_at": t}),
+    "scopes.Scope.place_of": lambda t: scopes.Scope(("a/**",), ("**/*b",)).place_of(t[:5_000]),
     "scopes.covers": lambda t: scopes.covers(["a/**/b*c/*", "**/*a*b*"], t[:5_000]),
     "scopes.covers by a glob": lambda t: scopes.covers([t[:500]], "ab/" * 300),
-    "ignored.Ignored.of": lambda t: ignored.Ignored.of([t], _many(t)),
-    "ignored.Ignored.covers": _IGNORED.covers,
-    "ignored.check_filter": ignored.check_filter,
     "ignored.check_filter of an expression": lambda t: ignored.check_filter(f"/{t}/"),
     "ignored.read_filters": lambda t: ignored.read_filters({
-        "userIgnoreFilters": [*_many(t), *(f"/{each}/" for each in _many(t)), t]
+        "userIgnoreFilters": [*pieces(t), *(f"/{each}/" for each in pieces(t)), t]
     }),
-    "healing.one_line": healing.one_line,
-    "healing.clean_items": lambda t: healing.clean_items(_many(t)),
-    "healing.clean_sources": lambda t: healing.clean_sources([*_many(t), t], _ID),
-    "links.linking_sentence": lambda t: links.linking_sentence(t, "a.md", frozenset()),
     "links.linking_sentence of one": lambda t: links.linking_sentence(f"{t} [[a]] {t}", "b.md", _OF_A),
     "reading.read_canvas": lambda t: list(reading.read_canvas(json.dumps({"nodes": _cards(t)}).encode())),
-    "captions.around": lambda t: captions.around(t, t[:20]),
     "drawing.read_drawing": lambda t: _all_parts(drawing.read_drawing("a.excalidraw.md", _bytes(t))),
     "foreign_json.read_object": lambda t: foreign_json.read_object(json.dumps({"a": t}), "a file"),
-    "foreign_json.text_of": lambda t: foreign_json.text_of({"a": t}, "a"),
-    "kinds.kind_of": kinds.kind_of,
-    "kinds.attachment_id": kinds.attachment_id,
-    "kinds.asks_for_image": kinds.asks_for_image,
-    "links.file_key": links.file_key,
-    "links.named_file": links.named_file,
     "lz_string.decompress": _decompress,
-    "parts.clean": attachment_parts.clean,
-    "parts.Places.name": lambda t: attachment_parts.Places().name(t, "1"),
-    "plain.decode": lambda t: plain.decode(_bytes(t)),
-    "plain.read_text": lambda t: _all_parts(plain.read_text(_bytes(t))),
-    "web_page.read_page": lambda t: _all_parts(web_page.read_page(_bytes(t))),
     "likeness.word_pairs": lambda t: likeness.likeness(likeness.word_pairs(t), likeness.word_pairs(t[::-1])),
-    "likely.words_of": likely_links.words_of,
-    "likely.LikelyNotes.find": _likely,
-    "links.scan_links": links.scan_links,
-    "links.scan_targets": links.scan_targets,
+    "care.LikelyNotes.find": _likely,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),
-    "links.file_alias": links.file_alias,
-    "markdown.code_fences": lambda t: list(markdown.code_fences(t)),
-    "markdown.mask_code": markdown.mask_code,
-    "markdown.has_conflict_markers": markdown.has_conflict_markers,
     "markdown.has_conflict_markers of lines that begin one": lambda t: markdown.has_conflict_markers(
         t.replace("a", "\n<<<<<<<\n") + ">>>>>>>"
     ),
-    "markdown.scan_tags": markdown.scan_tags,
     "markdown.scan_tags behind a space": lambda t: markdown.scan_tags(t.replace("a", " #a")),
-    "markdown.plain_title": markdown.plain_title,
     "markdown.plain_title of a short one": lambda t: markdown.plain_title(t[:1_000]),
-    "healing.clean_title": healing.clean_title,
-    "links.FileNames.add": lambda t: links.FileNames(_many(t)).add(t),
-    "links.FileNames.discard": lambda t: links.FileNames([t]).discard(t),
-    "matching.tag_key": matching.tag_key,
-    "matching.tag_keys": lambda t: matching.tag_keys([t, *_many(t)]),
-    "matching.distinct_tags": lambda t: matching.distinct_tags([t, *_many(t)]),
-    "matching.most_written": lambda t: matching.most_written({t: 1, t + "#": 1}),
-    "matching.has_tags": lambda t: matching.has_tags(_many(t), [t, t + "/"]),
-    "pieces.line_pieces": lambda t: list(pieces.line_pieces(t, 0, len(t), keeps="`")),
-    "links.note_keys": lambda t: links.note_keys(_ID, t, t, (t,)),
-    "links.target_keys": links.target_keys,
-    "links.target_names": links.target_names,
-    "links.names_of": lambda t: links.names_of([("title", t)]),
-    "links.normalise_sources": lambda t: links.normalise_sources(_many(t), t),
+    "matching.has_tags": lambda t: matching.has_tags(pieces(t), [t, t + "/"]),
     "links.LinkTable.add": _add,
     "links.LinkTable.resolve": _resolve,
     "links.LinkTable.named_in": lambda t: links.LinkTable().named_in(*names.name_spans(t), 8),
     "links.LinkTable.resolve all": _resolve_all,
-    "matching.check_metadata_match": lambda t: matching.check_metadata_match({t: t}),
-    "matching.matches_metadata": lambda t: matching.matches_metadata({t: [*_many(t), t]}, {t: t + "x"}),
-    "matching.has_all": lambda t: matching.has_all(_many(t), _many(t)),
-    "layout.leading_title": layout.leading_title,
-    "forms.join_lines": forms.join_lines,
     "forms.wiki_links": lambda t: [
         (forms.shown_by(each, t), forms.written_target(each, t)) for each in forms.wiki_links(t)
     ],
-    "forms.destinations": lambda t: forms.destinations(t, t),
     "forms.destinations by reference": lambda t: forms.destinations(f"[a]: b\n{t}", f"[a]: b\n{t}"),
-    "forms.note_target": lambda t: forms.note_target(t, "a"),
-    "forms.place_target": lambda t: forms.place_target(f"../{t}", "a"),
-    "literal.mask_literal": literal.mask_literal,
     "literal.mask_literal of a list": lambda t: literal.mask_literal(f"- a\n\n      [{t}"),
-    "literal.indented_code": lambda t: list(literal.indented_code(t)),
     "properties.properties_in": lambda t: properties.properties_in(_bytes(f"---\na: {t}[[b]]\n{t}\n---\n")),
     "properties.decode": lambda t: (properties.decode(t, '"'), properties.decode(t, "'")),
     "links.links_in": lambda t: links.links_in(_bytes(f"---\na: '[[{t}]]'\nb: [[{t}]]\n---\n"), t, "a/b.md"),
@@ -705,122 +529,53 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "link_edit.relink_own": lambda t: link_edit.relink_own(
         _bytes(t), _MOVED, lambda _: True, only_broken=False
     ),
-    "layout.read_layout": lambda t: layout.read_layout(_bytes(t)).content,
     "layout.read_layout closed": lambda t: layout.read_layout(
         _bytes(f"---\n{t}\n---\n{t}")
     ).content,
-    "layout.unify_breaks": lambda t: layout.unify_breaks(t, "\r\n"),
     "healing.normalise_note": lambda t: healing.written_values(
-        healing.normalise_note(evolve(_NOTE, title=t, tags=tuple(_many(t)), entities=(t,), extra={t: t}))
+        healing.normalise_note(evolve(_NOTE, title=t, tags=tuple(pieces(t)), entities=(t,), extra={t: t}))
     ),
-    "paths.file_name_of": lambda t: paths.file_name_of(t, t),
-    "paths.slug_of": lambda t: paths.slug_of(t, t),
-    "paths.namespace_of": lambda t: paths.namespace_of(t, None),
-    "paths.resolve_new_path": lambda t: paths.resolve_new_path(t, "slug"),
-    "paths.resolve_read_path": paths.resolve_read_path,
     "offers.render_prompt": lambda t: [
         offers.render_prompt(prompt.name, {argument.name: t for argument in prompt.arguments})
         for prompt in offers.PROMPTS
     ],
-    "query.parse_query": query.parse_query,
     "query.parse_query translated": _search,
     "query.plain_words": _search_plain,
-    "model.aspect_key": task_model.aspect_key,
     "commands.NextTask.passes": lambda t: NextTask(
         agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
     ).passes(t.split(), {"project": t, "k": t}),
     "offers.read_address": lambda t: offers.read_address(f"lithos://note/{t}"),
-    "snippet.Terms.of": lambda t: snippet.Terms.of(t, {"a": 1.0}),
     "snippet.find_passage": _snippets,
     "snippet.mark_matches": lambda t: snippet.mark_matches(t, snippet.Terms.of("zzz a 語 running", {})),
-    "snippet.plain_passage": lambda t: snippet.plain_passage(t, "A title"),
-    "snippet.first_prose": snippet.first_prose,
     "snippet.cut": lambda t: [snippet.cut(t, len(t) * share // 5) for share in (1, 3, 4)] if t else None,
-    "markdown.visible_text": markdown.visible_text,
-    "markdown.strip_markup": markdown.strip_markup,
-    "markdown.strip_images": markdown.strip_images,
-    "markdown.strip_passage": markdown.strip_passage,
-    "markdown.comments": markdown.comments,
-    "addresses.is_public": addresses.is_public,
     "clients.is_document": lambda t: clients.is_document(f"https://a{t}"),
     "clients.read_registration": lambda t: clients.read_registration(
         {"client_name": t, "redirect_uris": [f"https://a.example/{t}"]}, "c", _NOW
     ),
     "redirects.check_redirect": lambda t: redirects.check_redirect(f"https://a.example/{t}"),
-    "requests.read_parameters": requests.read_parameters,
-    "requests.read_scopes": requests.read_scopes,
-    "requests.is_verified": lambda t: requests.is_verified("c", t),
     "hidden.hide": lambda t: hidden.hide(t, hidden.Frame(frozenset({1}))),
-    "hidden.Frame.has": lambda t: hidden.Frame(frozenset({1})).has(t),
-    "hidden.names_in": hidden.names_in,
     "hidden.shared_blocks": lambda t: hidden.shared_blocks([("", t)] * hidden.LEAST_NOTES),
     "hidden.without_hidden": lambda t: hidden.without_hidden(f"\x00{t}"),
     "edges.tidy_edge": lambda t: [edges.tidy_edge(t, at, 0) for at in range(500, len(t), 500)],
     "query.words_of": lambda t: query.words_of(query.plain_words(t)),
-    "analysis.normalise": lambda t: analysis.normalise("NFC", t),
-    "analysis.name_key": analysis.name_key,
-    "dates.own_date": lambda t: dates.own_date({"date": t, "created": t}, t, f"{t}.md", t),
-    "dates.read_date": dates.read_date,
-    "dates.asked_time": dates.asked_time,
-    "dates.time_alone": dates.time_alone,
-    "edges.expects_more": edges.expects_more,
-    "edges.first_block": lambda t: edges.first_block(t, 0, len(t)),
     "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
-    "replies.wants_all": replies.wants_all,
     "blocks.cut_blocks": lambda t: blocks.cut_blocks(passages.split_note("A title", t, 500, 1_000)),
     "compact.compose_whole": _brief_whole,
     "shortening.shorten": lambda t: shortening.shorten(t, snippet.Terms.of(t[:200], {}), 100),
-    "shortening.escaped_length": shortening.escaped_length,
-    "compact.source_line": lambda t: compact.source_line(1, t, t),
-    "parts.short_header": lambda t: parts.short_header(t, t, t),
-    "analysis.separate_marks": analysis.separate_marks,
     "layout.frontmatter_at": lambda t: layout.frontmatter_at(f"\n\n---\n{t}"),
     "layout.trim_content": lambda t: (layout.trim_content(t), layout.trim_content(f"\n{t}\n")),
-    "layout.tail_of": layout.tail_of,
-    "list_joining.joins_above": lambda t: list_joining.joins_above(t, f"- {t}"),
-    "list_joining.joins_below": lambda t: list_joining.joins_below(f"- {t}", t),
-    "logseq.names_in": logseq.names_in,
-    "logseq.page_name": logseq.page_name,
-    "logseq.read_day": lambda t: logseq.read_day(t, logseq.TITLE_FORMAT),
-    "logseq.read_properties": logseq.read_properties,
-    "logseq.read_settings": logseq.read_settings,
-    "logseq.write_day": lambda t: logseq.write_day(_NOW.date(), t),
     "pasted.read_pasted": lambda t: pasted.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),
     "pasted.begins_with_note_keys": lambda t: pasted.begins_with_note_keys(f"---\n{t}\n---\n"),
-    "paths.is_portable": paths.is_portable,
-    "paths.portable_path": paths.portable_path,
-    "requests.Call.of": lambda t: repeated.Call.of(t, t, t, t, {t[:100]: t}),
-    "analysis.drop_excess_marks": analysis.drop_excess_marks,
-    "graph.merge_metadata": lambda t: task_metadata.merge_metadata("task", {t: t}, {t: None}),
-    "analysis.fold": analysis.fold,
-    "compounds.long_words": lambda t: compounds.long_words([t, *_many(t)]),
-    "compounds.Compounds.add": lambda t: compounds.Compounds().add([t, *_many(t)]),
     "compounds.Compounds.holding": _hold,
-    "letters.replace_letters": letters.replace_letters,
     "analysis.unfold_offset": _fold_back,
     "analysis.unfold_offsets": lambda t: analysis.unfold_offsets(t, range(0, len(analysis.fold(t)), 50)),
-    "analysis.index_text": analysis.index_text,
-    "analysis.runs": lambda t: list(analysis.runs(t)),
-    "analysis.words": analysis.words,
-    "analysis.bigrams": analysis.bigrams,
-    "plan.claim_order": lambda t: plan.claim_order(t, 1),
-    "principals.fold_name": principals.fold_name,
-    "principals.is_reserved": principals.is_reserved,
-    "principals.check_agent": refusing(principals.check_agent),
-    "limits.holds_more_values": lambda t: limits.holds_more_values(t.encode("utf-8", "replace"), 10),
-    "limits.check_text": lambda t: limits.check_text("title", t, 100),
-    "times.parse_time": times.parse_time,
-    "times.parse_end": times.parse_end,
     "snippet.truncate": lambda t: [truncation.truncate(t, len(t) * share // 5) for share in (1, 3, 4)],
-    "paths.normalise_url": urls.normalise_url,
     "paths.normalise_url as host": lambda t: urls.normalise_url(f"https://{t}/"),
     "paths.normalise_url as path": lambda t: urls.normalise_url(f"https://example.org/{t}"),
     "paths.normalise_url as query": lambda t: urls.normalise_url(f"https://example.org/?{t}"),
-    "paths.host_of": urls.host_of,
     "findings.find_issues": _check_files,
-    "yaml_nodes.read_mapping": lambda t: yaml_nodes.read_mapping(t).nodes,
+    "yaml_nodes.write_block": lambda t: yaml_text.write_block(pieces(t), "", "\n"),
     "yaml_nodes.write_text": lambda t: [yaml_text.write_text(t, style) for style in (None, "'", '"')],
-    "yaml_nodes.write_entry": lambda t: yaml_text.write_entry(t, _many(t), "", "\n"),
     "stores.indexes.fulltext_schema": _index,
     "stores.indexes.fulltext_schema tokens": _TRANSLATOR.tokens,
     "stores.indexes.linkgraph": _link_all,
