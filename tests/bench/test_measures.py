@@ -6,8 +6,6 @@ import math
 
 import pytest
 
-from bench.judged import Chunk, Collection, JudgedQuery
-from bench.quality import distinct_layouts
 from bench.rankings import Score, paired_difference, score_ranking
 
 
@@ -34,24 +32,3 @@ def test_the_bootstrap_interval_is_that_of_the_normal_approximation() -> None:
     assert middle == 0
     assert low == pytest.approx(-9.8, abs=0.7)
     assert high == pytest.approx(9.8, abs=0.7)
-
-
-def test_the_interval_pairs_queries() -> None:
-    """Values that vary much, all better by the same: unpaired intervals would be wide."""
-    theirs = [number / 100 for number in range(90)]
-    _, low, high = paired_difference([value + 0.05 for value in theirs], theirs)
-    assert (low, high) == (5.0, 5.0)
-
-
-def test_a_layout_that_makes_the_same_notes_is_measured_once() -> None:
-    collection = Collection("one", (Chunk("1", "1", "a text"),), (JudgedQuery("q", "text", "q", {"1": 1}),))
-    assert [layout for layout, _ in distinct_layouts(collection, ("passages", "pages", "titled"))] == [
-        "passages"
-    ]
-
-
-def test_a_sample_keeps_the_queries_of_a_document_together() -> None:
-    asked = [JudgedQuery(f"{page}-{n}", "", "", {f"p{page}": 1}) for page in range(40) for n in (0, 1)]
-    sample = Collection("pages", (), tuple(asked)).sample(20)
-    assert len(sample.queries) == 20
-    assert len({doc for query in sample.queries for doc in query.grades}) == 10
