@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -82,12 +81,6 @@ class Storm:
         async with trio.open_nursery() as nursery:
             for agent in range(self.writers):
                 nursery.start_soon(self._write, server, agent, until)
-
-    async def write_until_cancelled(self, server: Lithos) -> None:
-        """Write from all sides; nobody is killed."""
-        async with trio.open_nursery() as nursery:
-            for agent in range(self.writers):
-                nursery.start_soon(self._write, server, agent, sys.maxsize)
 
     async def _write(self, server: Lithos, agent: int, until: int) -> None:
         random = Random(f"{self.seed} {agent} {len(self.promises)}")

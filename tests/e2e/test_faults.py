@@ -14,7 +14,6 @@ import pytest
 from bench.soak import run_soak
 from tests.e2e.faults import Outcome, storage
 from tests.e2e.faults import folder as files
-from tests.e2e.faults.copies import backup_under_load
 from tests.repeats import repeats
 
 SOAK_SECONDS = repeats("SOAK", 30)
@@ -35,14 +34,6 @@ async def test_storage_that_refuses_to_write_is_told_and_survived(fault: Fault, 
 async def test_a_process_that_may_write_nothing_goes_on_when_it_may_again(tmp_path: Path) -> None:
     """behaviours 139, 193"""
     await storage.limits_are_reached(tmp_path)
-
-
-@pytest.mark.nightly
-@pytest.mark.takes(28)
-@pytest.mark.deadline(120)
-async def test_a_backup_under_load_has_all_that_was_acknowledged_before(tmp_path: Path) -> None:
-    """behaviours 191, 200"""
-    await backup_under_load(tmp_path)
 
 
 @pytest.mark.slow

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.clients import WireClient, call, connected
-from tests.e2e.process import clean_environment, run_lithos, running_lithos
+from tests.e2e.process import run_lithos, running_lithos
 from tests.e2e.stdio import HELLO, stdio_server
 
 pytestmark = pytest.mark.slow
@@ -114,22 +112,6 @@ async def test_a_second_owner_of_a_vault_is_refused_and_a_bridge_of_the_same_dat
         async with connected("mcp", url=server.url) as client:
             assert (await call(client, "lithos_stats"))["documents"] == 1
     assert sorted(path.name for path in vault.iterdir()) == [".obsidian", "Zanzibar.md"]
-
-
-def test_git_sees_nothing_of_a_served_vault(tmp_path: Path, vault: Path, env: dict[str, str]) -> None:
-    if shutil.which("git") is None:
-        pytest.skip("git is not installed")
-    who = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "all")):
-        subprocess.run(["git", *who, *arguments], cwd=vault, check=True, env=clean_environment())
-    with running_lithos(tmp_path / "one", "--vault", str(vault), env=env):
-        for number in range(5):
-            asked = run_lithos(
-                "-d", tmp_path / "one", "--vault", vault, "search", f"cloves {number}", env=env
-            )
-            assert asked.returncode == 0, asked.stderr
-    status = subprocess.run(["git", "status", "--porcelain"], cwd=vault, capture_output=True, check=True)
-    assert status.stdout == b""
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
