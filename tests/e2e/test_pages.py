@@ -1,8 +1,5 @@
 """What README.md and docs/ show is true: their examples are run against a real server."""
 
-from __future__ import annotations
-
-import os
 import re
 import shlex
 from pathlib import Path
@@ -17,12 +14,10 @@ from lithos.tools.contract.declaring import all_tools
 from tests.e2e.pages import (
     Person,
     find_difference,
-    find_unprinted,
     first_steps,
     following,
     put_claude,
     read_blocks,
-    run_blocks,
 )
 from tests.repeats import first_of
 
@@ -85,13 +80,6 @@ def commands_in(line: str) -> list[list[str]]:
     return found
 
 
-def test_commands_are_found_in_lines_of_shell() -> None:
-    line = (
-        "X=1 lithos stats --json | jq . && .venv/bin/lithos search 'a b' > out; echo lithos-data # lithos no"
-    )
-    assert commands_in(line) == [["stats", "--json"], ["search", "a b"]]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -107,18 +95,3 @@ def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
     }
     known = {setting.variable for setting in SETTINGS.values()} | {*SHORT_VARIABLES, *LOG_VARIABLES}
     assert set(re.findall(r"\b(?:LITHOS|OTEL)_[A-Z_]+\b", text)) - {"LITHOS_EVAL"} <= known
-
-
-def test_a_line_that_is_not_printed_is_found() -> None:
-    printed = "1. Raft (score: 1.00)\n   Path: raft.md\nend\n"
-    assert find_unprinted("1. Raft (score: …)\n\nend", printed) is None
-    assert find_unprinted("end\n1. Raft (score: 1.00)", printed) == "1. Raft (score: 1.00)"
-    assert find_unprinted("1. Raft", printed) == "1. Raft"
-
-
-def test_a_command_that_fails_fails_its_page(tmp_path: Path) -> None:
-    blocks = read_blocks("<!-- run -->\n```sh\ntrue\n```\n\n```sh\nfalse\n```\n")
-    assert [block.mark for block in blocks] == ["run", ""]
-    assert run_blocks(blocks, tmp_path, dict(os.environ), 10.0)[0].printed == ""
-    with pytest.raises(AssertionError):
-        run_blocks(read_blocks("<!-- run -->\n```sh\nfalse\n```\n"), tmp_path, dict(os.environ), 10.0)

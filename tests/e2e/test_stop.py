@@ -90,17 +90,6 @@ def test_sigterm_ends_open_sse_streams_and_idle_connections(server: Lithos, conn
 
 
 @pytest.mark.slow
-def test_sigint_stops_in_spite_of_clients_that_never_read(server: Lithos, connect: Connect) -> None:
-    big = {"title": "Big", "content": "word " * 150_000, "agent": "a"}
-    writer, unread = connect(), connect()
-    writer.sendall(request("POST /mcp", call("lithos_write", **big)))
-    read_until(writer, b"created")
-    unread.sendall(request("POST /mcp", call("lithos_read", path="big.md")) * 8)
-    unread.recv(1)
-    assert server.stop(signal.SIGINT) == 0
-
-
-@pytest.mark.slow
 async def test_writes_acknowledged_while_the_stop_begins_survive(tmp_path: Path) -> None:
     """behaviours 51, 193"""
     data = tmp_path / "data"

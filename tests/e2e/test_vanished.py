@@ -90,16 +90,3 @@ async def test_no_watch_switches_the_watcher_off(tmp_path):
     put_note(data, "a.md", note(1))
     with running_lithos(data, "--no-watch") as server:
         assert server.health()[1]["watcher"] == {"status": "ok", "mode": "off"}
-
-
-async def test_a_running_server_changes_no_byte_of_what_others_write(tmp_path):
-    """behaviour 176"""
-    data = tmp_path / "data"
-    with running_lithos(data, env={"LITHOS_INDEX__WATCH_MODE": "poll"}) as server:
-        file = put_note(data, "a.md", "\ufeff---\r\ntitle: x # why\r\n---\r\n\r\ntext without id")
-        before = (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_ino)
-        wait_for(server, "knowledge_base", documents=1)
-        put_note(data, "b.md", note(2))
-        wait_for(server, "knowledge_base", documents=2)
-        assert server.health()[1]["watcher"] == {"status": "ok", "mode": "poll"}
-        assert (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_ino) == before

@@ -62,18 +62,6 @@ def test_the_skill_names_only_tools_and_parameters_that_exist() -> None:
     assert unknown_words(text) == []
 
 
-@pytest.mark.parametrize(
-    ("good", "bad"), [("`expected_version`", "`version_expected`"), ("lithos_task_next", "lithos_task_nxt")]
-)
-def test_a_wrong_name_in_the_skill_is_found(good: str, bad: str) -> None:
-    """Behaviour 244."""
-    text = make_skill()
-    assert good in text
-    assert unknown_words(text.replace(good, bad)) != []
-    # A parameter of another tool is as wrong: the fence is not one of lithos_read.
-    assert unknown_words("* `lithos_read` with `fence`") != []
-
-
 def test_the_reminders_name_only_tools_that_exist() -> None:
     """Behaviour 244."""
     for event in ("PreCompact", "SessionStart", None):
