@@ -261,10 +261,7 @@ def test_without_notes_nothing_is_made(program: Program) -> None:
     assert not program.data.exists()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["reconcile", "--scope", "notes"], ["reindex", "--dry-run"]],
-)
+@pytest.mark.parametrize("arguments", [["reconcile", "--scope", "notes"], ["reindex", "--dry-run"]])
 def test_what_cannot_be_meant_is_a_usage_error(program: Program, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         program.run(*arguments)

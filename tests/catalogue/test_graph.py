@@ -12,14 +12,7 @@ from lithos.catalogue.note_graph import LinkCounts, NoteGraph
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.stores.indexes.linkgraph import Placeholder
 from tests.fakes import make_entry
-from tests.graphs import (
-    Reference,
-    described,
-    expected_pairs,
-    fresh_graph,
-    generate_entries,
-    note_id,
-)
+from tests.graphs import Reference, described, expected_pairs, fresh_graph, generate_entries, note_id
 
 
 def edges_of(graph: NoteGraph) -> set[tuple[str, str | Placeholder]]:
@@ -209,10 +202,7 @@ NAMES = ("pic.png", "Pic.PNG", "dir/pic.png", "n1", "doc.pdf#page=2", "doc.pdf",
 
 @given(
     st.lists(st.sampled_from(NAMES), max_size=6),
-    st.lists(
-        st.tuples(st.sampled_from(("file", "note")), st.integers(0, 3), st.booleans()),
-        max_size=12,
-    ),
+    st.lists(st.tuples(st.sampled_from(("file", "note")), st.integers(0, 3), st.booleans()), max_size=12),
 )
 def test_links_to_other_files_are_not_unresolved_in_any_order(
     links: list[str], changes: list[tuple[str, int, bool]]

@@ -42,14 +42,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert "merges by itself" in await type_in("show", OTHER)
         shown = await type_in("show", COPY, "--json")
         assert json.loads(shown)["copies"][0]["copy"]["named_only"] is False
-        for words in (
-            ("keep",),
-            ("drop",),
-            ("list", COPY),
-            ("show",),
-            ("merge",),
-            ("merge", COPY, "--all"),
-        ):
+        for words in (("keep",), ("drop",), ("list", COPY), ("show",), ("merge",), ("merge", COPY, "--all")):
             with pytest.raises(CommandFailed):
                 await type_in(*words)
         told = await type_in("merge", "--all", code=1)

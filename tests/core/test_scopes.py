@@ -134,8 +134,7 @@ def test_only_persons_change_what_is_protected(by, agent, person) -> None:
 def test_the_tokens_scope_goes_before_that_of_the_name() -> None:
     token, other = Principal("t", "write"), Principal("o", "write")
     scopes = WriteScopes(
-        agents={"claude": Scope(("b/**",))},
-        of_token=lambda by: Scope(("a/**",)) if by.name == "t" else None,
+        agents={"claude": Scope(("b/**",))}, of_token=lambda by: Scope(("a/**",)) if by.name == "t" else None
     )
     assert scopes.place_of(token, "claude", "a/x.md") == "write"
     assert scopes.place_of(token, "claude", "b/x.md") == "outside"

@@ -11,14 +11,7 @@ from lithos.config.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIA
 from lithos.config.retired import RETIRED
 from lithos.config.sources import LOG_VARIABLES
 from lithos.tools.contract.declaring import all_tools
-from tests.e2e.pages import (
-    Person,
-    find_difference,
-    first_steps,
-    following,
-    put_claude,
-    read_blocks,
-)
+from tests.e2e.pages import Person, find_difference, first_steps, following, put_claude, read_blocks
 from tests.repeats import first_of
 
 ROOT = Path(__file__).parents[2]

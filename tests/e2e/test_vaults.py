@@ -12,15 +12,7 @@ from typing import Any
 import pytest
 
 from lithos.stores.lock import OwnerLock
-from tests.e2e.process import (
-    LITHOS,
-    START_BOUND,
-    Lithos,
-    clean_environment,
-    read_line,
-    run_lithos,
-    until,
-)
+from tests.e2e.process import LITHOS, START_BOUND, Lithos, clean_environment, read_line, run_lithos, until
 from tests.e2e.stdio import StdioServer, stdio_program
 
 pytestmark = pytest.mark.slow

@@ -54,12 +54,7 @@ class Station:
         self.streams = EventStreams(self.broadcaster, self.store, Inline())
         self.cursors = Cursors(self.coordinator.mailbox, self.store, Inline())
         self.sse_clients, self.ws_clients = (
-            Subscribers(
-                name,
-                limit=self.limit,
-                delivered=self.counts.deliver,
-                dropped=self.counts.drop,
-            )
+            Subscribers(name, limit=self.limit, delivered=self.counts.deliver, dropped=self.counts.drop)
             for name in ("SSE", "WebSocket")
         )
         self.sse = SseEndpoint(self.streams, self.sse_clients)

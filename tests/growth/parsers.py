@@ -17,40 +17,18 @@ from attrs import evolve
 from yaml import YAMLError
 
 from lithos.core import care, findings, offers, scopes
-from lithos.core.attachments import (
-    drawing,
-    foreign_json,
-    lz_string,
-    reading,
-)
+from lithos.core.attachments import drawing, foreign_json, lz_string, reading
 from lithos.core.attachments.parts import NotExtractable
 from lithos.core.context import blocks, briefing, compact, parts, passages, replies, shortening, tokens
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.formats import chats, conversation, json_items, memory_files, observations
-from lithos.core.history import (
-    copy_merge,
-    differences,
-    file_merge,
-    merging,
-    outline,
-    section_edit,
-    versions,
-)
+from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, compounds, lead
 from lithos.core.links import canvas, forms, literal, properties
-from lithos.core.notes import (
-    document,
-    healing,
-    ignored,
-    layout,
-    link_edit,
-    links,
-    matching,
-    pasted,
-)
+from lithos.core.notes import document, healing, ignored, layout, link_edit, links, matching, pasted
 from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note

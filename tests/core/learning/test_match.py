@@ -43,10 +43,7 @@ def test_features_beyond_measure_give_a_probability(size: float) -> None:
 
 @pytest.mark.parametrize("tier", sorted(CALIBRATIONS))
 def test_each_table_weighs_features_there_are_and_knows_its_threshold(tier: str) -> None:
-    for rule, of_candidate in (
-        (CALIBRATIONS[tier], Features),
-        (MEANING_CALIBRATIONS[tier], MeaningFeatures),
-    ):
+    for rule, of_candidate in ((CALIBRATIONS[tier], Features), (MEANING_CALIBRATIONS[tier], MeaningFeatures)):
         assert rule.weights.keys() == attrs.fields_dict(of_candidate).keys()
         assert 0.3 < rule.threshold < 1
 

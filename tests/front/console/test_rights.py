@@ -330,10 +330,7 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
     """behaviours 246 and 247: POSTs reach what the right allows, and carry the agent of a bound token."""
     async with visiting(tmp_path) as person:
         made = await prepare(person)
-        async with (
-            browser(person.url) as owner,
-            entered(person, guest) as client,
-        ):
+        async with browser(person.url) as owner, entered(person, guest) as client:
             # The forms as whoever may submit them gets them, under the session of the guest.
             csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
             chief_secret = await make_token(person, "forms", "admin", None)

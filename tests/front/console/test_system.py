@@ -141,10 +141,7 @@ def test_settings_tell_their_source_and_no_secret(tmp_path: Path) -> None:
 
 
 async def test_no_secret_is_on_the_page(tmp_path: Path) -> None:
-    async with visiting(
-        tmp_path,
-        server={"auth_token": "a-secret-token"},
-    ) as person:
+    async with visiting(tmp_path, server={"auth_token": "a-secret-token"}) as person:
         await person.submit("/console/login", token="a-secret-token")
         assert "a-secret" not in await person.page("/console/system?run=1")
         assert len(table_of(await person.look("/console/system?run=1"), "Settings server")) > 1

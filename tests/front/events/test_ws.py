@@ -200,10 +200,7 @@ BAD: list[Any] = [
 
 async def test_a_bad_frame_gets_an_error_and_the_connection_stays(tmp_path: Path) -> None:
     """behaviour 188"""
-    async with (
-        broadcasting(tmp_path) as (station, front),
-        open_ws(front, "subscriber=ada") as (client, _),
-    ):
+    async with broadcasting(tmp_path) as (station, front), open_ws(front, "subscriber=ada") as (client, _):
         for frame in BAD:
             await client.send(frame)
             error = await client.next()
@@ -337,10 +334,7 @@ async def test_a_stop_closes_with_1001_and_keeps_what_was_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "STOP_GRACE", 300.0)  # longer than the patience
-    async with (
-        broadcasting(tmp_path) as (station, front),
-        open_ws(front, "subscriber=ada") as (client, _),
-    ):
+    async with broadcasting(tmp_path) as (station, front), open_ws(front, "subscriber=ada") as (client, _):
         (seq,) = await station.publish_many(1)
         assert await client.seqs(1) == [seq]
         await client.send({"op": "ack", "seq": seq})

@@ -108,10 +108,7 @@ async def test_modern_errors_have_their_http_status() -> None:
         assert answers == [(400, -32602), (400, -32020), (400, -32020), (404, -32601), (404, -32601)]
         meta = META | {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}
         future = await post(
-            front,
-            rpc("tools/list", _meta=meta),
-            MCP_Protocol_Version="2031-01-01",
-            Mcp_Method="tools/list",
+            front, rpc("tools/list", _meta=meta), MCP_Protocol_Version="2031-01-01", Mcp_Method="tools/list"
         )
         assert (future.status_code, future.json()["error"]["code"]) == (400, -32022)
 
