@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ from attrs import frozen
 
 from lithos.cli.hooks.checkpoint import LONGEST_TEXT, MOST
 from lithos.cli.hooks.silence import HOOK_BUDGET, TOKEN_BYTES
-from tests.e2e.hooks import SILENT, Printed, Typist, make_typist, started
+from tests.e2e.hooks import Printed, Typist, make_typist, started
 from tests.e2e.owners import owning
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment, run_lithos, running_lithos
 
@@ -237,69 +235,7 @@ def test_a_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> No
     assert nobody.hook() == ""
 
 
-@pytest.mark.slow
-def test_a_hook_does_not_wait_for_a_port_that_says_nothing(tmp_path: Path) -> None:
-    """Behaviour 244."""
-    data = tmp_path / "data"
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1)
-    with listener, owning(data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
-        for told in (event("PreCompact").encode(), b"a text"):
-            assert started(data, "checkpoint", "--hook", told=told) == SILENT
-
-
-def test_a_hook_is_silent_when_the_server_answers_garbage(typist: Typist, tmp_path: Path) -> None:
-    """Behaviour 244."""
-    stop, said = threading.Event(), [b""]
-
-    def answer(listener: socket.socket) -> None:
-        listener.settimeout(0.1)
-        while not stop.is_set():
-            try:
-                peer, _ = listener.accept()
-            except TimeoutError:
-                continue
-            with peer:
-                peer.recv(65_536)
-                peer.sendall(said[0])
-
-    asked = Session(tmp_path / "data", typist)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=answer, args=(listener,))
-        thread.start()
-        try:
-            with owning(asked.data, f"http://127.0.0.1:{listener.getsockname()[1]}"):
-                for said[0] in (
-                    b"",
-                    b"HTTP/1.1 200 OK\r\n\r\n[",
-                    b"\x00" * 100,
-                    b"HTTP/1.1 200 OK\r\n\r\n{}",
-                ):
-                    assert asked.hook() == asked.hook(told="a text") == ""
-        finally:
-            stop.set()
-            thread.join(60)
-
-
 def test_a_hook_is_silent_when_it_is_called_wrongly(session: Session) -> None:
     """Behaviour 244: exit code 2 would block a compaction."""
     for arguments in (["--no-such"], ["a", "b"], ["--session"]):
         assert session.hook(*arguments, told="kept nowhere") == ""
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_hooks_stay_quiet_while_a_server_hangs_and_restarts(typist: Typist, tmp_path: Path) -> None:
-    """Behaviour 244: stopped by a signal, killed, and started anew, a hook at each moment."""
-    alone = Session(tmp_path / "data", typist)
-    with running_lithos(alone.data) as server:
-        assert alone.hook() != ""
-        server.process.send_signal(signal.SIGSTOP)
-        for told in (b"", b"while it hangs"):
-            assert started(alone.data, "checkpoint", "--hook", "--session", "r", told=told) == SILENT
-        server.process.send_signal(signal.SIGCONT)
-        server.kill()
-        assert started(alone.data, "checkpoint", "--hook") == SILENT
-    with running_lithos(alone.data):
-        assert alone.hook() != ""
-        assert alone.hook("--session", "r", told="after the restart") == ""
-        assert "after the restart" in alone.notes("r")[0]
