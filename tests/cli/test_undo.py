@@ -499,35 +499,6 @@ async def test_history_and_restore_note(desk: Desk) -> None:
 
 
 @at_desk
-async def test_thirty_notes_of_three_agents(desk: Desk) -> None:
-    """behaviour 224: the story of a bad agent"""
-    notes = {}
-    for n in range(30):
-        agent = ("ann", "bob", "bad")[n % 3]
-        notes[n] = await desk.write(agent, f"Note {n}", f"By {agent}.\n\nmiddle\n\nend")
-    for n in range(0, 30, 2):
-        owner = ("ann", "bob", "bad")[n % 3]
-        await desk.write("bad", f"Note {n}", f"By {owner}.\n\nBAD\n\nend", id=notes[n])
-    for n in range(0, 30, 5):
-        owner = ("ann", "bob", "bad")[n % 3]
-        middle = "BAD" if n % 2 == 0 else "middle"
-        await desk.write("ann", f"Note {n}", f"By {owner}.\n\n{middle}\n\nend\n\nann", id=notes[n])
-    report = await desk.undo(code=1)
-    for n in range(30):
-        owner = ("ann", "bob", "bad")[n % 3]
-        answer = await desk.lithos.call("lithos_read", id=notes[n])
-        if owner == "bad" and n % 5:
-            assert answer["code"] == "doc_not_found"
-            continue
-        tail = "" if n % 5 else "\n\nann"
-        assert answer["content"] == f"By {owner}.\n\nmiddle\n\nend{tail}"
-    assert report["counts"]["not_reverted"] == 2  # 5 and 20, which bad made and ann changed
-    files = desk.bytes_of_all()
-    await desk.undo(code=1)
-    assert desk.bytes_of_all() == files
-
-
-@at_desk
 async def test_times_of_the_window_are_read(desk: Desk) -> None:
     assert datetime.fromisoformat(START).tzinfo is not None
     with pytest.raises(SystemExit):
