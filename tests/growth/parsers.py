@@ -16,7 +16,7 @@ from typing import Final
 from attrs import evolve
 from yaml import YAMLError
 
-from lithos.core import care, findings, offers, scopes
+from lithos.core import findings, offers, scopes
 from lithos.core.attachments import drawing, foreign_json, lz_string, reading
 from lithos.core.attachments.parts import NotExtractable
 from lithos.core.context import blocks, briefing, compact, parts, passages, replies, shortening, tokens
@@ -27,7 +27,7 @@ from lithos.core.formats import chats, conversation, json_items, memory_files, o
 from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, compounds, lead
-from lithos.core.links import canvas, forms, literal, properties
+from lithos.core.links import canvas, forms, likely, literal, properties
 from lithos.core.notes import document, healing, ignored, layout, link_edit, links, matching, pasted
 from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
@@ -121,9 +121,9 @@ def _decompress(given: str) -> object:
 
 def _likely(given: str) -> object:
     """A link that is spelled like two names, as long as they are."""
-    likely = care.LikelyNotes()
-    likely.add(care.Named("id", given, "a.md"), (given, given[::-1]))
-    return likely.find(given[1:])
+    names = likely.LikelyNotes()
+    names.add(findings.Named("id", given, "a.md"), (given, given[::-1]))
+    return names.find(given[1:])
 
 
 def _bytes(given: str) -> bytes:
@@ -469,7 +469,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "foreign_json.read_object": lambda t: foreign_json.read_object(json.dumps({"a": t}), "a file"),
     "lz_string.decompress": _decompress,
     "likeness.word_pairs": lambda t: likeness.likeness(likeness.word_pairs(t), likeness.word_pairs(t[::-1])),
-    "care.LikelyNotes.find": _likely,
+    "likely.LikelyNotes.find": _likely,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),
     "markdown.has_conflict_markers of lines that begin one": lambda t: markdown.has_conflict_markers(
         t.replace("a", "\n<<<<<<<\n") + ">>>>>>>"

@@ -62,7 +62,7 @@ class Round:
     now: datetime
     thread: Blocking
     #: What could not be checked, and why.
-    troubles: list[str] = field(factory=list, init=False)
+    troubles: list[str] = field(factory=list, init=False)  # bounded: the checks of one look
     _warned: Mapping[WarningKind, Sequence[Issue]] | None = field(default=None, init=False)
 
     @property

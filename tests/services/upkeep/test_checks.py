@@ -26,7 +26,7 @@ def test_names_of_a_view_are_unique(view: str) -> None:
 
 def test_only_checks_of_derived_state_and_of_files_can_mend() -> None:
     assert {each.name for each in findings.CHECKS if each.mend is not None} == {
-        "indices", "graph", "provenance_projection", "DUPLICATE_ID", "MISSING_ID", "MISSING_TITLE",
+        "indices", "provenance_projection", "DUPLICATE_ID", "MISSING_ID", "MISSING_TITLE",
         "MISSING_AUTHOR",
     }  # fmt: skip
 
