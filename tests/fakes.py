@@ -38,8 +38,8 @@ class Clock:
     def __call__(self) -> datetime:
         return self.now
 
-    def advance(self, seconds: float) -> datetime:
-        self.now += timedelta(seconds=seconds)
+    def advance(self, seconds: float = 0.0, **more: float) -> datetime:
+        self.now += timedelta(seconds=seconds, **more)
         return self.now
 
 

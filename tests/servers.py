@@ -6,11 +6,12 @@ import functools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 from attrs import define, field
 
 import lithos.actors.actors
@@ -28,6 +29,7 @@ from lithos.core.principals import OWNER
 from lithos.front.server.ports import compact_json
 from lithos.stores.indexes.embedder import Embedder, load_embedder
 from lithos.stores.notes.lookup import find_note
+from tests import fakes
 
 Answer = dict[str, Any]
 Load = Callable[[str], Embedder]
@@ -37,17 +39,11 @@ load_once: Load = functools.cache(load_embedder)
 MISSING_ID = "00000000-0000-4000-8000-000000000000"
 
 
-class Clock:
+class Clock(fakes.Clock):
     """A clock that stands still until it is moved, so that times in answers can be told beforehand."""
 
     def __init__(self, text: str = "2026-03-04T05:06:07.000008+00:00") -> None:
-        self.now = datetime.fromisoformat(text).astimezone(UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **delta: float) -> None:
-        self.now += timedelta(**delta)
+        super().__init__(datetime.fromisoformat(text).astimezone(UTC))
 
     @property
     def text(self) -> str:
@@ -171,6 +167,13 @@ def put_note(data: Path, path: str, text: str | bytes) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return file
+
+
+async def until(holds: Callable[[], bool], within: float = 60.0) -> None:
+    """Wait until it holds."""
+    with trio.fail_after(within):
+        while not holds():
+            await trio.sleep(0.01)
 
 
 def refusal(answer: Mapping[str, Any], code: str) -> str:

@@ -22,8 +22,7 @@ from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
 from lithos.tools.contract.declaring import all_tools
 from lithos.tools.search import MODES, SearchTool
-from tests.servers import Clock, Lithos, serving
-from tests.services.notes.test_watching import until
+from tests.servers import Clock, Lithos, serving, until
 from tests.test_layers import ROOMS, imports_within, modules
 
 ROOT = Path(__file__).parents[1]

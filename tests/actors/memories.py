@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import apsw
@@ -23,35 +23,12 @@ from lithos.core.learning.memory import (
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
+from tests.actors.desks import Switch
 from tests.fakes import START, Clock, Gate
 
 
 class Killed(BaseException):
     """The process ends here."""
-
-
-class Switch:
-    """Lets the transactions of a store fail: before they begin, instead of the commit, or right after it."""
-
-    def __init__(self, store) -> None:
-        self.failure: BaseException | None = None
-        self.instead_of_commit: BaseException | None = None
-        self.after_commit: BaseException | None = None
-        self.commits = 0
-        self._real = store.transaction
-        store.transaction = self._transaction
-
-    @contextmanager
-    def _transaction(self):
-        if self.failure is not None:
-            raise self.failure
-        with self._real():
-            yield
-            if self.instead_of_commit is not None:
-                raise self.instead_of_commit
-        self.commits += 1
-        if self.after_commit is not None:
-            raise self.after_commit
 
 
 class Desk:

@@ -2,58 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
-import apsw
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.coordinating import commits
 from lithos.actors.coordinating import coordinator as module
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled, RegisterAgent
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, EventDraft
 from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
-from lithos.stores.coordination.store import CoordinationStore
-from tests.fakes import START, Clock, Gate, ask_together, served, subscribed
+from tests.actors.desks import CoordinatorDesk
+from tests.fakes import START, ask_together, subscribed
 
 pytestmark = pytest.mark.autojump
 
 
-class Desk:
-    """A coordinator over a real store that can be made to fail."""
-
-    def __init__(self, path, **settings) -> None:
-        self.path = path
-        self.clock = Clock()
-        self.settings = {"journal_size": 100, **settings}
-        self.commits = 0
-        self.failing = False
-        self.gate = Gate()
-        self.open()
-
-    def open(self) -> None:
-        self.store = CoordinationStore.open(self.path, self.clock())
-        real = self.store.transaction
-
-        @contextmanager
-        def transaction():
-            if self.failing:
-                raise apsw.FullError("database or disk is full")
-            with real():
-                yield
-            self.commits += 1
-
-        self.store.transaction = transaction
-        self.broadcaster = Broadcaster(1000, 1000)
-        self.coordinator = Coordinator(self.store, self.gate, self.broadcaster, self.clock, **self.settings)
-        self.mailbox = self.coordinator.mailbox
-
-    def served(self):
-        return served(self.mailbox, self.coordinator.start)
+class Desk(CoordinatorDesk):
+    """Reads the journal; asks together what waits together."""
 
     async def together(self, *messages) -> list[object]:
         """Replies and refusals of messages of one batch."""
@@ -111,7 +77,7 @@ async def test_what_waits_is_committed_as_one_transaction(desk):
     messages = [make_append(n) if n % 2 else make_registration(f"agent{n}") for n in range(100)]
     async with desk.served():
         assert None not in await desk.together(*messages)
-    assert desk.commits <= 3
+    assert desk.switch.commits <= 3
     assert len(desk.seqs()) == 100
     assert len(desk.coordinator.agents) == 50
 
@@ -127,15 +93,6 @@ async def test_an_event_is_journalled_before_anyone_hears_of_it(desk):
                 subscription.events.receive_nowait()
             desk.gate.open()
             assert (await subscription.events.receive()).seq in desk.seqs()
-
-
-async def test_seqs_continue_over_a_restart(desk):
-    async with desk.served():
-        first = await desk.mailbox.ask(make_append(1))
-    desk.store.close()
-    desk.open()
-    async with desk.served():
-        assert await desk.mailbox.ask(make_append(2)) == first + 1
 
 
 async def test_old_events_are_pruned_now_and_then(tmp_path, monkeypatch):
@@ -221,7 +178,7 @@ async def test_accesses_are_stored_within_a_second_without_any_message(desk):
 async def test_an_idle_coordinator_commits_nothing(desk):
     async with desk.served():
         await trio.sleep(60)
-    assert desk.commits == 0
+    assert desk.switch.commits == 0
 
 
 async def test_what_rides_along_is_flushed_at_the_end_of_mail(desk):
@@ -339,15 +296,6 @@ async def test_in_a_failing_batch_registrations_are_refused_and_events_kept_in_o
     assert (first, type(refused), second) == (Journalled.LATER, StorageFailed, Journalled.LATER)
     assert desk.journal() == ["1", "2"]
     assert desk.store.agents() == []
-
-
-async def test_a_failing_database_does_not_crash_the_coordinator_however_long(desk):
-    async with desk.served():
-        desk.failing = True
-        desk.coordinator.touch("a")
-        await desk.mailbox.ask(make_append(1))
-        await trio.sleep(600)
-        assert desk.mailbox.stats.restarts == 0
 
 
 async def test_a_crash_keeps_queued_mail_and_the_order(desk, monkeypatch):

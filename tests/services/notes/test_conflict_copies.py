@@ -10,8 +10,7 @@ import pytest
 import trio
 
 from lithos.config.sections import StorageConfig
-from tests.servers import Lithos, put_note, refusal, serving
-from tests.services.notes.test_watching import until
+from tests.servers import Lithos, put_note, refusal, serving, until
 
 BODY = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive.\n"
 NAMES = (

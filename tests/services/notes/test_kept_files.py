@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.servers import Lithos, put_note, refusal, serving
+from tests.servers import Lithos, put_note, refusal, serving, until
 from tests.services.notes.test_conflict_copies import OWN_ID
 from tests.services.notes.test_copy_merging import command, copies
 from tests.services.notes.test_peoples_names import (
@@ -21,7 +21,6 @@ from tests.services.notes.test_peoples_names import (
     settled,
     with_earlier_version,
 )
-from tests.services.notes.test_watching import until
 
 
 async def keep(lithos: Lithos, path: str) -> dict[str, Any]:

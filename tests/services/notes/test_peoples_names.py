@@ -9,10 +9,9 @@ import pytest
 import trio
 
 from lithos.core.notes.document import derive_id
-from tests.servers import Lithos, put_note, serving
+from tests.servers import Lithos, put_note, serving, until
 from tests.services.notes.test_conflict_copies import OWN_ID, WEAK, paths
 from tests.services.notes.test_copy_merging import copies
-from tests.services.notes.test_watching import until
 
 LINES = [f"Sentence {number} of the page, as it was." for number in range(10)]
 #: What two machines made of the same page.

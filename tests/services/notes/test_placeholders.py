@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import trio
 
-from tests.servers import put_note, refusal, serving
-from tests.services.notes.test_watching import _fast, until, watching
+from tests.servers import put_note, refusal, serving, until
+from tests.services.notes.test_watching import _fast, watching
 
 __all__ = ["_fast"]
 

@@ -20,7 +20,7 @@ from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
 from lithos.services.notes.knowledge import Knowledge
 from lithos.stores.history.store import HistoryFailed, HistoryStore
-from tests.servers import Lithos, put_note, serving
+from tests.servers import Lithos, put_note, serving, until
 
 
 def history_of(lithos: Lithos) -> HistoryStore:
@@ -35,12 +35,6 @@ def told(rows) -> list[tuple[int, str, str]]:
 
 def versions(lithos: Lithos, note_id: str) -> list[tuple[int, str, str]]:
     return told(history_of(lithos).rows(note_id, 100)[0])
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    with trio.fail_after(60):
-        while not holds():
-            await trio.sleep(0.02)
 
 
 def check_bytes(lithos: Lithos, note_id: str, version: int, data: bytes) -> VersionRow:

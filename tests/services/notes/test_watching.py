@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, StorageConfig
 from lithos.stores.orders import VanishedFiles
 from tests.actors.watched import UUID, note
-from tests.servers import Lithos, load_once, put_note, refusal, serving
+from tests.servers import Lithos, load_once, put_note, refusal, serving, until
 
 #: Seconds for anything to be noticed here; the bound of the spec is measured by `bench.watch`.
 PATIENCE = 60.0
@@ -47,12 +47,6 @@ async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncItera
 
 def component_status(lithos: Lithos) -> str:
     return lithos.server.state._watcher().status
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    with trio.fail_after(PATIENCE):
-        while not is_so():
-            await trio.sleep(0.01)
 
 
 async def told(events: Subscription) -> tuple[str, str]:

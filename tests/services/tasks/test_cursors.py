@@ -2,59 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-import apsw
 import pytest
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.errors import StorageFailed
 from lithos.core.events import EventDraft
 from lithos.services.tasks.agents import Cursors
-from lithos.stores.coordination.store import CoordinationStore
-from tests.fakes import START, Clock, served
+from tests.actors.desks import CoordinatorDesk
+from tests.fakes import START
 
 pytestmark = pytest.mark.autojump
 DRAFT = EventDraft(type="note.created", agent="a", payload={}, timestamp=START)
 
 
-class Desk:
-    def __init__(self, path: Path) -> None:
-        self.store = CoordinationStore.open(path, START)
-        self.coordinator = Coordinator(self.store, Inline(), Broadcaster(10, 10), Clock(), journal_size=100)
-        self.cursors = Cursors(self.coordinator.mailbox, self.store, Inline())
+class Desk(CoordinatorDesk):
+    """The cursors of its subscribers."""
+
+    def open(self) -> None:
+        super().open()
+        self.cursors = Cursors(self.mailbox, self.store, Inline())
 
     async def publish(self) -> int:
-        return await self.coordinator.mailbox.ask(AppendEvents((DRAFT,)))
-
-    def break_disk(self) -> None:
-        @contextmanager
-        def transaction():
-            raise apsw.FullError("database or disk is full")
-            yield
-
-        self.store.transaction = transaction
-
-
-@asynccontextmanager
-async def desk_at(path: Path) -> AsyncIterator[Desk]:
-    desk = Desk(path)
-    try:
-        async with served(desk.coordinator.mailbox, desk.coordinator.start):
-            yield desk
-    finally:
-        desk.store.close()
+        seq: int = await self.mailbox.ask(AppendEvents((DRAFT,)))
+        return seq
 
 
 async def test_a_new_name_starts_at_the_head_and_is_stored_at_once(tmp_path: Path) -> None:
     """behaviour 188"""
-    async with desk_at(tmp_path / "c.db") as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         head = desk.coordinator.head
         assert await desk.cursors.find("ada") is None
         assert await desk.cursors.start("ada") == head
@@ -66,19 +45,19 @@ async def test_a_new_name_starts_at_the_head_and_is_stored_at_once(tmp_path: Pat
 
 async def test_a_cursor_moves_forward_only_and_survives_a_restart(tmp_path: Path) -> None:
     """behaviour 188"""
-    async with desk_at(tmp_path / "c.db") as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         for seq in (7, 5):
             desk.cursors.acknowledge("ada", seq)
             await desk.cursors.store("ada")
             assert desk.store.cursor("ada") == 7
         await desk.cursors.store("nobody")
         assert desk.store.cursor("nobody") is None
-    async with desk_at(tmp_path / "c.db") as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         assert await desk.cursors.start("ada") == 7
 
 
 async def test_an_acknowledgement_is_known_before_it_is_stored(tmp_path: Path) -> None:
-    async with desk_at(tmp_path / "c.db") as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         desk.cursors.acknowledge("ada", 9)
         desk.cursors.acknowledge("ada", 8)
         assert await desk.cursors.find("ada") == 9
@@ -87,7 +66,7 @@ async def test_an_acknowledgement_is_known_before_it_is_stored(tmp_path: Path) -
 
 async def test_a_store_that_is_cancelled_forgets_no_acknowledgement(tmp_path: Path) -> None:
     """behaviour 188: a client that acknowledges and leaves cancels the store that is under way."""
-    async with desk_at(tmp_path / "c.db") as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         head = await desk.cursors.start("ada")
         desk.cursors.acknowledge("ada", head + 9)
         with trio.CancelScope() as leaving:
@@ -101,9 +80,9 @@ async def test_a_store_that_is_cancelled_forgets_no_acknowledgement(tmp_path: Pa
 
 
 async def test_a_full_disk_refuses_new_names_and_loses_no_old_cursor(tmp_path: Path) -> None:
-    async with desk_at(tmp_path / "c.db") as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         head = await desk.cursors.start("ada")
-        desk.break_disk()
+        desk.failing = True
         desk.cursors.acknowledge("ada", head + 5)
         await desk.cursors.store("ada")
         assert await desk.cursors.start("ada") == head
@@ -112,7 +91,7 @@ async def test_a_full_disk_refuses_new_names_and_loses_no_old_cursor(tmp_path: P
 
 
 async def test_a_stopping_server_refuses_a_new_name(tmp_path: Path) -> None:
-    async with desk_at(tmp_path / "c.db") as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         desk.coordinator.mailbox.close()
         with pytest.raises(StorageFailed, match="Retry"):
             await desk.cursors.start("ada")

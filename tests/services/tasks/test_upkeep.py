@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import pytest
 import trio
 from attrs import frozen
 
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
 from lithos.config.catalogue import Config
 from lithos.config.sections import EventsConfig
@@ -27,7 +24,8 @@ from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.retention import Upkeep
 from lithos.stores.coordination.store import CoordinationStore
 from tests import upstream
-from tests.fakes import START, Clock, Inline, served
+from tests.actors.desks import CoordinatorDesk
+from tests.fakes import START, Inline
 
 pytestmark = pytest.mark.autojump
 DAY = timedelta(days=1)
@@ -46,18 +44,11 @@ class Notes:
         return (MagicMock(note=MagicMock(author=name, contributors=())) for name in self.desk.writers)
 
 
-class Desk:
+class Desk(CoordinatorDesk):
     """A coordinator and its upkeep over a real database."""
 
     def __init__(self, path: Path, **bounds: Any) -> None:
-        self.clock = Clock()
-        self.store = CoordinationStore.open(path, self.clock())
-        self.broadcaster = Broadcaster(1000, 1000)
-        journal = bounds.get("journal_size", 100_000)
-        self.coordinator = Coordinator(
-            self.store, Inline(), self.broadcaster, self.clock, journal_size=journal
-        )
-        self.mailbox = self.coordinator.mailbox
+        super().__init__(path, journal_size=bounds.get("journal_size", 100_000))
         self.notes = {"kept"}
         self.writers: set[str] = set()
         self.upkeep = Upkeep(
@@ -85,17 +76,9 @@ class Desk:
         return self.store._reader.execute(f"SELECT COUNT(*) FROM {table}").fetchall()[0][0]
 
 
-@asynccontextmanager
-async def desk_at(path: Path, **bounds: Any) -> AsyncIterator[Desk]:
-    desk = Desk(path / "c.db", **bounds)
-    async with served(desk.mailbox, desk.coordinator.start):
-        yield desk
-    desk.store.close()
-
-
 async def test_accesses_are_kept_for_so_many_days(tmp_path: Path) -> None:
     """docs/spec/cli-config.md §4: events.audit_days"""
-    async with desk_at(tmp_path, audit_days=3) as desk:
+    async with Desk.at(tmp_path / "c.db", audit_days=3) as desk:
         for _ in range(5):
             await desk.access(400)
             desk.clock.now += DAY
@@ -111,7 +94,7 @@ async def test_accesses_are_kept_for_so_many_days(tmp_path: Path) -> None:
 
 async def test_the_newest_accesses_are_kept_up_to_a_number(tmp_path: Path) -> None:
     """docs/spec/cli-config.md §4: events.audit_rows"""
-    async with desk_at(tmp_path, audit_rows=1000) as desk:
+    async with Desk.at(tmp_path / "c.db", audit_rows=1000) as desk:
         await desk.access(2500)
         await desk.upkeep.look()
         rows = desk.store.audit(agent=None, doc=None, after=None, limit=5000)
@@ -119,7 +102,7 @@ async def test_the_newest_accesses_are_kept_up_to_a_number(tmp_path: Path) -> No
 
 
 async def test_reads_that_left_the_log_still_count(tmp_path: Path) -> None:
-    async with desk_at(tmp_path, audit_rows=10) as desk:
+    async with Desk.at(tmp_path / "c.db", audit_rows=10) as desk:
         for _ in range(3):
             await desk.access(700, READ)
             await desk.upkeep.look()
@@ -134,7 +117,7 @@ async def test_reads_that_left_the_log_still_count(tmp_path: Path) -> None:
 
 async def test_read_counts_of_notes_that_are_gone_are_bounded(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "GONE_NOTES", 5)
-    async with desk_at(tmp_path, audit_rows=1) as desk:
+    async with Desk.at(tmp_path / "c.db", audit_rows=1) as desk:
         for number in range(20):
             await desk.access(2, READ, f"gone {number}")
         await desk.access(2, READ)
@@ -146,7 +129,7 @@ async def test_read_counts_of_notes_that_are_gone_are_bounded(tmp_path: Path, mo
 
 async def test_writes_go_on_between_the_steps(tmp_path: Path) -> None:
     """No step is long: a write in the middle of a large pruning waits for one step at most."""
-    async with desk_at(tmp_path, audit_rows=10) as desk:
+    async with Desk.at(tmp_path / "c.db", audit_rows=10) as desk:
         await desk.access(6_000)
         written = 0
 
@@ -172,7 +155,7 @@ def draft(text: str) -> EventDraft:
 
 async def test_the_journal_is_bounded_in_bytes_and_says_how_far_it_was_pruned(tmp_path: Path) -> None:
     """docs/spec/events-http.md §2: a position that was pruned gives a resync"""
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         desk.upkeep.journal_bytes = 1_000_000
         seqs = [await desk.mailbox.ask(AppendEvents((draft("x" * 20_000),))) for _ in range(120)]
         await desk.upkeep.look()
@@ -188,10 +171,10 @@ async def test_the_journal_is_bounded_in_bytes_and_says_how_far_it_was_pruned(tm
 
 async def test_a_journal_that_is_to_be_shorter_is_pruned_without_new_events(tmp_path: Path) -> None:
     """docs/spec/events-http.md §2: the newest events.journal_size events"""
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         for _ in range(10):
             await desk.mailbox.ask(AppendEvents(tuple(draft("x") for _ in range(100))))
-    async with desk_at(tmp_path, journal_size=50) as desk:
+    async with Desk.at(tmp_path / "c.db", journal_size=50) as desk:
         await desk.upkeep.look()
         assert desk.store.event_count() == 50
         assert desk.store.pruned_through() == desk.store.events_after(0)[0].seq - 1
@@ -199,7 +182,7 @@ async def test_a_journal_that_is_to_be_shorter_is_pruned_without_new_events(tmp_
 
 async def test_many_bytes_at_once_are_looked_at_before_the_time(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("lithos.actors.coordinating.coordinator.GROWTH", 300_000)
-    async with desk_at(tmp_path) as desk, trio.open_nursery() as nursery:
+    async with Desk.at(tmp_path / "c.db") as desk, trio.open_nursery() as nursery:
         desk.upkeep.journal_bytes = 100_000
         nursery.start_soon(desk.upkeep.run)
         await trio.sleep(module.FIRST + 1)
@@ -212,16 +195,8 @@ async def test_many_bytes_at_once_are_looked_at_before_the_time(tmp_path: Path, 
         nursery.cancel_scope.cancel()
 
 
-async def test_the_ring_is_bounded_in_bytes(tmp_path: Path) -> None:
-    async with desk_at(tmp_path) as desk:
-        for _ in range(120):
-            await desk.mailbox.ask(AppendEvents((draft("x" * 100_000),)))
-        texts = sum(len(event.draft.payload["outcome"]) for event in desk.broadcaster.recent)
-        assert 4_000_000 < texts <= 8 * 1024 * 1024
-
-
 async def test_idle_agents_go_unless_something_is_to_their_name(tmp_path: Path) -> None:
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         for name in ("idle", "creator", "claimer", "finder", "author", "reader", "fresh"):
             await desk.mailbox.ask(RegisterAgent(name, None, None, {"k": "v"}))
         task = await desk.run(CreateTask(title="T", agent="creator"))
@@ -244,7 +219,7 @@ async def test_idle_agents_go_unless_something_is_to_their_name(tmp_path: Path) 
 
 async def test_too_many_agents_are_dropped_before_their_year(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "AGENTS", 10)
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         for number in range(30):
             desk.clock.now += timedelta(seconds=1)
             desk.coordinator.touch(f"a{number:02}")
@@ -256,7 +231,7 @@ async def test_too_many_agents_are_dropped_before_their_year(tmp_path: Path, mon
 
 async def test_agents_are_bounded_in_bytes(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "AGENT_BYTES", 300_000)
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         for number in range(20):
             desk.clock.now += timedelta(seconds=1)
             await desk.mailbox.ask(RegisterAgent(f"a{number}", None, None, {"k": "x" * 50_000}))
@@ -265,7 +240,7 @@ async def test_agents_are_bounded_in_bytes(tmp_path: Path, monkeypatch: Any) -> 
 
 
 async def test_an_agent_that_acts_meanwhile_stays(tmp_path: Path) -> None:
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         desk.coordinator.touch("back")
         await desk.mailbox.ask(Flush())
         desk.clock.now += 400 * DAY
@@ -284,7 +259,7 @@ async def test_an_agent_that_acts_meanwhile_stays(tmp_path: Path) -> None:
 
 async def test_cursors_idle_for_a_year_are_forgotten_and_begin_anew(tmp_path: Path) -> None:
     """docs/spec/events-http.md §4: then the name is a new one, which starts at the head"""
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         for name in ("idle", "moved", ENRICH_AGENT):
             await desk.mailbox.ask(MoveCursor(name))
         desk.clock.now += 200 * DAY
@@ -301,7 +276,7 @@ async def test_cursors_idle_for_a_year_are_forgotten_and_begin_anew(tmp_path: Pa
 
 async def test_too_many_cursors_are_dropped_before_their_year(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "CURSORS", 3)
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         for number in range(8):
             desk.clock.now += timedelta(seconds=1)
             await desk.mailbox.ask(MoveCursor(f"c{number}"))
@@ -311,7 +286,7 @@ async def test_too_many_cursors_are_dropped_before_their_year(tmp_path: Path, mo
 
 
 async def test_claims_that_ended_long_ago_go_and_their_tasks_stay(tmp_path: Path) -> None:
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         task = await desk.run(CreateTask(title="T", agent="a"))
         claim = (await desk.run(ClaimAspect(task_id=task, aspect="x", agent="a"))).claim
         desk.clock.now += 20 * DAY
@@ -339,7 +314,7 @@ async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:
             ),
         )
     store.close()
-    async with desk_at(tmp_path) as desk:
+    async with Desk.at(tmp_path / "c.db") as desk:
         await desk.upkeep.look()
         assert len(desk.coordinator.agents["old"].name or "") == 7_000_000
 
@@ -347,7 +322,7 @@ async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:
 async def test_what_upstream_stored_stays_whatever_its_age(tmp_path: Path) -> None:
     """behaviour 242: accesses, ended claims and idle agents of a file that another Lithos made."""
     upstream.make(tmp_path / "c.db", upstream.COORDINATION["0.4"], upstream.coordination_rows("0.4"))
-    async with desk_at(tmp_path, audit_days=3, audit_rows=10) as desk:
+    async with Desk.at(tmp_path / "c.db", audit_days=3, audit_rows=10) as desk:
         await desk.access(400)
         await desk.run(RegisterAgent(id="new", name=None, type=None, metadata=None))
         desk.clock.now += 800 * DAY
