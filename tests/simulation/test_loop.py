@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from random import Random
@@ -11,39 +10,13 @@ import pytest
 import trio
 
 from tests.simulation.disk import SimulatedDisk, attached
-from tests.simulation.loop import PROCESS, Deadlock, Killed, Pace, SimulatedClock, Workers
+from tests.simulation.loop import PROCESS, Killed, Pace, SimulatedClock, Workers
 from tests.simulation.world import Life
 
 
 def make_workers(clock: SimulatedClock) -> Workers:
     """Workers that always wait."""
     return Workers(clock, Random(1), Pace(usual=2.0, slow_share=0.0))
-
-
-def test_time_passes_only_when_nothing_can_run() -> None:
-    """An hour takes no time."""
-    clock = SimulatedClock()
-
-    async def main() -> float:
-        await trio.sleep(3_600)
-        return trio.current_time()
-
-    assert trio.run(main, clock=clock) == clock.now == 3_600
-
-
-def test_a_call_of_a_worker_takes_virtual_time_and_others_run_meanwhile() -> None:
-    """Its result is delivered; a cancellation does not abandon it."""
-    clock = SimulatedClock()
-    workers, done = make_workers(clock), list[str]()
-
-    async def main() -> None:
-        with trio.move_on_after(0.001):
-            await workers.run_sync(done.append, "call")
-        done.append("after")
-        assert clock.now > 0.01
-
-    trio.run(main, clock=clock)
-    assert done == ["call", "after"]
 
 
 def test_a_worker_of_a_dead_process_does_nothing() -> None:
@@ -64,18 +37,6 @@ def test_a_worker_of_a_dead_process_does_nothing() -> None:
 
     trio.run(main, clock=clock)
     assert not done
-
-
-def test_nothing_left_to_do_is_a_deadlock() -> None:
-    """It is told, not waited for."""
-    clock = SimulatedClock()
-
-    def idle() -> None:
-        for _ in range(1_000):
-            clock.deadline_to_sleep_time(math.inf)
-
-    with pytest.raises(Deadlock):
-        idle()
 
 
 def make_disk(folder: Path) -> SimulatedDisk:
@@ -106,21 +67,6 @@ def test_a_kill_keeps_what_a_power_loss_takes(tmp_path: Path) -> None:
                 break
     assert kind == "nothing unsynced"
     assert (Path(disk.root) / "safe").read_text() == "safe"
-
-
-def test_times_of_files_are_virtual_and_stay_with_a_kill(tmp_path: Path) -> None:
-    """In ticks of the kernel's clock."""
-    disk = make_disk(tmp_path / "0")
-    with attached(disk, make_workers(disk.clock)):
-        disk.clock.now = 1.0059
-        file = Path(disk.root) / "note.md"
-        file.write_text("x")
-        before = disk.status(os.stat(file))
-        assert before.st_mtime_ns == before.st_ctime_ns == disk.tick()
-        disk.kill(tmp_path / "1")
-        after = disk.status(os.stat(tmp_path / "1" / "note.md"))
-    assert (after.st_mtime_ns, after.st_ctime_ns) == (before.st_mtime_ns, before.st_ctime_ns)
-    assert (before.st_mtime_ns - 1_000_000_000) % 4_000_000 == 0
 
 
 def test_a_call_fails_where_the_seed_says_so(tmp_path: Path) -> None:
