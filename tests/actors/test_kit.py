@@ -334,18 +334,6 @@ async def test_a_full_mailbox_holds_the_sender_back_and_forgets_it_when_it_gives
 # -- crashes ----------------------------------------------------------------------------------------
 
 
-async def test_a_crash_costs_its_batch_and_keeps_the_queue():
-    box, flush = make_box(), Kept(failure=OSError("disk"))
-
-    recorder = Recorder(box)
-    async with acting(box, simple(flush, size=1)), trio.open_nursery() as callers:
-        for i in range(3):
-            callers.start_soon(recorder.ask, i)
-    assert recorder.answers.count(ActorDown) == 1
-    assert len(recorder.answers) == len(flush.batches) == 3
-    assert box.stats.restarts == 1
-
-
 async def test_every_asker_of_the_crashed_batch_learns_that_the_outcome_is_unknown():
     box, flush = make_box(), Kept(failure=RuntimeError("bug"))
 
@@ -449,15 +437,6 @@ async def test_cancelling_lets_the_batch_land():
             scope.cancel()
     assert scope.cancelled_caught
     assert flush.applied == [1]
-
-
-async def test_cancelling_never_restarts():
-    box = make_box()
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(partial(supervise, box, simple(echo)))
-            scope.cancel()
-    assert box.stats.restarts == 0
 
 
 async def test_what_a_cancelled_actor_had_only_collected_was_not_applied():
@@ -585,29 +564,7 @@ async def test_downstream_stays_open_while_upstream_has_mail():
         await downstream.post(4)
 
 
-async def test_giving_up_tears_the_whole_nursery_down():
-    box = make_box()
-
-    async def front() -> None:
-        while True:
-            await Recorder(box).ask(1)
-
-    with pytest.RaisesGroup(pytest.RaisesGroup(ActorGaveUp)):
-        async with trio.open_nursery() as outer, trio.open_nursery() as inner:
-            await inner.start(partial(supervise, box, simple(fail, size=1)))
-            outer.start_soon(front)
-
-
 # -- starting ---------------------------------------------------------------------------------------
-
-
-async def test_a_boot_failure_is_bare_from_start():
-    async def bad(*, task_status):
-        raise ValueError("boot")
-
-    async with trio.open_nursery() as nursery:
-        with pytest.raises(ValueError, match="boot"):
-            await nursery.start(bad)
 
 
 async def test_a_boot_failure_is_retried_and_then_given_up_bare():

@@ -67,13 +67,6 @@ async def test_a_write_that_knows_the_state_before_an_edit_is_refused(house, is_
     assert stored(house) == {}
 
 
-async def test_without_an_expected_version_the_edit_counts_and_the_update_is_one_more(house):
-    """behaviour 269"""
-    async with house.with_note() as made:
-        edit(house, made.path, "by hand")
-        assert (await house.update(made.id, "Note", "mine")).version == 3
-
-
 async def test_a_version_is_stored_before_anybody_is_shown_it(house):
     """An edit that was read but not taken up is not given to the next one, even after a kill."""
     async with house.with_note() as made:
@@ -196,13 +189,6 @@ async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
         await house.update(made.id, "Note", "tool")
         assert house.catalogue.see_version(made.id, "saved again", 2) > shown(house, made.id) > 1
         assert entry.note.version == 1
-
-
-async def test_a_touch_counts_nothing(house):
-    async with house.with_note() as made:
-        os.utime(house.folder / made.path, ns=(5 * 10**18, 5 * 10**18))
-        await house.settle_paths(made.path)
-        assert (shown(house, made.id), await read(house, made.id)) == (1, 1)
 
 
 def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,13 +110,6 @@ def test_an_owner_is_told_at_once_and_one_that_only_asks_is_waited_for(path, mon
             lock.release()
 
 
-def test_a_second_lock_in_the_same_process_is_refused_too(path):
-    lock = held(path)
-    with pytest.raises(AlreadyOwned):
-        held(path)
-    lock.release()
-
-
 @pytest.mark.parametrize(
     "leftover", [b"", b"{", b'{"pid": 1, "host": "gone", "started_at": "x"}', b"\xff\xfe", b"[]"]
 )

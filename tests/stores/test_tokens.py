@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,7 +27,6 @@ from lithos.stores.tokens import (
     read_tokens,
 )
 
-LONG = "x" * (LONGEST_NAME + 1)
 NOW = datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
 
 
@@ -296,20 +293,3 @@ def test_threads_that_create_at_once_lose_nothing(private: Path) -> None:
     assert {token.name for token in read_tokens(private) or ()} == {
         f"t{number}.{each}" for number in range(4) for each in range(5)
     }
-
-
-@pytest.mark.slow
-def test_commands_that_create_at_once_lose_nothing(tmp_path: Path) -> None:
-    commands = [
-        subprocess.Popen(
-            [sys.executable, "-m", "lithos", "-d", str(tmp_path / "data"), "token", "create", f"t{number}"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        for number in range(4)
-    ]
-    secrets = {command.communicate(timeout=60)[0].strip() for command in commands}
-    stored = read_tokens(tmp_path / "data" / ".lithos") or ()
-    assert {token.digest for token in stored} == {digest_of(secret.encode()) for secret in secrets}
-    assert len(stored) == 4

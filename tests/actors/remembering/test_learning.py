@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import attrs
 import pytest
-import trio
 
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.learning.memory import (
     ApplyFeedback,
     ClaimJobs,
-    Enqueue,
-    EnrichTrigger,
-    FinishJobs,
     ForgetJobs,
     NodeStats,
     ProjectionOutcome,
@@ -87,27 +83,3 @@ async def test_feedback_moves_counters_and_edges(desk):
         assert await desk.ask(feedback) == ("m1", "m2")
         assert await desk.ask(attrs.evolve(feedback, misleading=("m1",))) == ("m1",)
         assert len(desk.told()) == told  # learning is nothing to announce
-
-
-async def test_concurrent_feedback_adds_up(desk):
-    """behaviour 87"""
-    async with desk.running():
-        feedback = ApplyFeedback(task_id="t", cited=("a", "b"), namespaces={"a": "n", "b": "n"})
-        async with trio.open_nursery() as nursery:
-            for _ in range(10):
-                nursery.start_soon(desk.ask, feedback)
-        assert nodes(desk)["a"].cited_count == 10
-        assert weights(desk) == {"ab": 0.77}
-
-
-async def test_jobs_are_kept_with_their_attempts(desk):
-    """behaviour 156"""
-    async with desk.running():
-        await desk.ask(Enqueue((EnrichTrigger(trigger_type="note.updated", node_id="a"),)))
-        (job,) = await desk.ask(ClaimJobs(2))
-        await desk.ask(FinishJobs(job.rows, done=False))
-        assert [job.attempts for job in await desk.ask(ClaimJobs(2))] == [2]
-        await desk.ask(FinishJobs(job.rows, done=False))
-        assert await desk.ask(ClaimJobs(2)) == []
-        await desk.ask(FinishJobs(job.rows))
-        assert await desk.ask(ClaimJobs(9)) == []

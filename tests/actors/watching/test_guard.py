@@ -118,17 +118,6 @@ async def test_notes_without_id_that_move_are_not_lost(house):
     assert house.is_consistent()
 
 
-async def test_a_start_with_an_empty_folder_keeps_and_tells_nothing(house):
-    """behaviour 198"""
-    await fill_and_index(house, 30)
-    before = list(house.catalogue)
-    remove(house, range(30))
-    events, vanished = restart(house)
-    assert (events, len(vanished)) == ([], 30)
-    assert list(house.catalogue) == before
-    assert house.manifest.load() == before
-
-
 async def test_a_start_without_the_folder_keeps_even_a_few_notes_and_so_does_the_next(house):
     """behaviour 198: opening the stores makes the folder anew; that must not end the guard."""
     await fill_and_index(house, 3)
@@ -150,19 +139,6 @@ async def test_a_start_takes_an_approval_for_exactly_its_files(house):
     events, vanished = restart(house)
     assert events == [(NOTE_DELETED, f"{n:03}.md") for n in range(10)]
     assert vanished == tuple(UUID.format(n) for n in range(10, 28))
-
-
-async def test_unapproved_files_stay_kept_after_an_approval(house):
-    await fill_and_index(house, 30)
-    remove(house, range(20))
-    _, vanished = restart(house)
-    await house.guard.begin(vanished, is_settled=True)
-    house.vanished.approve(f"{n:03}.md" for n in range(16))
-    events, vanished = restart(house)
-    assert len(events) == 16
-    assert vanished == tuple(UUID.format(n) for n in range(16, 20))
-    await house.guard.begin(vanished, is_settled=True)
-    assert not house.vanished.is_approval_waiting()
 
 
 def test_damaged_lists_are_no_lists(house, tmp_path):

@@ -17,7 +17,6 @@ from lithos.core.errors import DocNotFound, StorageFailed, VersionConflict
 from lithos.core.history.section_edit import SectionEdit
 from lithos.core.notes.style import VaultStyle
 from lithos.stores.history.store import HistoryFailed
-from lithos.stores.notes.values import FileChanged
 from tests.actors.house import House
 from tests.fakes import Inline, Turns, ask_together, put_file
 
@@ -108,27 +107,6 @@ async def test_another_change_between_them_keeps_its_place(house):
         text = house.files.read("shared.md").data.decode()
         assert "One." not in text
         assert text.index("Anew.") < text.index("Two.") < text.index("Three.")
-
-
-async def test_all_are_made_again_from_what_a_person_saved_meanwhile(house, monkeypatch):
-    async with house.running():
-        note = await house.create("Shared")
-        real, left = house.files.apply, [1]
-
-        def apply(changes):
-            if changes[0].path == "shared.md" and left:
-                left.pop()
-                old = house.files.read("shared.md").data
-                put_file(house.files, "shared.md", old.decode() + "By a person.\n")
-            return real(changes)
-
-        monkeypatch.setattr(house.files, "apply", apply)
-        one, two = await together(house, append(note.id, "One."), append(note.id, "Two."))
-        assert (one.version, two.version) == (3, 4)
-        text = house.files.read("shared.md").data.decode()
-        assert text.index("By a person.") < text.index("One.") < text.index("Two.")
-        await wait_all_tasks_blocked()
-    assert [version for version, *_ in kept(house, note.id)] == [1, 2, 3, 4]
 
 
 async def test_they_keep_their_order_where_one_was_refused_and_a_person_saved(house, monkeypatch):
@@ -294,20 +272,6 @@ async def test_they_take_turns_of_the_event_loop_and_long_files_are_edited_one_b
         monkeypatch.setattr(editing, "TOGETHER", 512)
         await together(house, *(append(note.id, f"Text {n}.") for n in range(3)))
         assert applied == [["shared.md"]] * 3
-
-
-async def test_a_file_that_refuses_refuses_all_and_leaves_no_version(house, monkeypatch):
-    async with house.running():
-        note = await house.create("Shared")
-        real = house.files.apply
-        monkeypatch.setattr(
-            house.files,
-            "apply",
-            lambda changes: [FileChanged("x")] if changes[0].path == "shared.md" else real(changes),
-        )
-        answers = await together(house, append(note.id, "One."), append(note.id, "Two."))
-        assert not [answer for answer in answers if isinstance(answer, WriteOutcome)]
-    assert [version for version, *_ in kept(house, note.id)] == [1]
 
 
 @pytest.mark.parametrize("is_written", [True, False])

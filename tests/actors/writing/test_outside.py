@@ -311,26 +311,6 @@ async def test_a_note_that_becomes_something_else_is_gone(house):
     assert {kind for kind, _ in house.told()} == {NOTE_DELETED}
 
 
-async def test_symlinked_folders_are_seen_by_the_name_a_listing_gives(house):
-    house.put("real/a.md", note(1))
-    (house.folder / "alias").symlink_to("real")
-    (house.folder / "real/loop").symlink_to("..")
-    async with house.watching():
-        house.put("real/b.md", note(2))
-        await house.settle_paths("alias/b.md", "real/loop/alias/b.md")
-        assert house.path_of(2) == "real/b.md"
-        assert house.catalogue.skipped == {}
-    assert house.told() == [(NOTE_CREATED, "real/b.md")]
-
-
-async def test_a_file_outside_reached_by_a_symlink_is_no_note(house, tmp_path):
-    (tmp_path / "secret.md").write_text(note(1))
-    async with house.watching():
-        (house.folder / "link.md").symlink_to(tmp_path / "secret.md")
-        await house.settle_paths("link.md")
-        assert len(house.catalogue) == 0
-
-
 async def test_a_huge_file_is_reported_and_not_read(house, monkeypatch):
     monkeypatch.setattr(note_reading, "LARGEST_FILE", 1000)
     async with house.watching():
@@ -340,14 +320,6 @@ async def test_a_huge_file_is_reported_and_not_read(house, monkeypatch):
         (house.folder / "huge.md").unlink()
         await house.settle_paths("huge.md")
         assert house.catalogue.skipped == {}
-
-
-async def test_a_name_that_is_no_text_is_passed_over(house):
-    async with house.watching():
-        os.close(os.open(os.fsencode(house.folder) + b"/\xff\xfe.md", os.O_CREAT | os.O_WRONLY))
-        house.put("good.md", note(1))
-        await house.compare()
-        assert [entry.path for entry in house.catalogue] == ["good.md"]
 
 
 async def test_a_start_after_a_kill_tells_nothing_twice(house, monkeypatch):
@@ -401,7 +373,6 @@ steps = st.lists(
     ),
     max_size=16,
 )
-Step = tuple[str, object, object]
 SETTLE = ("settle", None, None)
 
 

@@ -332,13 +332,6 @@ async def test_the_manifest_is_never_ahead_of_the_journal(desk):
     assert desk.manifest.seq == 3
 
 
-async def test_a_removal_leaves_the_manifest(desk):
-    desk.manifest.store([make_entry(1), make_entry(2)])
-    async with served(desk.coordinator, desk.start_coordinator), desk.served():
-        await desk.mailbox.ask(make_publication(1, removal=True))
-    assert set(desk.rows()) == {"n2.md"}
-
-
 async def test_changes_of_one_note_in_one_batch_end_with_the_last(desk):
     for version in (1, 2, 3):
         await desk.mailbox.post(make_publication(1, version=version))
@@ -363,13 +356,6 @@ async def test_a_crash_of_the_journal_leaves_the_outcome_unknown_and_the_queue_k
     assert desk.journal == ["2v1"]
     assert desk.rows() == {"n2.md": 1}, "the next start finds the first"
     assert desk.mailbox.stats.restarts == 1
-
-
-async def test_queued_publications_are_announced_before_the_end(desk):
-    async with served(desk.coordinator, desk.start_coordinator), desk.served():
-        envelopes = [await desk.mailbox.post(make_publication(n)) for n in range(30)]
-    assert len(desk.journal) == 30
-    assert all(envelope.done.is_set() for envelope in envelopes)
 
 
 async def test_a_manifest_that_cannot_be_written_fails_nobody_and_catches_up(desk, monkeypatch):

@@ -347,50 +347,6 @@ async def test_a_file_that_is_another_notes_by_now_is_neither_changed_nor_delete
 # -- indexes, cancelling, crashes -------------------------------------------------------------------
 
 
-async def test_a_stored_note_no_index_took_is_told_and_announced_after_the_repair(house):
-    """behaviour 63"""
-    async with house.running():
-        for index in house.indexes:
-            index.failing = True
-        with pytest.raises(StorageFailed) as caught:
-            await house.create("Note")
-        told = caught.value.extras
-        assert (told["path"], told["version"]) == ("note.md", 1)
-        assert house.catalogue.get(told["id"]).path == "note.md"
-        assert house.told() == []
-        await trio.sleep(60)
-        house.indexes[0].failing = False
-        await trio.sleep(60)
-        assert house.told() == [("note.created", "note.md")]
-        house.indexes[1].failing = False
-        await trio.sleep(60)
-        assert await house.becomes_consistent()
-    assert house.told() == [("note.created", "note.md")]
-
-
-async def test_one_failing_index_is_tolerated_and_catches_up(house):
-    """behaviour 63"""
-    async with house.running():
-        house.indexes[1].failing = True
-        assert (await house.create("Note")).status == "created"
-        assert house.told() == [("note.created", "note.md")]
-        house.indexes[1].failing = False
-        await house.indexers[1].converged()
-        assert await house.becomes_consistent()
-
-
-async def test_a_crashed_index_counts_as_failed_and_catches_up(house):
-    async with house.running():
-        await house.indexers[0].converged()
-        for index in house.indexes:
-            index.crashing = 1
-        with pytest.raises(StorageFailed):
-            await house.create("Note")
-        await trio.sleep(60)
-        assert await house.becomes_consistent()
-    assert house.told() == [("note.created", "note.md")]
-
-
 async def test_a_change_under_way_lands_although_its_caller_is_cancelled(house):
     async with house.running() as nursery:
         house.gate.shut()

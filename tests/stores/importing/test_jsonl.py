@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lithos.core.importing import Degraded, ImportRefused, Item, Malformed, Record
-from lithos.stores.importing import jsonl, recognise
+from lithos.stores.importing import jsonl
 from lithos.stores.importing.jsonl import JsonLinesSource, title_of
 from lithos.stores.importing.reading import read_moment
 from tests.stores.importing.samples import DATA, measure_peak
@@ -17,23 +17,6 @@ from tests.stores.importing.samples import DATA, measure_peak
 
 def read(path: Path) -> list[Item]:
     return list(JsonLinesSource().read(path))
-
-
-def test_objects_with_a_memory_give_their_memories() -> None:
-    """Behaviour 240: tags, dates and further properties of the sample."""
-    source = recognise(DATA / "mem0.jsonl")
-    assert source.kind == "jsonl"
-    one, two, three = (item for item in source.read(DATA / "mem0.jsonl") if isinstance(item, Record))
-    assert (one.id, one.title, one.tags) == (
-        "m-1",
-        "Prefers tabs over spaces in Go code.",
-        ("preferences", "go"),
-    )
-    assert one.created_at == datetime(2024, 5, 1, 16, 30, 0, 123456, tzinfo=UTC)
-    assert dict(one.properties) == {"project": "atlas", "user_id": "ana", "hash": "d41d8cd9"}
-    assert two.created_at == datetime(2024, 5, 3, tzinfo=UTC)
-    assert (three.tags, three.links) == (("deploy",), 1)
-    assert three.created_at == datetime(2024, 5, 3, 10, tzinfo=UTC)
 
 
 def test_damaged_lines_are_told_with_place_and_reason() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,22 +22,6 @@ def records(path: Path) -> dict[str, Record]:
     return {item.position: item for item in read(path) if isinstance(item, Record)}
 
 
-def test_the_sample_gives_its_notes_with_tags_links_and_dates() -> None:
-    """Behaviour 240: links, tags and dates of the sample."""
-    found = records(SAMPLE)
-    assert list(found) == ["Atlas.md", "Damaged.md", "Projects/Plan.md", "Projects/Über uns.md", "Undated.md"]
-    atlas = found["Atlas.md"]
-    assert (atlas.id, atlas.path, atlas.title) == ("markdown/Atlas.md", "Atlas.md", "Atlas")
-    assert atlas.tags == ("project", "inline")
-    assert atlas.links == 4  # an embedded image among them
-    assert atlas.created_at == datetime(2024, 3, 5, tzinfo=UTC)
-    assert atlas.updated_at == datetime(2024, 3, 6, 8, tzinfo=UTC)
-    assert atlas.text == (SAMPLE / "Atlas.md").read_bytes()
-    windows = found["Projects/Über uns.md"]
-    assert windows.title == "Windows lines"
-    assert windows.created_at == datetime(2024, 3, 5, 12, tzinfo=UTC)
-
-
 def test_what_is_ignored_or_hidden_is_no_note() -> None:
     assert not [item for item in read(SAMPLE) if "secret" in str(item) or "daily" in str(item)]
 
@@ -56,16 +39,6 @@ def test_damaged_files_are_told_with_place_and_reason() -> None:
     (odd,) = [item for item in items if isinstance(item, Degraded)]
     assert odd.position == "Undated.md"
     assert "some day in May" in odd.reason
-
-
-def test_the_same_file_has_the_same_hash_and_another_text_another(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("one")
-    before = records(tmp_path)["a.md"]
-    os.utime(tmp_path / "a.md", (1, 1))
-    assert records(tmp_path)["a.md"].hash == before.hash
-    (tmp_path / "a.md").write_text("two")
-    after = records(tmp_path)["a.md"]
-    assert (after.id, after.hash != before.hash) == (before.id, True)
 
 
 def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

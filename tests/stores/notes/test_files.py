@@ -308,22 +308,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(
     assert everything(files) == before
 
 
-def test_a_write_that_fails_half_way_leaves_no_temporary_file(files, monkeypatch):
-    """behaviour 1: the disk fills up during the write."""
-    real, calls = os.write, []
-
-    def write(descriptor: int, data: bytes) -> int:
-        calls.append(1)
-        if len(calls) == 2:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(descriptor, bytes(data)[:4])
-
-    monkeypatch.setattr(os, "write", write)
-    (result,) = files.apply([Put("a.md", b"0123456789", None)])
-    assert result.errno == errno.ENOSPC
-    assert everything(files) == {}
-
-
 def test_even_a_cancelled_write_leaves_no_temporary_file(files, monkeypatch):
     """behaviour 1: an exception that is no `OSError` passes, but not without cleaning."""
 

@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -506,125 +505,10 @@ def test_a_program_that_opens_the_note_meanwhile_writes_to_the_note(best: Desk, 
     assert best.note.read_bytes() == THEIRS
 
 
-def test_what_is_written_late_into_a_displaced_file_is_saved(tmp_path: Path) -> None:
-    desk = make_desk(tmp_path, "lease")
-    with desk.note.open("r+b") as file:
-        assert isinstance(desk.put(), FileState)
-        file.write(b"late")
-    desk.calls.now = lambda: time.time() + 60  # type: ignore[method-assign]
-    desk.settle()
-    assert (desk.note.read_bytes(), desk.saved, desk.others()) == (NEW, [b"latenote"], [])
-
-
 # -- after a crash ----------------------------------------------------------------------------------
 
 
-class Crash(BaseException):
-    """The process died."""
-
-
-@pytest.mark.parametrize(
-    "step",
-    ["rename", "exchange", "lstat", "close", "rename_new", "link", "link_unnamed", "fsync", "read"],
-)
-@pytest.mark.parametrize("is_saved", [False, True])
-def test_after_a_crash_every_text_is_there_and_no_leftover(desk: Desk, step: str, is_saved: bool) -> None:
-    def crash() -> None:
-        if is_saved:
-            save(desk.note, THEIRS)
-        raise Crash
-
-    desk.calls.before(step, crash)
-    try:
-        result = desk.put()
-    except Crash:
-        desk.calls.die()
-    else:
-        assert isinstance(result, FileState), "this file system is used without that call"
-        assert step in ("exchange", "rename", "rename_new", "link", "link_unnamed", "lstat")
-        return
-    later = Calls()
-    later.now = lambda: time.time() + 60  # type: ignore[method-assign]
-    again = NoteFiles(desk.files.root, later, place=desk.files.root.with_name("place"))
-    again.recover(lambda kept, data: desk.saved.append(data))
-    for kept in again.take_kept():
-        again.settle(kept, lambda kept, data: desk.saved.append(data))
-    assert desk.others() == []
-    assert (THEIRS in desk.texts()) if is_saved else (set(desk.texts()) & {OLD, NEW})
-    assert desk.note.exists()
-
-
 # -- attacks ----------------------------------------------------------------------------------------
-
-
-def in_place(path: Path, data: bytes) -> None:
-    with path.open("wb", buffering=0) as file:
-        file.write(data)
-
-
-def in_pieces(path: Path, data: bytes) -> None:
-    with path.open("wb", buffering=0) as file:
-        file.write(data[:10])
-        time.sleep(0.004)
-        file.write(data[10:])
-
-
-def append(path: Path, data: bytes) -> None:
-    with path.open("ab", buffering=0) as file:
-        time.sleep(0.004)
-        file.write(data)
-
-
-ATTACKS = {"in place": in_place, "in pieces": in_pieces, "append": append, "atomic": save}
-
-
-def attack(
-    tmp_path: Path, name: str, trials: int, delay: float, lacking: tuple[str, ...], *, removes: bool
-) -> int:
-    """Replace (or remove) a note while a thread saves it once; how often the change went through."""
-    done = 0
-    for trial in range(trials):
-        desk = make_desk(tmp_path / f"{name}{trial}", *lacking)
-        text = f"-- saved by hand in trial {trial} --".encode()
-        for step in ("lease", "exchange", "rename", "is_leased"):
-            if step not in lacking:
-                desk.calls.before(step, lambda: time.sleep(delay))
-        begin = threading.Barrier(2)
-
-        def person(
-            desk: Desk = desk, text: bytes = text, trial: int = trial, begin: threading.Barrier = begin
-        ) -> None:
-            begin.wait()
-            time.sleep(delay * (trial % 5))
-            ATTACKS[name](desk.note, text)
-
-        thread = threading.Thread(target=person)
-        thread.start()
-        begin.wait()
-        result = desk.remove() if removes else desk.put()
-        thread.join()
-        done += not isinstance(result, Exception)
-        desk.calls.now = lambda: time.time() + 60  # type: ignore[method-assign]
-        desk.settle()
-        assert any(text in each for each in desk.texts()), (trial, result, desk.texts())
-    return done
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_no_save_is_lost_under_attack(tmp_path: Path, name: str) -> None:
-    """Issue 11, defects 2 and 3."""
-    attack(tmp_path, name, 25, 0.001, (), removes=False)
-    attack(tmp_path / "removed", name, 10, 0.001, (), removes=True)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ATTACKS)
-@pytest.mark.parametrize("lacking", LACKING.values(), ids=LACKING)
-def test_no_save_is_lost_under_long_attack(tmp_path: Path, name: str, lacking: tuple[str, ...]) -> None:
-    """Issue 11, defects 2 and 3: again 100 times."""
-    done = attack(tmp_path, name, 100, 0.0015, lacking, removes=False)
-    done += attack(tmp_path / "removed", name, 40, 0.0015, lacking, removes=True)
-    assert done, "every change was refused: nothing was tried"
 
 
 def test_kept_files_say_whose_they_are(desk: Desk) -> None:
