@@ -88,40 +88,6 @@ async def check_claim(lithos: Lithos, clock: Clock, held: str) -> None:
     assert await types_after(lithos, seq) == ["task.claim_expired", "task.claimed"]
 
 
-async def test_a_timer_gate_that_a_wrong_clock_opened_is_shut_again_and_opens_in_time(
-    tmp_path: Path,
-) -> None:
-    """What was told is not taken back, and is told again."""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        opens = (clock.now + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        timer = {"gate_type": "timer", "ready_at": opens}
-        gate = await make_task(lithos, "Gate", task_type="gate", metadata=timer)
-        waiting = await make_task(lithos, "Waiting")
-        other = await make_task(lithos, "Other")
-        await link(lithos, gate, waiting, "waits_on_gate")
-        seq = lithos.server.coordinator.head
-        clock.advance(**FAR)
-        lithos.server.coordinator._nudge_when_due()
-        assert await types_after(lithos, seq) == ["task.ready"]
-        clock.advance(days=-FAR["days"])
-        await link(lithos, other, waiting, "blocks")
-        await lithos.call("lithos_task_complete", task_id=other, agent="lead")
-        seq = lithos.server.coordinator.head
-        blocked = await lithos.call("lithos_task_blocked")
-        assert [row["id"] for row in blocked["tasks"]] == [waiting]
-        clock.advance(days=1, seconds=1)
-        lithos.server.coordinator._nudge_when_due()
-        assert await types_after(lithos, seq) == ["task.ready"]
-
-
-async def link(lithos: Lithos, source: str, target: str, kind: str) -> None:
-    answer = await lithos.call(
-        "lithos_task_edge_upsert", from_task_id=source, to_task_id=target, type=kind, agent="lead"
-    )
-    assert "code" not in answer, answer
-
-
 async def test_times_of_notes_and_tasks_never_go_back_and_events_have_those_of_the_clock(
     tmp_path: Path,
 ) -> None:

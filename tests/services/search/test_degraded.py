@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,20 +161,6 @@ async def test_notes_written_while_the_model_loads_are_embedded(tmp_path: Path) 
         assert answer["failed_backends"] == ["semantic"]
         released.set()
         assert [row["id"] for row in (await search(lithos, mode="semantic"))["results"]] == [note]
-
-
-def test_the_builtin_model_loads_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 184"""
-
-    def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise AssertionError("the network was used")
-
-    for name in ("getaddrinfo", "create_connection", "gethostbyname"):
-        monkeypatch.setattr(socket, name, refuse)
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
-    vectors = load_embedder("builtin").encode([QUERY, TEXT])
-    assert float(vectors[0] @ vectors[1]) > 0.5
 
 
 async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 import trio
@@ -16,12 +16,10 @@ import lithos.actors.actors
 import lithos.actors.indexing.indexer
 import lithos.actors.writing.publisher
 from lithos.actors.indexing.ports import VectorPort
-from lithos.stores.indexes.embedder import EmbedderUnavailable
 from lithos.stores.indexes.fulltext import FulltextIndex
-from tests.servers import Lithos, refusal, serving
+from tests.servers import refusal, serving
+from tests.services.search.test_degraded import QUERY, TEXT, search
 
-QUERY = "striped zebra"
-TEXT = "The zebra is a striped animal."
 #: Longer than any test: what does not wait for a search, or the end, would be seen.
 FOREVER = 600.0
 
@@ -41,15 +39,6 @@ def held_back(owner: type, method: str) -> Iterator[threading.Event]:
             yield released
         finally:
             released.set()
-
-
-def no_model(name: str) -> NoReturn:
-    raise EmbedderUnavailable(name, "there is no such model")
-
-
-async def search(lithos: Lithos, **more: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = await lithos.call("lithos_search", query=QUERY, **more)
-    return answer
 
 
 @pytest.fixture
@@ -152,43 +141,3 @@ async def test_many_writes_are_one_commit_which_a_search_brings_about(
             assert stats.batches == 0
             assert len((await search(lithos_, mode="fulltext"))["results"]) == 10
         assert stats.batches == 1
-
-
-async def test_without_a_model_a_write_waits_for_full_text_and_full_text_for_nothing(
-    tmp_path: Path, lingering: None
-) -> None:
-    """behaviours 63, 183"""
-    async with serving(tmp_path, load=no_model) as lithos_:
-        with trio.fail_after(60):
-            await lithos_.create("Zebra", TEXT)
-        assert lithos_.server.actors.fulltext_indexer.mailbox.stats.batches == 1
-
-
-async def test_the_end_of_the_server_commits_what_waits(tmp_path: Path, lingering: None) -> None:
-    async with serving(tmp_path) as lithos_:
-        for number in range(5):
-            await lithos_.create(f"Zebra {number}", TEXT)
-        assert lithos_.server.actors.fulltext_indexer.mailbox.stats.batches == 0
-        assert len(list((tmp_path / "knowledge").glob("*.md"))) == 5
-    index = FulltextIndex.open_sound(tmp_path / ".tantivy")
-    assert index.document_count() == 5
-    index.close()
-
-
-async def test_in_a_storm_of_writes_everybody_finds_what_he_wrote(tmp_path: Path) -> None:
-    """behaviour 194"""
-    modes = ("fulltext", "hybrid", "semantic")
-
-    async def work(lithos_: Lithos, agent: int) -> None:
-        for number in range(3):
-            token = f"tok{agent}x{number}q"
-            note = await lithos_.create(f"Report {agent} {number}", f"The {token} stands in the harbour.")
-            mode = modes[number % 3]
-            query = token if mode != "semantic" else f"Report {agent} {number} {token} harbour"
-            answer = await lithos_.call("lithos_search", query=query, mode=mode, limit=50)
-            assert "degraded" not in answer
-            assert note in [row["id"] for row in answer["results"]], mode
-
-    async with serving(tmp_path) as lithos_, trio.open_nursery() as nursery:
-        for agent in range(8):
-            nursery.start_soon(work, lithos_, agent)

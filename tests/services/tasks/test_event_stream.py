@@ -70,14 +70,6 @@ async def take_all(stream: EventStream) -> list[int | Resync]:
     return taken
 
 
-async def test_without_a_position_a_stream_is_live_from_its_opening(house: House) -> None:
-    house.publish(3)
-    stream = await house.open()
-    later = house.publish(2)
-    assert await take_all(stream) == later
-    assert await take_all(stream) == []
-
-
 async def test_known_positions_replay_what_is_strictly_later(house: House) -> None:
     """behaviours 132, 133: the newest id replays nothing."""
     before = house.streams.head
@@ -106,29 +98,6 @@ async def test_a_pruned_position_resyncs_but_the_last_pruned_one_does_not(house:
     assert await take_all(await house.open(seqs[5])) == seqs[6:]
     for since in (seqs[4], 0):
         assert [type(item) for item in await take_all(await house.open(since))] == [Resync]
-
-
-async def test_positions_work_across_restarts(house: House, tmp_path: Path) -> None:
-    """behaviour 133"""
-    seqs = house.publish(3)
-    house.store.close()
-    again = House(tmp_path / "coordination.db")
-    later = again.publish(1)
-    assert await take_all(await again.open(seqs[0])) == [*seqs[1:], *later]
-    again.store.close()
-
-
-async def test_a_reader_that_retention_overtakes_is_told(tmp_path: Path) -> None:
-    house = House(tmp_path / "c.db", ring=1)
-    house.publish(1)
-    stream = await house.open()
-    position = stream.position
-    house.publish(10)
-    house.prune(2)
-    assert await take_all(stream) == [Resync(str(position))]
-    later = house.publish(1)
-    assert await take_all(stream) == later
-    house.store.close()
 
 
 @pytest.mark.parametrize("position", [None, 0])

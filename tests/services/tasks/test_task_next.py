@@ -302,31 +302,6 @@ async def test_renewed_released_and_finished_claims_are_never_told_as_expired(tm
         assert told(lithos, "task.claim_expired") == [("task.claim_expired", renewed)]
 
 
-async def test_many_claims_that_end_at_once_are_told_in_small_commits(tmp_path: Path) -> None:
-    """behaviour 260: a subscriber with an ordinary queue hears of all, and calls go on in between."""
-    clock = Clock()
-    async with serving(tmp_path, clock=clock, settled=False) as lithos:
-        async with trio.open_nursery() as nursery:
-            for number in range(200):
-                nursery.start_soon(create, lithos, str(number))
-        async with trio.open_nursery() as nursery:
-            for number in range(200):
-                nursery.start_soon(next_task, lithos, str(number))
-        stream = await lithos.server.streams.open(None, EventFilter(types=("task.claim_expired",)))
-        commits = list[int]()
-        watch = lithos.server.coordinator._on_commit
-        lithos.server.coordinator._on_commit = lambda events, _: commits.append(len(events))
-        clock.advance(minutes=60)
-        with trio.fail_after(60):
-            fences = [(await stream.receive()).draft.payload["fence"] for _ in range(200)]  # type: ignore[union-attr]
-        lithos.server.coordinator._on_commit = watch
-        assert len(set(fences)) == 200
-        assert max(commits) <= 50
-        assert lithos.server.broadcaster.drops == 0
-        stream.close()
-        assert len(told(lithos, "task.claim_expired")) == 200
-
-
 async def test_ready_is_told_when_the_last_blocker_closes_and_at_creation(tmp_path: Path) -> None:
     """behaviour 260"""
     async with serving(tmp_path, settled=False) as lithos:
