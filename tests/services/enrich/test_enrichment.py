@@ -22,7 +22,7 @@ from lithos.core.learning.memory import (
 )
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.worker import Enrichment
-from tests.servers import MISSING_ID, Clock, Lithos, put_note, serving
+from tests.servers import Clock, Lithos, put_note, serving
 
 PROSE = "Later Ada Lovelace wrote to Charles Babbage. Then Ada Lovelace met Charles Babbage."
 
@@ -66,26 +66,6 @@ async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_as
         await drain(lithos)
         assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
         assert (await lithos.read(note))["metadata"]["version"] == 1 + int(writes)
-
-
-async def test_only_creation_and_update_ask_for_extraction(tmp_path: Path) -> None:
-    """behaviour 158"""
-    async with serving(tmp_path) as lithos:
-        note = await lithos.create("Note", PROSE)
-        asked: list[str] = []
-        job = _drain_with(lithos, _Entities(asked))
-        await job.run()
-        assert asked == [note]
-        edge = {"from_id": note, "to_id": MISSING_ID, "type": "related_to", "weight": 1, "namespace": "n"}
-        await lithos.call("lithos_edge_upsert", **edge)
-        task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
-        await lithos.call("lithos_finding_post", task_id=task, agent="a", summary="s", knowledge_id=note)
-        await job.run()
-        assert asked == [note]
-        await lithos.write("Note", PROSE + " More.", id=note)
-        await job.run()
-        assert asked == [note, note]
-        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
 
 
 class _Entities:

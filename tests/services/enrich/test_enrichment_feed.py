@@ -12,16 +12,14 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
 from lithos.core.events import EventDraft
 from lithos.core.learning.memory import Enqueue, EnrichTrigger
 from lithos.services.enrich.feed import CURSOR, JournalFeed, find_triggers
-from lithos.stores.coordination.store import CoordinationStore
-from tests.fakes import START, Clock, make_entry, served
+from tests.actors.desks import CoordinatorDesk
+from tests.fakes import START, make_entry
 
 ONE, TWO = make_entry(1, "a/one.md").note.id, make_entry(2, "two.md").note.id
 GONE = "99999999-0000-4000-8000-000000000000"
@@ -91,15 +89,11 @@ class FakeQueue:
         return [trigger.node_id for trigger in self.triggers]
 
 
-class Journal:
+class Journal(CoordinatorDesk):
     """A journal with its coordinator; `feed` is a worker as a new process would make it."""
 
     def __init__(self, root: Path, journal_size: int = 100_000) -> None:
-        self.store = CoordinationStore.open(root / "coordination.db", START)
-        self.broadcaster = Broadcaster(10, 10)
-        self.coordinator = Coordinator(
-            self.store, Inline(), self.broadcaster, Clock(), journal_size=journal_size
-        )
+        super().__init__(root / "coordination.db", journal_size=journal_size)
         self.catalogue = two_notes()
         self.queue = FakeQueue()
 
@@ -114,11 +108,11 @@ class Journal:
         return JournalFeed(actors, self.queue)
 
     async def tell(self, *drafts: EventDraft) -> None:
-        await self.coordinator.mailbox.ask(AppendEvents(drafts))
+        await self.mailbox.ask(AppendEvents(drafts))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[trio.Nursery]:
-        async with served(self.coordinator.mailbox, self.coordinator.start) as background:
+        async with self.served() as background:
             yield background
         self.store.close()
 

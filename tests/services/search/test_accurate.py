@@ -15,7 +15,6 @@ import pytest
 import trio
 
 import lithos.actors.indexing.accurate
-from lithos.actors.indexing.accurate import AccurateTier
 from lithos.config.sections import SearchConfig
 from lithos.core.learning.ranking import blend
 from lithos.stores.indexes import IndexFailed
@@ -92,12 +91,6 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lithos.actors.indexing.accurate, "RETRY", 0.05)
     monkeypatch.setattr(lithos.actors.indexing.accurate, "SAVE_LEAST", 0.0)
     monkeypatch.setattr(lithos.actors.indexing.accurate, "SAVE_IDLE", 0.0)
-
-
-def tier_of(lithos: Lithos) -> AccurateTier:
-    tier = lithos.server.semantic.accurate
-    assert tier is not None
-    return tier
 
 
 async def model_health(lithos: Lithos) -> dict[str, Any]:
@@ -241,16 +234,6 @@ async def test_filters_and_graph_searches_use_the_tier_too(tmp_path: Path, model
         model.gate.set()
 
 
-async def test_the_newest_notes_are_embedded_first(tmp_path: Path, model: FakeTransformer) -> None:
-    for number in (2, 0, 3, 1):
-        frontmatter = f"---\nupdated_at: 2026-01-0{number + 1}T00:00:00Z\n---\n"
-        put_note(tmp_path, f"n{number}.md", f"{frontmatter}# N{number}\n\n" + f"word{number} here. " * 2500)
-    async with serving(tmp_path, transformer=model.load):
-        pass
-    numbers = [next(letter for letter in text if letter.isdigit()) for text in model.embedded]
-    assert list(dict.fromkeys(numbers)) == ["3", "2", "1", "0"]
-
-
 async def test_a_restart_embeds_nothing_again_and_a_new_text_only(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
@@ -342,16 +325,6 @@ async def test_a_full_disk_stops_nothing_and_is_tried_again(
             while not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists():
                 await trio.sleep(0.02)
     assert stored(tmp_path)["chunks"] == 7
-
-
-async def test_a_directory_that_cannot_be_made_stops_nothing(tmp_path: Path, model: FakeTransformer) -> None:
-    make_vault(tmp_path)
-    (tmp_path / ".usearch").mkdir()
-    (tmp_path / ".usearch" / "accurate").write_text("a file in its place")
-    async with serving(tmp_path, transformer=model.load) as lithos:
-        assert (await model_health(lithos))["tier"] == "accurate"
-        await lithos.create("More", "cat")
-        await until(lithos, 7, "accurate")
 
 
 async def test_a_model_that_fails_leaves_static_answers_and_is_tried_again(

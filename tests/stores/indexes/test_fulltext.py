@@ -305,14 +305,6 @@ def test_searches_during_batches_see_whole_batches(index: FulltextIndex) -> None
     assert seen
 
 
-def test_the_writer_may_live_in_another_thread_than_the_opener(index: FulltextIndex) -> None:
-    for n in range(3):
-        worker = threading.Thread(target=index.apply, args=([entry(n, "granite")], []))
-        worker.start()
-        worker.join()
-    assert found(index, "granite") == [0, 1, 2]
-
-
 def leads_of(index: FulltextIndex, query: str, *serials: int) -> dict[int, float]:
     found = index.coverage(index.idf(index.content_stems(query)), serials)
     return {serial: round(covered.coverage, 6) for serial, covered in found.items()}

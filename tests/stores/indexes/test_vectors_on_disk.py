@@ -195,17 +195,6 @@ def test_a_manifest_that_points_outside_is_damage(saved: Path) -> None:
     assert VectorIndex.open(saved, IDENTITY).quarantined is not None
 
 
-def test_two_quarantines_in_one_second_keep_both(saved: Path, tmp_path: Path) -> None:
-    kept = [path.read_bytes() for path in sorted(saved.iterdir())]
-    shutil.copytree(saved, tmp_path / "copy")
-    for _ in range(2):
-        (saved / "manifest.json").write_text("{")
-        VectorIndex.open(saved, IDENTITY)
-        shutil.copytree(tmp_path / "copy", saved, dirs_exist_ok=True)
-    assert len([n for n in names(saved) if n.startswith("vectors.1.usearch.corrupt-")]) == 2
-    assert len(kept) == 3
-
-
 class Crash(BaseException):
     """The process ends here."""
 

@@ -107,17 +107,6 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     assert "file" in store.failure
 
 
-def test_a_small_damaged_file_is_set_aside_when_it_is_opened(path: Path) -> None:
-    """behaviour 89"""
-    broken = damage(path, fill(path))
-    store = Things.open(path, START)
-    aside = set_aside(path)
-    assert aside.read_bytes() == broken
-    store.add(1)
-    assert store.count() == 1
-    store.close()
-
-
 @pytest.mark.usefixtures("large")
 def test_a_large_damaged_file_is_set_aside_at_the_opening_after_its_damage_was_met(path: Path) -> None:
     """behaviour 89"""

@@ -49,23 +49,8 @@ class Calls(KernelCalls):
     """Real files, without some calls, and with something to do before others."""
 
     def __init__(self, lacking: tuple[str, ...] = ()) -> None:
-        self.opened: set[int] = set()
         for name in {*lacking} - {PLACE}:
             setattr(self, name, _missing)
-
-    def open(self, path: str, flags: int, mode: int = 0o666) -> int:
-        descriptor = super().open(path, flags, mode)
-        self.opened.add(descriptor)
-        return descriptor
-
-    def close(self, descriptor: int) -> None:
-        self.opened.discard(descriptor)
-        super().close(descriptor)
-
-    def die(self) -> None:
-        """What a process that died had open is closed."""
-        for descriptor in self.opened:
-            os.close(descriptor)
 
     def before(self, name: str, action: Callable[[], None], *, always: bool = False) -> None:
         """Do it before the next call of this name, or before every one."""
@@ -503,12 +488,6 @@ def test_a_program_that_opens_the_note_meanwhile_writes_to_the_note(best: Desk, 
     assert isinstance(result, FileChanged if step == "exchange" else (FileState, FileChanged, FileBusy))
     assert THEIRS in best.texts()
     assert best.note.read_bytes() == THEIRS
-
-
-# -- after a crash ----------------------------------------------------------------------------------
-
-
-# -- attacks ----------------------------------------------------------------------------------------
 
 
 def test_kept_files_say_whose_they_are(desk: Desk) -> None:
