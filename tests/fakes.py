@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import attrs
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -41,6 +43,10 @@ class Clock:
     def advance(self, seconds: float = 0.0, **more: float) -> datetime:
         self.now += timedelta(seconds=seconds, **more)
         return self.now
+
+
+class Killed(BaseException):
+    """The process ends here."""
 
 
 class LateCalls(KernelCalls):
@@ -150,6 +156,45 @@ def enter_file(catalogue: Catalogue, files: NoteFiles, path: str, text: str) -> 
     entry = Entry(serial, path, note, digest_of(source.data), source.state, True)
     catalogue.put(entry)
     return entry
+
+
+def fail_writes(patch: pytest.MonkeyPatch, word: bytes, code: int, *, times: int = 1_000_000) -> None:
+    """Let the disk refuse bytes with a word in them, so many times."""
+    real, left = os.write, [None] * times
+
+    def write(descriptor: int, data: memoryview) -> int:
+        if word in bytes(data) and left:
+            left.pop()
+            raise OSError(code, os.strerror(code))
+        return real(descriptor, data)
+
+    patch.setattr(os, "write", write)
+
+
+def slip_in(
+    patch: pytest.MonkeyPatch,
+    files: NoteFiles,
+    act: Callable[[], object],
+    *,
+    times: int = 1,
+    path: str | None = None,
+    after: bool = False,
+) -> None:
+    """Have somebody act right before (or `after`) the writer changes files, or that file, so many times."""
+    real, left = files.apply, [None] * times
+
+    def apply(changes: Any) -> Any:
+        is_meant = bool(left) and path in (None, changes[0].path)
+        if is_meant:
+            left.pop()
+        if is_meant and not after:
+            act()
+        results = real(changes)
+        if is_meant and after:
+            act()
+        return results
+
+    patch.setattr(files, "apply", apply)
 
 
 @asynccontextmanager

@@ -24,11 +24,7 @@ from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from tests.actors.desks import Switch
-from tests.fakes import START, Clock, Gate
-
-
-class Killed(BaseException):
-    """The process ends here."""
+from tests.fakes import START, Clock, Gate, Killed
 
 
 class Desk:

@@ -8,7 +8,8 @@ import pytest
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, ForgetLessons
 from lithos.core.learning.questions import LoadQuestions
-from tests.actors.memories import EDGE, Killed, nodes, weights
+from tests.actors.memories import EDGE, nodes, weights
+from tests.fakes import Killed
 
 pytestmark = pytest.mark.autojump
 

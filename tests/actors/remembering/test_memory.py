@@ -11,8 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from lithos.actors.kit import ActorDown
 from lithos.core.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
 from lithos.core.learning.edges import EdgeFilter, ResolveConflict, UpsertEdge
-from tests.actors.memories import Killed
-from tests.fakes import START
+from tests.fakes import START, Killed
 
 pytestmark = pytest.mark.autojump
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
+from functools import partial
 
 import pytest
 import trio
@@ -18,7 +18,7 @@ from lithos.core.history.section_edit import SectionEdit
 from lithos.core.notes.style import VaultStyle
 from lithos.stores.history.store import HistoryFailed
 from tests.actors.house import House
-from tests.fakes import Inline, Turns, ask_together, put_file
+from tests.fakes import Inline, Turns, ask_together, fail_writes, put_file, slip_in
 
 pytestmark = pytest.mark.autojump
 
@@ -45,6 +45,10 @@ def applied(house: House, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(house.files, "apply", apply)
     return batches
+
+
+def by_a_person(house: House) -> None:
+    put_file(house.files, "shared.md", house.files.read("shared.md").data.decode() + "By a person.\n")
 
 
 def kept(house: House, note_id: str) -> list[tuple[int, str, str]]:
@@ -113,17 +117,7 @@ async def test_they_keep_their_order_where_one_was_refused_and_a_person_saved(ho
     """The second is refused after the first alone, and right after what the person saved and the first."""
     async with house.running():
         note = await house.create("Shared")
-        real, left = house.files.apply, [1]
-
-        def apply(changes):
-            if changes[0].path == "shared.md" and left:
-                left.pop()
-                put_file(
-                    house.files, "shared.md", house.files.read("shared.md").data.decode() + "By a person.\n"
-                )
-            return real(changes)
-
-        monkeypatch.setattr(house.files, "apply", apply)
+        slip_in(monkeypatch, house.files, partial(by_a_person, house), path="shared.md")
         outcomes = await together(
             house,
             append(note.id, "One."),
@@ -139,18 +133,7 @@ async def test_what_a_person_saves_right_after_them_stays_and_comes_after_them(h
     """behaviour 216: their bytes were on disk for no time, but each has its version."""
     async with house.running():
         note = await house.create("Shared")
-        real, left = house.files.apply, [1]
-
-        def apply(changes):
-            results = real(changes)
-            if changes[0].path == "shared.md" and left:
-                left.pop()
-                put_file(
-                    house.files, "shared.md", house.files.read("shared.md").data.decode() + "By a person.\n"
-                )
-            return results
-
-        monkeypatch.setattr(house.files, "apply", apply)
+        slip_in(monkeypatch, house.files, partial(by_a_person, house), path="shared.md", after=True)
         one, two = await together(house, append(note.id, "One."), append(note.id, "Two."))
         three = await house.ask(append(note.id, "Three."))
         assert [one.version, two.version, three.version] == [2, 3, 5]
@@ -165,14 +148,8 @@ async def test_what_a_person_saves_right_after_them_stays_and_comes_after_them(h
 async def test_a_full_disk_refuses_all_of_them_and_nothing_is_changed(house, monkeypatch):
     async with house.running():
         note = await house.create("Shared")
-        real, before = os.write, house.files.read("shared.md").data
-
-        def write(descriptor, data):
-            if b"doomed" in bytes(data):
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return real(descriptor, data)
-
-        monkeypatch.setattr(os, "write", write)
+        before = house.files.read("shared.md").data
+        fail_writes(monkeypatch, b"doomed", errno.ENOSPC)
         answers = await together(
             house, append(note.id, "One."), append(note.id, "doomed"), append(note.id, "x")
         )

@@ -22,7 +22,7 @@ from lithos.core.errors import (
 )
 from lithos.stores.notes import replacing as files_module
 from tests.actors.house import House
-from tests.fakes import ask_together, put_file
+from tests.fakes import ask_together, fail_writes, put_file, slip_in
 
 pytestmark = pytest.mark.autojump
 
@@ -137,15 +137,7 @@ async def test_of_two_parallel_claims_the_second_is_refused_naming_the_first(hou
 
 async def test_a_claim_that_failed_on_disk_refuses_nobody(house, monkeypatch):
     """Decisions see durable state only: the first of two has no file, so the second may have the title."""
-    real, calls = os.write, []
-
-    def fail_once(descriptor, data):
-        if b"doomed" in bytes(data) and not calls:
-            calls.append(1)
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(descriptor, data)
-
-    monkeypatch.setattr(os, "write", fail_once)
+    fail_writes(monkeypatch, b"doomed", errno.ENOSPC, times=1)
     async with house.running():
         first, second = await together(
             house,
@@ -162,14 +154,7 @@ async def test_a_claim_that_failed_on_disk_refuses_nobody(house, monkeypatch):
 
 async def test_a_disk_failure_of_one_change_leaves_the_others_of_its_batch_alone(house, monkeypatch):
     """behaviour 1"""
-    real = os.write
-
-    def write_or_fail(descriptor, data):
-        if b"doomed" in bytes(data):
-            raise OSError(errno.EIO, "Input/output error")
-        return real(descriptor, data)
-
-    monkeypatch.setattr(os, "write", write_or_fail)
+    fail_writes(monkeypatch, b"doomed", errno.EIO)
     async with house.running():
         old = await house.create("Old", "kept")
         results = await together(
@@ -250,25 +235,10 @@ async def test_an_update_builds_on_what_the_file_says_now(house):
         assert await house.becomes_consistent()
 
 
-def slip_in(monkeypatch, house: House, times: int, change) -> list[int]:
-    """Change the file between the decision and the write, so many times."""
-    real, calls = house.files.apply, []
-
-    def apply(changes):
-        if len(calls) < times:
-            calls.append(1)
-            change()
-        return real(changes)
-
-    monkeypatch.setattr(house.files, "apply", apply)
-    return calls
-
-
 async def test_an_update_of_a_file_edited_meanwhile_is_decided_again_on_the_new_bytes(house, monkeypatch):
     async with house.with_note(tags=("old",)) as note:
-        calls = slip_in(monkeypatch, house, 1, lambda: edit(house, note.path, b"- old", b"- by-hand"))
+        slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"- old", b"- by-hand"))
         await house.update(note.id, "Note", "new")
-        assert calls
         assert house.catalogue.get(note.id).note.tags == ("by-hand",)
         assert b"by-hand" in house.files.read(note.path).data
         assert await house.becomes_consistent()
@@ -277,7 +247,7 @@ async def test_an_update_of_a_file_edited_meanwhile_is_decided_again_on_the_new_
 async def test_deciding_again_may_end_in_a_refusal(house, monkeypatch):
     """The version was raised by hand: the first decision must not be written any more."""
     async with house.with_note() as note:
-        slip_in(monkeypatch, house, 1, lambda: edit(house, note.path, b"version: 1", b"version: 7"))
+        slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"version: 1", b"version: 7"))
         with pytest.raises(VersionConflict) as caught:
             await house.update(note.id, "Note", "new", expected_version=1)
         assert caught.value.extras["current_version"] == 7
@@ -286,7 +256,7 @@ async def test_deciding_again_may_end_in_a_refusal(house, monkeypatch):
 
 async def test_a_file_that_keeps_changing_is_given_up_without_harm(house, monkeypatch):
     async with house.with_note("text") as note:
-        slip_in(monkeypatch, house, 100, lambda: edit(house, note.path, b"text", b"text+"))
+        slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"text", b"text+"), times=100)
         with pytest.raises(StorageFailed, match="keeps changing"):
             await house.update(note.id, "Note", "mine")
     assert b"mine" not in house.files.read(note.path).data

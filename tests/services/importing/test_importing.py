@@ -29,6 +29,7 @@ from lithos.services.importing.run import ImportRun, Report
 from lithos.stores.importing import recognise
 from lithos.stores.importing.attachments import NAME
 from lithos.stores.importing.markdown import MarkdownSource
+from tests.fakes import Killed
 from tests.servers import Lithos, put_note, serving
 
 DATA = Path(__file__).parents[2] / "data" / "import"
@@ -425,10 +426,6 @@ async def test_others_write_while_an_import_goes_on(tmp_path: Path) -> None:
 # -- crashes -----------------------------------------------------------------------------------
 
 
-class Crash(BaseException):
-    """The process ends here."""
-
-
 async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None:
     """An import that dies after so many batches."""
 
@@ -443,7 +440,7 @@ async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None
                     nonlocal taken
                     taken += 1
                     if taken > batches:
-                        raise Crash
+                        raise Killed
                     return await importing.take(session_id, records)
 
             await ImportRun(source, path, Dying(), Options(source.kind, "import"), lambda _: None).run()

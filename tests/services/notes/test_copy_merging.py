@@ -14,6 +14,7 @@ import trio
 from lithos.config.sections import HistoryConfig
 from lithos.core.principals import COMMAND
 from lithos.stores.notes.displaced import CopyMerges
+from tests.fakes import Killed
 from tests.servers import Lithos, serving
 
 COPY = "plan.sync-conflict-20260304-050607-ABCDEFG.md"
@@ -207,9 +208,6 @@ async def test_a_merge_that_a_crash_interrupted_happened_or_did_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """behaviour 285: stopped before each step, then started again."""
-
-    class Killed(BaseException):
-        pass
 
     async def killed(*_: Any, **__: Any) -> Any:
         raise Killed

@@ -19,12 +19,9 @@ from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.checks_notes import check_elsewhere
 from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.history.store import HistoryStore
+from tests.fakes import Killed
 from tests.repeats import repeats
 from tests.services.vaults.pairs import AGENT, Pair, history, three_versions, vaults
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 async def kill(*_: Any, **__: Any) -> Any:

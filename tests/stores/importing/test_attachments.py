@@ -9,6 +9,7 @@ import pytest
 
 from lithos.stores.importing import attachments
 from lithos.stores.importing.attachments import PREFIX, copy_attachment
+from tests.fakes import Killed
 
 
 @pytest.fixture
@@ -48,9 +49,6 @@ def test_what_a_killed_copy_left_is_finished_by_the_next(
     root: Path, source: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Behaviour 241: a crash at each step, then a second run."""
-
-    class Killed(BaseException):
-        pass
 
     def kill(*_: object, **__: object) -> None:
         raise Killed

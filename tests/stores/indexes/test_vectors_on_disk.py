@@ -16,6 +16,7 @@ import pytest
 from lithos.stores.indexes import IndexFailed, vector_files
 from lithos.stores.indexes.chunk_rows import VectorEntry
 from lithos.stores.indexes.vectors import VectorIndex, stored_identity
+from tests.fakes import Killed
 from tests.stores.indexes.test_vectors import IDENTITY, X, unit
 
 OTHER = attrs.evolve(IDENTITY, model_sha256="cd" * 32)
@@ -195,20 +196,16 @@ def test_a_manifest_that_points_outside_is_damage(saved: Path) -> None:
     assert VectorIndex.open(saved, IDENTITY).quarantined is not None
 
 
-class Crash(BaseException):
-    """The process ends here."""
-
-
 STEPS = ["write_vectors", "write_notes", "describe", "replace", "delete"]
 
 
 def crash_at(step: str, patch: pytest.MonkeyPatch) -> None:
     def crash(*_: object, **__: object) -> None:
-        raise Crash
+        raise Killed
 
     def half(path: Path, *_: object) -> None:
         path.write_bytes(b"half")
-        raise Crash
+        raise Killed
 
     match step:
         case "write_vectors":
@@ -236,7 +233,7 @@ def test_a_crash_during_a_save_leaves_the_old_store_or_the_new_one_and_never_mix
     new = ({} if is_switch else old) | {8: 88}
     with pytest.MonkeyPatch.context() as patch:
         crash_at(step, patch)
-        with pytest.raises(Crash):
+        with pytest.raises(Killed):
             index.save()
     is_saved = step == "delete"
     assert stored_identity(saved) == (identity if is_saved else IDENTITY)
