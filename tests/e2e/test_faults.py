@@ -21,15 +21,6 @@ SOAK_SECONDS = repeats("SOAK", 30)
 Fault = Callable[[Path], Awaitable[Outcome]]
 
 
-@pytest.mark.parametrize(
-    "fault", [storage.note_files_refuse, storage.databases_refuse, storage.indexes_refuse]
-)
-@pytest.mark.slow
-async def test_storage_that_refuses_to_write_is_told_and_survived(fault: Fault, tmp_path: Path) -> None:
-    """behaviours 1, 63, 139, 187, 193"""
-    await fault(tmp_path)
-
-
 @pytest.mark.slow
 async def test_a_process_that_may_write_nothing_goes_on_when_it_may_again(tmp_path: Path) -> None:
     """behaviours 139, 193"""

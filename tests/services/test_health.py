@@ -13,7 +13,7 @@ import trio
 
 import lithos.actors.remembering.actor
 from lithos.stores.sqlite import DatabaseFailed
-from tests.e2e.faults.injection import failing_calls, faulty_disk
+from tests.e2e.faults.injection import failing_fsync, faulty_disk
 from tests.servers import refusal, serving
 
 COMPONENTS = [
@@ -72,7 +72,7 @@ async def test_notes_that_cannot_be_written_are_told_until_they_can_be(tmp_path:
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Kept", "before")
         events = lithos.events()
-        with failing_calls("fsync", errno.ENOSPC):
+        with failing_fsync(errno.ENOSPC):
             for target in ({"title": "Lost"}, {"title": "Kept", "id": note}):
                 answer = await lithos.call("lithos_write", content="x", agent="a", **target)
                 assert os.strerror(errno.ENOSPC) in refusal(answer, "internal_error")

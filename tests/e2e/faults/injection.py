@@ -1,81 +1,31 @@
-"""Storage that fails on demand where Lithos meets it: system calls, SQLite's files, index commits."""
+"""Storage that fails on demand where Lithos meets it: note files and SQLite's files."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 import apsw
 import pytest
 
-import lithos.stores.notes.replacing
-from lithos.stores.indexes import IndexFailed
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.vectors import VectorIndex
-from lithos.stores.notes.system_calls import UNNAMED, KernelCalls
-
-ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
-#: How SQLite calls them.
-DATABASE_ERRORS = {errno.ENOSPC: apsw.FullError, errno.EIO: apsw.IOError, errno.EACCES: apsw.ReadOnlyError}
-#: Where a change of a note can fail: the call, and whether it is one on a folder.
-SITES = (
-    "open", "write", "fsync", "folder fsync", "link_unnamed", "rename_new", "rename", "exchange", "unlink",
-)  # fmt: skip
-
-
-class _FailingOs(ModuleType):
-    """The module `os`, but for one call."""
-
-    def __init__(self, call: str, replacement: Any) -> None:
-        super().__init__("os")
-        self.__dict__.update(os.__dict__)
-        setattr(self, call, replacement)
-
 
 @contextmanager
-def failing_calls(site: str, code: int) -> Iterator[None]:
-    """Let a system call on note files, or on their folders, fail."""
-    call = "rename" if site == "unlink" else site.rpartition(" ")[2]  # a file loses its name by renaming
-    real, real_trial = getattr(KernelCalls, call), getattr(os, call, None)
+def failing_fsync(code: int) -> Iterator[None]:
+    """Let the sync of note files fail, not that of their folders."""
+    real = os.fsync
 
-    def fail(calls: KernelCalls, *arguments: Any) -> Any:
-        if _is_meant(site, arguments):
+    def fsync(descriptor: int) -> None:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        if is_file and "/knowledge/" in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(code, os.strerror(code))
-        return real(calls, *arguments)
-
-    def fail_trial(*arguments: Any) -> Any:
-        assert real_trial is not None
-        if _is_meant(site, arguments):
-            raise OSError(code, os.strerror(code))
-        return real_trial(*arguments)
+        real(descriptor)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KernelCalls, call, fail)
-        if site in ("rename_new", "rename"):  # which give a file its name only where it has had another
-            patch.setattr(KernelCalls, "link_unnamed", _missing)
-        patch.setattr(lithos.stores.notes.replacing, "os", _FailingOs(call, fail_trial))
+        patch.setattr(os, "fsync", fsync)
         yield
-
-
-def _missing(*_: Any) -> None:
-    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-
-
-def _is_meant(site: str, arguments: tuple[Any, ...]) -> bool:
-    if site in ("fsync", "folder fsync"):
-        return stat.S_ISDIR(os.fstat(arguments[0]).st_mode) == (site == "folder fsync")
-    if site == "open":
-        return bool(arguments[1] & os.O_CREAT) or arguments[1] == UNNAMED
-    if site == "unlink":
-        return not os.path.basename(arguments[0]).startswith(".")
-    if site == "rename":
-        return os.path.basename(arguments[0]).endswith(".tmp")
-    return True
 
 
 class _File(apsw.VFSFile):
@@ -131,21 +81,3 @@ def faulty_disk() -> Iterator[FaultyDisk]:
     finally:
         apsw.set_default_vfs(disk.base)
         disk.unregister()
-
-
-@contextmanager
-def failing_indexes(code: int, *, both: bool) -> Iterator[None]:
-    """Let every commit of full text fail as its library fails, and `both`: the vectors too."""
-    words = os.strerror(code)
-
-    def fail_commit(*_: Any, **__: Any) -> NoReturn:
-        raise OSError(code, words)
-
-    def fail_vectors(*_: Any, **__: Any) -> NoReturn:
-        raise IndexFailed(words)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FulltextIndex, "_commit", fail_commit)
-        if both:
-            patch.setattr(VectorIndex, "apply", fail_vectors)
-        yield

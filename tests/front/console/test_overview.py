@@ -18,7 +18,7 @@ from lithos.front.console.formats import make_environment
 from lithos.front.console.pages import overview
 from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Happenings, Row, fold
 from lithos.stores.sqlite import DatabaseFailed
-from tests.e2e.faults.injection import failing_calls
+from tests.e2e.faults.injection import failing_fsync
 from tests.front.console.pages import Element, check, dangers, parse
 from tests.front.console.proposing import bind, decide, propose, propose_note, propose_text
 from tests.front.console.visiting import Visitor, visiting
@@ -428,7 +428,7 @@ async def test_pages_render_while_the_disk_is_full_or_a_database_does_not_answer
         call = person.lithos.call
         await person.lithos.write("A note")
         await call("lithos_task_create", title="A task", agent="ann")
-        with failing_calls("fsync", errno.ENOSPC):
+        with failing_fsync(errno.ENOSPC):
             await call("lithos_write", title="Lost", content="x", agent="a")
             for path in DEGRADED:
                 assert "notes cannot be written" in await person.page(path), path
