@@ -95,9 +95,9 @@ async def test_watcher_takes_a_placeholder_for_no_deletion(tmp_path: Path) -> No
         with trio.fail_after(60):
             while "more" not in (await lithos.call("lithos_read", id=made["id"])).get("content", ""):
                 await trio.sleep(0.01)
-        assert [payload["path"] for kind, payload in lithos.events() if kind == "note.deleted"] == [
-            "Other.md"
-        ]
+        await until(lambda: any(kind == "note.deleted" for kind, _ in lithos.events()))
+        gone = [payload["path"] for kind, payload in lithos.events() if kind == "note.deleted"]
+        assert gone == ["Other.md"]
 
 
 async def test_placeholder_beside_its_file_is_nothing(tmp_path: Path) -> None:
