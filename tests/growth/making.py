@@ -93,7 +93,7 @@ def call(function: Callable[..., Any], signature: Callable[..., Any], given: str
             continue
         if each.default is not each.empty and "str" not in str(hints[name]):
             continue
-        value = make(hints[name], given)
+        value = given[:1] if name == "character" else make(hints[name], given)
         if each.kind is each.KEYWORD_ONLY:
             named[name] = value
         else:
