@@ -30,7 +30,9 @@ def links_of(data: Path) -> dict[str, list[str]]:
     """What `lithos validate` says of links, by group."""
     validation = validate_notes(NoteFiles(data / "knowledge"), style=style_of(StorageConfig(**VAULT)))
     return {
-        group: [issue.detail for issue in validation.groups.get(group, ())]
+        group: [
+            issue.detail for each in validation.groups if each.check.name == group for issue in each.issues
+        ]
         for group in ("BROKEN_LINK", "AMBIGUOUS")
     }
 
@@ -235,7 +237,9 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
         good = await lithos.call("lithos_read", path="good.md")
         assert "frontmatter_error" not in good["metadata"]
     style = style_of(StorageConfig(**VAULT))
-    [issue] = validate_notes(NoteFiles(tmp_path / "knowledge"), style=style).groups["PARSE_ERROR"]
+    [group] = validate_notes(NoteFiles(tmp_path / "knowledge"), style=style).groups
+    assert group.check.name == "PARSE_ERROR"
+    [issue] = group.issues
     assert issue.path == "Broken one.md"
     assert "line 4" in issue.detail
     survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), Clock()(), style)
