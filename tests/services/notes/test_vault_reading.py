@@ -10,9 +10,10 @@ import trio
 from lithos.app.vault import style_of
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.core.findings import DOCTOR, checks_of
 from lithos.core.notes import document
-from lithos.services.upkeep.checks import Patient
-from lithos.services.upkeep.checks_notes import check_notes
+from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
+from lithos.services.upkeep.checks import Patient, run_check
 from lithos.services.upkeep.validation import survey_notes, validate_notes
 from lithos.stores.notes.files import NoteFiles
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
@@ -243,8 +244,9 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     assert "line 4" in issue.detail
     survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), Clock()(), style)
     config = Config(storage=StorageConfig(data_dir=tmp_path, vault=tmp_path / "knowledge"))
-    found = [each async for each in check_notes(Patient(config=config, clock=Clock(), survey=survey))]
-    assert "Broken one.md: line 4" in found[0].cause
+    [broken] = [each for each in checks_of(DOCTOR) if each.name == "broken"]
+    found = await run_check(broken, Patient(config=config, clock=Clock(), survey=survey), 60.0)
+    assert "Broken one.md: line 4" in found.message
 
 
 async def test_what_an_earlier_version_made_of_a_broken_frontmatter_is_made_anew(tmp_path: Path) -> None:
