@@ -31,8 +31,9 @@ from bench.quality import add_collection_options, distinct_layouts
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
 from lithos.app import Server
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning import match
-from lithos.services.search.search import SearchRequest
+from lithos.services.search.search import Search, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
 
 #: The features of each mode.
@@ -121,7 +122,7 @@ async def _collect(
             is_answered = query.id not in unanswered
             found = await _features(server, mode, query.text)
             for number, (serial, known) in enumerate(found.items()):
-                entry = server.catalogue.at_serial(serial)
+                entry = server.get(Catalogue).at_serial(serial)
                 assert entry is not None
                 is_right = documents[entry.note.id] in query.grades
                 rows.append(Row(part, query.id, number == 0, is_answered, is_right, attrs.asdict(known)))
@@ -132,7 +133,7 @@ async def _collect(
 
 async def _features(server: Server, mode: str, question: str) -> Mapping[int, Any]:
     """Return what the server computes: of the first row, or of the first three of one mode, by serial."""
-    search = server.search
+    search = server.get(Search)
     if mode == "hybrid":
         ranking = await search.hybrid.rank(question, Filters(), match.CANDIDATES, search.threshold)
         return dict(list(ranking.features.items())[:1])

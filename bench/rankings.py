@@ -15,7 +15,7 @@ from bench.judged import JudgedQuery
 from lithos.app import Server
 from lithos.core.principals import COMMAND, Principal
 from lithos.core.text.analysis import fold, words
-from lithos.services.search.search import SearchRequest
+from lithos.services.search.search import Search, SearchRequest
 
 #: Notes asked for: enough for ten documents of several passages each.
 NOTES = 50
@@ -131,7 +131,7 @@ def ranker(server: Server, mode: str, notes: int = NOTES) -> Rank:
 
     async def search(query: str) -> list[str]:
         text = as_plain_words(query) if mode == "fulltext" else query
-        answer = await server.search.search(SearchRequest(query=text, mode=mode, limit=notes))
+        answer = await server.get(Search).search(SearchRequest(query=text, mode=mode, limit=notes))
         if answer.failed:
             raise RuntimeError(f"{mode} answered without {answer.failed}: {answer.message}")
         return [hit.entry.note.id for hit in answer.hits]

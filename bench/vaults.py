@@ -16,6 +16,7 @@ from bench.judged import Collection
 from lithos.app import Server, running_server
 from lithos.config.catalogue import Config
 from lithos.config.sections import LcmaConfig, SearchConfig, ServerConfig, StorageConfig
+from lithos.services.state import ServerState
 
 #: The enrich worker would write entities into the notes some minutes after the start, in the middle of a
 #: measurement: it is put off for longer than any lasts.
@@ -31,7 +32,7 @@ async def wait_for_tier(server: Server, tier: str) -> None:
     await server.searchable()
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        _, body = await server.state.report()
+        _, body = await server.get(ServerState).report()
         component = body["components"]["embedding_model"]
         if {**component, **component.get("details", {})}.get("tier", tier) == tier:
             return

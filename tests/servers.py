@@ -14,11 +14,14 @@ import pytest
 import trio
 from attrs import define, field
 
-import lithos.actors.actors
 import lithos.actors.indexing.accurate
 import lithos.app
+import lithos.search.capability
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.writing.outside_changes import OutsideFiles
+from lithos.actors.writing.writer import Writer
 from lithos.app import Server, running_server
 from lithos.app.stores import utc_now
 from lithos.catalogue.note_reading import examine
@@ -28,6 +31,7 @@ from lithos.core.events import REINDEX_COMPLETE
 from lithos.core.principals import OWNER
 from lithos.front.server.ports import compact_json
 from lithos.stores.indexes.embedder import Embedder, load_embedder
+from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
 from tests import fakes
 
@@ -59,7 +63,7 @@ class Lithos:
     first_seq: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.first_seq = self.server.coordinator.head
+        self.first_seq = self.server.get(Coordinator).head
 
     @property
     def knowledge(self) -> Path:
@@ -103,14 +107,14 @@ class Lithos:
 
     def events(self) -> list[tuple[str, Mapping[str, Any]]]:
         """(type, payload) of everything journalled since this server started, but for its own indexing."""
-        store = self.server.coordinator._store
+        store = self.server.get(Coordinator)._store
         drafts = [e.draft for e in store.events_after(self.first_seq)]
         return [(draft.type, draft.payload) for draft in drafts if draft.type != REINDEX_COMPLETE]
 
     async def audit(self) -> list[tuple[str, str, str]]:
         """(agent, note, operation) of the access log, oldest first."""
-        await self.server.coordinator.mailbox.ask(Flush())
-        rows = self.server.coordinator._store.audit(agent=None, doc=None, after=None, limit=1000)
+        await self.server.get(Coordinator).mailbox.ask(Flush())
+        rows = self.server.get(Coordinator)._store.audit(agent=None, doc=None, after=None, limit=1000)
         return [(str(row[1]), str(row[2]), str(row[3])) for row in reversed(rows)]
 
     def files(self) -> list[str]:
@@ -148,16 +152,16 @@ async def serving(
     server = ServerConfig(**{"watch_files": False, "answers": "full"} | sections.pop("server", {}))
     config = Config(storage=storage, server=server, **sections)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lithos.actors.actors, "load_embedder", load)
+        patch.setattr(lithos.search.capability, "load_embedder", load)
         patch.setattr(lithos.app, "return_memory", lambda: False)  # the next server of this process uses it
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: transformer is not None)
         if transformer is not None:
-            patch.setattr(lithos.actors.actors, "load_transformer", transformer)
+            patch.setattr(lithos.search.capability, "load_transformer", transformer)
         async with running_server(config, clock=clock) as running:
             if settled:
                 await running.searchable()
-                if transformer is not None and running.semantic.accurate is not None:
-                    await running.semantic.accurate.settled.wait()
+                if transformer is not None and running.get(SemanticBackend).accurate is not None:
+                    await running.get(SemanticBackend).accurate.settled.wait()
             yield Lithos(running, data)
 
 
@@ -185,6 +189,6 @@ def refusal(answer: Mapping[str, Any], code: str) -> str:
 
 async def take_up(lithos: Lithos, path: str) -> None:
     """Have the server take a new file up as its watcher does, where none runs."""
-    files = lithos.server.actors.stores.files
+    files = lithos.server.get(NoteFiles)
     seen = examine(files, find_note(files, path), None)
-    await lithos.server.actors.writer.mailbox.ask(OutsideFiles((seen,)))
+    await lithos.server.get(Writer).mailbox.ask(OutsideFiles((seen,)))

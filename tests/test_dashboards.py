@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import lithos.services.state as lithos_state
 from lithos.actors.watching.watcher import Watcher
 from lithos.metrics import CONTENT_TYPE, GAUGES, Metrics, Sample, metric_names
+from lithos.services.state import Gauges
 from tests.front.whole import whole_server
 from tests.servers import serving
 
@@ -62,7 +63,7 @@ async def test_the_status_of_components_follows_their_health(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:
-        gauges = lithos.server.gauges
+        gauges = lithos.server.get(Gauges)
         await gauges.scrape()
         monkeypatch.setattr(Watcher, "failure", property(lambda _: "no notices come"))
         assert 'component="watcher"} 0.0' in (await gauges.scrape()).decode(), "looked at a moment ago"

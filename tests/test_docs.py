@@ -12,7 +12,10 @@ import attrs
 
 from docs.generate import ADVICE, FOLDER, find_differences, render_pages
 from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
 from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
@@ -94,17 +97,17 @@ async def emit_all(lithos: Lithos, clock: Clock) -> None:
         await lithos.call("lithos_task_next", task_id=task, **by)
         await lithos.call("lithos_task_release", task_id=task, aspect="work", failed="boom", **by)
         clock.advance(minutes=5)
-        await lithos.server.coordinator.mailbox.ask(Flush())
+        await lithos.server.get(Coordinator).mailbox.ask(Flush())
     await lithos.call("lithos_task_reopen", task_id=task, **by)
     await lithos.call("lithos_task_next", **by)
     await emit_proposals(lithos, moved, clock)
     clock.advance(hours=1)
-    await lithos.server.coordinator.mailbox.ask(Flush())
+    await lithos.server.get(Coordinator).mailbox.ask(Flush())
 
 
 async def emit_proposals(lithos: Lithos, note: str, clock: Clock) -> None:
     """A proposal with each end that it can have."""
-    lithos.server.actors.writer.scopes = WriteScopes(agents={"asks": Scope((), ("**",))})
+    lithos.server.get(Writer).scopes = WriteScopes(agents={"asks": Scope((), ("**",))})
     for end in ("approve", "reject", "withdraw", "expire"):
         made = await lithos.call("lithos_note_update", id=note, tags=[end], agent="asks")
         asked = {"id": made["proposal_id"], "agent": "asks"}
@@ -112,7 +115,7 @@ async def emit_proposals(lithos: Lithos, note: str, clock: Clock) -> None:
             await lithos.call("lithos_proposal_withdraw", **asked)
         elif end == "expire":
             later = clock() + timedelta(days=31)
-            await lithos.server.coordinator.mailbox.ask(TidyProposals(now=later))
+            await lithos.server.get(Coordinator).mailbox.ask(TidyProposals(now=later))
         else:
             await lithos.server.tools.call(
                 "lithos_proposal_decide", {**asked, "decision": end, "by": "ann", "reason": "so"}
@@ -124,23 +127,23 @@ async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> No
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         await emit_all(lithos, clock)
         told = lithos.events()
-        last = lithos.server.coordinator.head
+        last = lithos.server.get(Coordinator).head
     (tmp_path / "knowledge" / "moves.md").rename(tmp_path / "knowledge" / "moved.md")
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         lithos.first_seq = last
         await lithos.server.complete_reindex()
         told += lithos.events()
-        journalled = [each.draft for each in lithos.server.coordinator._store.events_after(last)]
+        journalled = [each.draft for each in lithos.server.get(Coordinator)._store.events_after(last)]
         told += [(each.type, each.payload) for each in journalled if each.type == REINDEX_COMPLETE]
-        last = lithos.server.coordinator.head
+        last = lithos.server.get(Coordinator).head
     async with serving(tmp_path, settled=False, server={"watch_files": True}) as lithos:
         moved, copy = (
             tmp_path / "knowledge" / name for name in ("moved.md", "moved.sync-conflict-20260304-050607.md")
         )
         copy.write_bytes(moved.read_bytes())
-        await until(lambda: bool(list(lithos.server.actors.catalogue.copied())))
+        await until(lambda: bool(list(lithos.server.get(Catalogue).copied())))
         lithos.first_seq = last
-        await until(lambda: lithos.server.coordinator.head > last)
+        await until(lambda: lithos.server.get(Coordinator).head > last)
         told += lithos.events()
     # What a person approved says so besides.
     assert {kind: [key for key in payload if key != "approved_by"] for kind, payload in told} == {
@@ -208,10 +211,7 @@ def unjoined(files: Sequence[str]) -> list[str]:
     """Files that none before them imports, that are not handed down by who makes all, and declare no tool."""
     graph = imports_within()
     reached = {
-        target
-        for module, targets in graph.items()
-        if module.startswith(("lithos.app.", "lithos.services.services", "lithos.actors.actors"))
-        for target in targets
+        target for module, targets in graph.items() if module.startswith("lithos.app.") for target in targets
     }
     reached |= {module for module, source in modules().items() if "\n@tool(" in source}
     found = []

@@ -19,8 +19,15 @@ from tests.inventory import nodes_of, parse
 PACKAGE = Path(__file__).parents[1] / "lithos"
 
 #: Lowest first: a room imports itself and what stands before it.
-ROOMS = ("core", "stores", "catalogue", "actors", "services", "tools", "front", "app", "cli", "__main__")
-LEAVES = ("config", "metrics", "telemetry")
+CAPABILITIES = (
+    "notes", "history", "search", "tasks", "events", "memory", "proposals", "attachments", "access",
+    "imports", "upkeep",
+)  # fmt: skip
+ROOMS = (
+    "core", "stores", "catalogue", "actors", "services", "tools", "front", *CAPABILITIES, "app", "cli",
+    "__main__",
+)  # fmt: skip
+LEAVES = ("config", "kernel", "metrics", "telemetry")
 
 STORE_LIBRARIES = {
     "apsw", "model2vec", "numkong", "onnxruntime", "rustworkx", "sqlite3", "tantivy", "tokenizers", "usearch",

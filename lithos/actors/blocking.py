@@ -75,6 +75,13 @@ class Threads:
         return await trio.to_thread.run_sync(call, limiter=self._prompt)  # type: ignore[arg-type]
 
 
+class NoteThreads(Threads):
+    """The two threads that walk and compare notes for the calls of clients."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+
 #: A background thread gets a third of what another thread gets of a busy core (Linux: 1.25 to the 5th). With
 #: 10 a transformer would take an hour for 10,000 notes beside clients that search without a pause.
 NICENESS: Final = 5

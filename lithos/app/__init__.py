@@ -16,51 +16,91 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
+from functools import cached_property
+from typing import Any, get_type_hints
 
+import attrs
 import trio
 
-from lithos.actors.actors import Actors
 from lithos.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents
+from lithos.actors.front_signals import FrontSignals
+from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.indexing.models import Models
-from lithos.actors.opening import StartStopped
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.opening import Opening, StartStopped
+from lithos.actors.remembering.actor import Memory
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.writing.keeper import Keeper
+from lithos.app import capabilities
+from lithos.app.capabilities import makers
+from lithos.app.start import Start
 from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
 from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
 from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import format_time
+from lithos.kernel.parts import Clock, Parts
 from lithos.services.keyring import TokenRing
-from lithos.services.services import Services
+from lithos.services.state import ServerState
+from lithos.stores.history.reading import HistoryReading
+from lithos.stores.history.store import HistoryStore
 from lithos.stores.lock import OwnerLock, OwnerRecord
+from lithos.stores.manifest import Manifest
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.on_disk import Stores
 from lithos.telemetry import get_logger
 from lithos.tools.contract.registry import Tools
 
 
-class Server(Services):
-    """A running server as its front and tests see it."""
+class Server(Parts):
+    """A running server as its front and tests see it: its parts, and its tools."""
 
-    def __init__(self, actors: Actors, keyring: TokenRing | None = None) -> None:
-        super().__init__(actors, keyring)
-        self.tools = Tools(self)
+    def __init__(
+        self,
+        config: Config,
+        stores: Stores,
+        clock: Clock,
+        *,
+        keyring: TokenRing | None = None,
+        models: Models | None = None,
+    ) -> None:
+        """`keyring` is that of a vault among several, which outlives this server of it; so do `models`."""
+        given = {Clock: clock, Models: models or Models(), **_by_class(config), **_by_class(stores)}
+        # What the history reads is opened as its store.
+        given[HistoryReading] = given[HistoryStore] = stores.history
+        if keyring is not None:
+            given[TokenRing] = keyring
+        super().__init__((Start, *makers()), given)
         self._reindexing = trio.Lock()
         self._is_reindex_journalled = False
+
+    @cached_property
+    def tools(self) -> Tools:
+        """What clients call."""
+        return Tools(self)
 
     def publish_address(self, url: str, *, private: bool = False) -> None:
         """Write this server's address to the lock file, with the token for commands of the same user.
 
         `private`: the address is for those commands alone.
         """
-        token = self.keyring.own_token
-        now, public_url = format_time(utc_now()), self.config.server.public_url
-        self.actors.stores.lock.publish(
+        token = self.get(TokenRing).own_token
+        now, public_url = format_time(utc_now()), self.get(Config).server.public_url
+        self.get(OwnerLock).publish(
             OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private, public_url)
         )
 
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""
-        await self.actors.notes_searchable()
+        await self.get(Opening).complete.wait()
+        await self.get(FulltextIndexer).converged()
+        await self.get(SemanticBackend).settled.wait()
 
     async def complete_reindex(self) -> None:
         """Wait until every note is searchable, then journal `reindex_complete`, once in a server's life."""
@@ -68,13 +108,20 @@ class Server(Services):
         async with self._reindexing:
             if self._is_reindex_journalled:
                 return
-            stats = await self.state.stats()
+            stats = await self.get(ServerState).stats()
             payload = {"documents": stats["tantivy_doc_count"], "chunks": stats["chunks"]}
             event = EventDraft(
-                type=REINDEX_COMPLETE, agent=SCAN_AGENT, payload=payload, timestamp=self.actors.clock()
+                type=REINDEX_COMPLETE, agent=SCAN_AGENT, payload=payload, timestamp=self.clock()
             )
-            await self.actors.coordinator.mailbox.ask(AppendEvents((event,)))
+            await self.get(Coordinator).mailbox.ask(AppendEvents((event,)))
             self._is_reindex_journalled = True
+
+
+def _by_class(holder: Any) -> dict[Any, object]:
+    """The holder and the values of its fields, by the class that each field promises."""
+    kinds = get_type_hints(type(holder))
+    values = {kinds[each.name]: getattr(holder, each.name) for each in attrs.fields(type(holder))}
+    return {type(holder): holder, **values}
 
 
 __all__ = ["Server", "running_server"]
@@ -146,33 +193,34 @@ async def running_vault(
     writing = Threads()
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
-        actors = Actors(config, stores, clock, models)
+        server = Server(config, stores, clock, keyring=keyring, models=models)
+        start = server.get(Start)
         if not gets_front:
-            actors.front_loaded.set()
+            server.get(FrontSignals).loaded.set()
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as background:
                 background.start_soon(keep_owning, stores.lock, stores.databases)
-                announced = await writing.run(actors.recall)
-                await actors.start(nursery)
-                server = Server(actors, keyring)
+                announced = await writing.run(start.recall)
+                await start.start(nursery)
+                server.make_all()
                 background.start_soon(_open, server, announced, writing, background, began)
                 if models is None:  # else once for all of them: it holds everybody's allocations up
                     background.start_soon(keep_returning)
                 try:
                     if gets_front:
-                        await server.opening.worth_waiting()
+                        await server.get(Opening).worth_waiting()
                     else:
-                        await server.opening.complete.wait()
+                        await server.get(Opening).complete.wait()
                     yield server
                 finally:
-                    server.opening.stop()
-                    server.actors.first_looks.forget()
+                    server.get(Opening).stop()
+                    server.get(FirstLooks).forget()
                     background.cancel_scope.cancel()
-            actors.memory.mailbox.close()
+            server.get(Memory).mailbox.close()
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
-            await actors.keeper.finish()
-            await actors.semantic.close()
+            await server.get(Keeper).finish()
+            await server.get(SemanticBackend).close()
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + DRAIN):
             await writing.run(lambda: close_stores(stores))
@@ -187,78 +235,70 @@ async def _open(
     began: float,
 ) -> None:
     """Read the notes, announce what changed, index them, and start what follows them."""
-    actors, opening = server.actors, server.opening
+    start, opening = server.get(Start), server.get(Opening)
     background.start_soon(_let_read, server)
-    scanned = await _scan(actors, announced, writing)
-    await actors.announce(scanned)
+    scanned = await _scan(server, announced, writing)
+    await start.announce(scanned)
     examined = scanned.examined
     del scanned  # it holds what the manifest had to learn: after a first scan, of every note
     opening.recalled.set()
     opening.known.set()
-    await actors.open(background)
-    await background.start(actors.watch)
+    await start.open(background)
+    await background.start(start.watch)
     background.start_soon(_show_collector, server)
-    background.start_soon(server.moving.run)
-    background.start_soon(server.proposals.resume)
-    background.start_soon(server.conflict_copies.run)
-    background.start_soon(server.care.run)
-    background.start_soon(actors.attaching.run)
-    background.start_soon(server.upkeep.run)
-    background.start_soon(_catch_up, actors)
-    if actors.config.index.rebuild_on_start:
+    for each in capabilities.background(of_front=False):
+        if (part := server.find(each.kind)) is not None:
+            background.start_soon(each.run, part)
+    background.start_soon(_catch_up, server)
+    if server.get(Config).index.rebuild_on_start:
         background.start_soon(server.complete_reindex)
-    if server.history_upkeep is not None:
-        background.start_soon(server.history_upkeep.run)
-    background.start_soon(server.questions.take_orders)
-    if server.enrichment is not None:
-        background.start_soon(server.enrichment.run)
-        background.start_soon(server.questions.keep)
     opening.seconds = time.perf_counter() - began
     log.info(
         "ready",
-        notes=len(actors.catalogue),
+        notes=len(server.get(Catalogue)),
         examined=examined,
         seconds=round(opening.seconds, 3),
     )
     opening.complete.set()
-    actors.first_looks.forget()
+    server.get(FirstLooks).forget()
 
 
-async def _catch_up(actors: Actors) -> None:
+async def _catch_up(server: Server) -> None:
     """Record what the history lacks, once searches have every note: nobody waits for it."""
-    await actors.opening.complete.wait()
+    await server.get(Opening).complete.wait()
     with trio.move_on_after(EMBEDDING):
-        await actors.semantic.settled.wait()
-    await actors.catching_up.run()
+        await server.get(SemanticBackend).settled.wait()
+    await server.get(CatchingUp).run()
 
 
-async def _scan(actors: Actors, announced: Sequence[Event], writing: Threads) -> ScanResult:
+async def _scan(server: Server, announced: Sequence[Event], writing: Threads) -> ScanResult:
     """Scan; a vault that cannot be read now, as on a disk that is gone, is tried again."""
+    start, opening = server.get(Start), server.get(Opening)
     while True:
         try:
-            scanned = await actors.scan(announced, writing)
+            scanned = await start.scan(announced, writing)
         except StartStopped:
             await trio.sleep_forever()  # until the cancellation that comes with the stop
         except OSError as failure:
-            if not actors.stores.files.is_foreign:
+            if not server.get(NoteFiles).is_foreign:
                 raise
-            if actors.opening.failure is None:
+            if opening.failure is None:
                 log.error("notes cannot be read", reason=str(failure))
-            actors.opening.failure = f"the notes cannot be read: {failure}"
+            opening.failure = f"the notes cannot be read: {failure}"
             await trio.sleep(RESCAN)
         else:
-            actors.opening.failure = None
+            opening.failure = None
             return scanned
 
 
 async def _let_read(server: Server) -> None:
     """Let a long start read once clients can be answered meanwhile."""
-    await server.opening.is_long.wait()
-    server.actors.front_wanted.set()
-    await server.actors.front_loaded.wait()
-    server.opening.let_read()
-    if server.actors.stores.manifest.is_new:  # else the notes of the last start are shown
-        await Threads().run(server.actors.first_looks.read)
+    await server.get(Opening).is_long.wait()
+    server.get(FrontSignals).wanted.set()
+    await server.get(FrontSignals).loaded.wait()
+    server.get(Opening).let_read()
+    if server.get(Manifest).is_new:  # else the notes of the last start are shown
+        await Threads().run(server.get(FirstLooks).read)
 
 
 async def _show_collector(server: Server) -> None:

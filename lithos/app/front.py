@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import frozen
 
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.front_signals import FrontSignals
 from lithos.app import Server
+from lithos.app.capabilities import background
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.catalogue import Config
 from lithos.front.console import sessions as feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
@@ -18,6 +23,15 @@ from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
+from lithos.metrics import Metrics
+from lithos.services.importing.importing import Importing
+from lithos.services.keyring import TokenRing
+from lithos.services.notes.resources import Library
+from lithos.services.oauth.authorization import AuthorizationServer
+from lithos.services.state import Gauges, ServerState
+from lithos.services.tasks.agents import AccessLog, Cursors
+from lithos.services.tasks.event_stream import EventStreams
+from lithos.services.upkeep.checks import Patient
 
 if TYPE_CHECKING:
     from quart import Blueprint
@@ -40,8 +54,8 @@ async def serve_front(
         await serve_http(
             settings,
             server.tools,
-            server.state,
-            on_listening=server.actors.front_listens.set,
+            server.get(ServerState),
+            on_listening=server.get(FrontSignals).listens.set,
             task_status=task_status,
             **parts.application,
         )
@@ -69,38 +83,38 @@ async def front_parts(
     """What serves a server; what that needs is started in `nursery`."""
     sessions: Sessions | None = None
     make_console: Callable[[], Console] | None = None
-    config = server.config.events
+    config = server.get(Config).events
     sse = _subscribers(server, "sse", "SSE", config.max_sse_clients)
     websockets = _subscribers(server, "ws", "WebSocket", config.max_ws_clients)
-    stream = events.SseEndpoint(server.streams, sse)
+    stream = events.SseEndpoint(server.get(EventStreams), sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
     routes = [partial(_add_routes, server, websockets)]
     wrong_tokens = WrongTokens() if wrong_tokens is None else wrong_tokens
-    rejected = partial(server.metrics.count, "http_rejected")
+    rejected = partial(server.get(Metrics).count, "http_rejected")
     if settings.auth_token is not None:
-        server.keyring.accept(settings.auth_token)
+        server.get(TokenRing).accept(settings.auth_token)
     nursery.start_soon(_end_streams, server, shutdown)
     if keyring_runs:
-        await nursery.start(server.keyring.run)
+        await nursery.start(server.get(TokenRing).run)
     if settings.console:
-        sessions = Sessions(server.clock, server.config.server.console_agent, server.keyring)
-        calm = events.SseEndpoint(server.streams, sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
+        sessions = Sessions(server.clock, server.get(Config).server.console_agent, server.get(TokenRing))
+        calm = events.SseEndpoint(server.get(EventStreams), sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
         apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, rejected)
-        nursery.start_soon(server.samples.run)
-        nursery.start_soon(server.concerns.run)
+        for each in background(of_front=True):
+            nursery.start_soon(each.run, server.get(each.kind))
         make_console = cache(lambda: _new_console(server, settings, sessions, wrong_tokens))
         routes.append(partial(_add_console, server, settings, make_console))
     parts = {
         "shutdown": shutdown,
-        "keyring": server.keyring,
+        "keyring": server.get(TokenRing),
         "wrong_tokens": wrong_tokens,
-        "library": server.library,
+        "library": server.get(Library),
         "apps": apps,
         "oauth": _make_oauth(server, settings, wrong_tokens, rejected),
         "routes": routes,
         "rejected": rejected,
-        "wanted": server.actors.front_wanted,
-        "on_loaded": server.actors.front_loaded.set,
+        "wanted": server.get(FrontSignals).wanted,
+        "on_loaded": server.get(FrontSignals).loaded.set,
     }
     return FrontParts(parts, sessions, make_console)
 
@@ -120,12 +134,13 @@ def _make_oauth(
     """The addresses for clients elsewhere; none without `server.public_url`."""
     if settings.public_url is None:
         return {}
-    issuer = server.config.server.oauth.issuer or settings.public_url
+    issuer = server.get(Config).server.oauth.issuer or settings.public_url
     resource = resource_apps(settings.public_url, issuer)
-    if server.authorization is None:  # somebody else's
+    authorization = server.find(AuthorizationServer)
+    if authorization is None:  # somebody else's
         return resource
-    server.metrics.begin("http_rejected", "oauth")
-    return {**resource, **OAuthEndpoints(server.authorization, wrong_tokens, rejected).apps}
+    server.get(Metrics).begin("http_rejected", "oauth")
+    return {**resource, **OAuthEndpoints(authorization, wrong_tokens, rejected).apps}
 
 
 def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:
@@ -133,11 +148,11 @@ def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None
     from lithos.front.events.monitoring import add_audit, add_import, add_metrics, add_reconcile  # noqa: PLC0415 - Quart loads late
     from lithos.front.events.ws import WsEndpoint  # noqa: PLC0415
 
-    add_metrics(server.gauges.scrape, app)
-    add_audit(server.access_log, server.catalogue, app)
-    add_reconcile(server.patient, app)
-    add_import(server.importing, app)
-    WsEndpoint(server.streams, server.cursors, websockets).add_routes(app)
+    add_metrics(server.get(Gauges).scrape, app)
+    add_audit(server.get(AccessLog), server.get(Catalogue), app)
+    add_reconcile(server.get(Patient), app)
+    add_import(server.get(Importing), app)
+    WsEndpoint(server.get(EventStreams), server.get(Cursors), websockets).add_routes(app)
 
 
 def _add_console(
@@ -164,26 +179,27 @@ def _add_console(
     read = login, overview, search, notes, note, files, graph
     modules = *read, review, care, tasks, agents, undo, receipts, system
     pages: list[Callable[[Console, Blueprint], None]] = [module.add_routes for module in modules]
-    if settings.public_url is not None and server.authorization is not None:
+    authorization = server.find(AuthorizationServer)
+    if settings.public_url is not None and authorization is not None:
         from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without
 
-        pages.append(partial(consent.add_routes, server=server.authorization))
+        pages.append(partial(consent.add_routes, server=authorization))
     make_console().add_routes(app, tuple(pages))
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:
     await shutdown.wait()
-    server.broadcaster.close()
+    server.get(Broadcaster).close()
 
 
 def _subscribers(server: Server, kind: str, name: str, limit: int) -> Subscribers:
     """The connection limit of one kind of subscriber, with its counters and its gauge."""
-    count = server.metrics.count
+    count = server.get(Metrics).count
     subscribers = Subscribers(
         name,
         limit=limit,
         delivered=partial(count, f"{kind}_events_delivered"),
         dropped=partial(count, "event_subscriber_drops", kind),
     )
-    server.gauges.watch(f"{kind}_active_clients", lambda: subscribers.active)
+    server.get(Gauges).watch(f"{kind}_active_clients", lambda: subscribers.active)
     return subscribers

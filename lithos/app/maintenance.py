@@ -15,6 +15,8 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Threads
+from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.app import Server, running_server
 from lithos.app.stores import keep_owning, utc_now
@@ -30,6 +32,7 @@ from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
 from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.state import ServerState
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.reconcile import reconcile as reconcile_scopes
 from lithos.services.upkeep.reconcile_indices import Failure, Progress, ScopeResult
@@ -207,16 +210,19 @@ async def reindex(config: Config, *, clear: bool, progress: Progress | None = No
 
 async def _report(server: Server, progress: Progress) -> None:
     while True:
-        target, total = server.semantic.port.target, len(server.catalogue)
+        target, total = server.get(SemanticBackend).port.target, len(server.get(Catalogue))
         progress("vectors", min(total, len(target.vectors.stamps())) if target else 0, total)
         await trio.sleep(LOOK)
 
 
 async def _count(server: Server) -> ReindexResult:
-    catalogue, links = server.catalogue, server.catalogue.graph.counts()
-    stats = await server.state.stats()
-    actors = server.actors
-    failures = (actors.fulltext_indexer.failure, actors.vector_indexer.failure, server.semantic.reason)
+    catalogue, links = server.get(Catalogue), server.get(Catalogue).graph.counts()
+    stats = await server.get(ServerState).stats()
+    failures = (
+        server.get(FulltextIndexer).failure,
+        server.get(VectorIndexer).failure,
+        server.get(SemanticBackend).reason,
+    )
     return ReindexResult(
         found=len(catalogue) + len(catalogue.skipped),
         indexed=stats["tantivy_doc_count"],
@@ -269,8 +275,8 @@ async def extract_entities(
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)
     async with running_server(config) as server:
-        ids = [entry.note.id for entry in server.catalogue]
-        return await _extract(server.entities, ids, False, force, progress)
+        ids = [entry.note.id for entry in server.get(Catalogue)]
+        return await _extract(server.get(EntityExtraction), ids, False, force, progress)
 
 
 async def _refuse(_: PatchNote) -> WriteOutcome:

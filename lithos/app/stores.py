@@ -9,7 +9,6 @@ from pathlib import Path
 
 import trio
 
-from lithos.actors.actors import Stores
 from lithos.actors.blocking import Threads
 from lithos.app.vault import make_lock, open_notes, style_of
 from lithos.config.catalogue import Config
@@ -29,6 +28,7 @@ from lithos.stores.migrations import migrate
 from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import Kept
+from lithos.stores.on_disk import Stores
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.app")

@@ -19,8 +19,11 @@ from attrs import define, evolve, frozen
 from lithos import __version__
 from lithos.actors.allocator import keep_returning
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.front_signals import FrontSignals
 from lithos.actors.indexing.models import Models
 from lithos.actors.kit import ActorGaveUp
+from lithos.actors.opening import Opening
 from lithos.app import Server, running_vault, tuned_process
 from lithos.app.front import FrontParts, front_parts
 from lithos.app.stores import utc_now
@@ -50,6 +53,7 @@ from lithos.front.server.sockets import open_listeners
 from lithos.front.server.vault_routes import Door, NoKeyring, VaultRoutes
 from lithos.metrics import labelled
 from lithos.services.keyring import TokenRing
+from lithos.services.state import Gauges, ServerState
 from lithos.services.vault_tokens import spread_tokens
 from lithos.services.vaults.joint import JointRing, Vault, VaultSet
 from lithos.services.vaults.moving import VaultMoving
@@ -105,7 +109,7 @@ class HostedVault:
         """Whether it serves; one that is indexing serves what it has."""
         if self.server is None:
             return "unavailable"
-        return "serving" if self.server.opening.complete.is_set() else "indexing"
+        return "serving" if self.server.get(Opening).complete.is_set() else "indexing"
 
     @property
     def reason(self) -> str:
@@ -115,7 +119,7 @@ class HostedVault:
     @property
     def progress(self) -> float | None:
         """Which share of the notes is indexed; None where that is not known."""
-        told = None if self.server is None else self.server.opening.status()
+        told = None if self.server is None else self.server.get(Opening).status()
         return None if told is None or not told.get("total") else min(1.0, told["done"] / told["total"])
 
     @property
@@ -212,9 +216,9 @@ class Vaults:
             front = await front_parts(
                 own, server, ended, nursery, wrong_tokens=port.wrong_tokens, keyring_runs=False
             )
-            application = Application(own, server.tools, server.state, **front.application)
+            application = Application(own, server.tools, server.get(ServerState), **front.application)
             nursery.start_soon(application.run, hypercorn_config(), ended)
-            server.actors.front_listens.set()
+            server.get(FrontSignals).listens.set()
             each.server, each.front = server, front
             each.vault.services, each.vault.state, each.vault.reason = server, "serving", ""
             each.door = self.doors[each.name] = Door(each.ring, application, front.sessions)
@@ -225,7 +229,7 @@ class Vaults:
             finally:  # also when its actors end: nobody waits for a stream that nothing feeds
                 self._take_away(each, "opening")
                 ended.set()
-                server.broadcaster.close()
+                server.get(Broadcaster).close()
             nursery.cancel_scope.cancel()
 
     def _take_away(self, each: HostedVault, state: Any) -> None:
@@ -291,7 +295,7 @@ class Vaults:
         for vault, who in self.set.allowed(principal) if principal is not None else []:
             server = self.hosted[vault.name].server
             if server is not None and who.may("metrics"):
-                families[vault.name] = await server.gauges.families()
+                families[vault.name] = await server.get(Gauges).families()
         return await trio.to_thread.run_sync(labelled, families)
 
 
@@ -299,7 +303,7 @@ async def _component(each: HostedVault) -> Mapping[str, Any]:
     """One vault in `/health`, with its own components."""
     if each.server is None:
         return {"status": "unavailable", "error": each.reason}
-    status, body = await each.server.state.report()
+    status, body = await each.server.get(ServerState).report()
     told = "ok" if body["status"] == "ok" else "degraded"
     return {"status": told if status == 200 else "unavailable", "components": body["components"]}
 

@@ -159,7 +159,12 @@ class ServerConfig:
     def answer_limit(self) -> int:
         """The most characters of an answer, 0 for no limit; clients of `status` expect whole lists."""
         is_default = self.max_answer_chars == MAX_ANSWER_CHARS
-        return 0 if is_default and self.write_outcomes == "status" else self.max_answer_chars
+        return 0 if is_default and self.is_plain else self.max_answer_chars
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether clients know no more than upstream's: deletions answer `success` alone, reads all links."""
+        return self.write_outcomes == "status"
 
 
 @frozen(kw_only=True)

@@ -13,18 +13,34 @@ from attrs import asdict, define, frozen
 from prometheus_client.core import Metric
 
 from lithos import __version__
-from lithos.actors.actors import Actors
+from lithos.actors.attaching.attaching import Attaching
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.indexer import Indexer
-from lithos.actors.indexing.semantic import SemanticState
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.indexing.indexer import FulltextIndexer, Indexer, VectorIndexer, Visibility
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticState
 from lithos.actors.indexing.tiers import STATIC, TIER
-from lithos.actors.watching.guard import WAY_OUT
+from lithos.actors.kit import Mailbox
+from lithos.actors.opening import Opening
+from lithos.actors.remembering.actor import Memory
+from lithos.actors.watching.guard import WAY_OUT, DeletionGuard
+from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.sections import StorageConfig
 from lithos.core.findings import HEALTH, check, checks_of
 from lithos.core.times import format_optional, format_time
-from lithos.metrics import Sample
+from lithos.kernel.parts import Clock
+from lithos.metrics import Metrics, Sample
+from lithos.services.keyring import TokenRing
 from lithos.services.retrieve.feedback import Learning
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
-from lithos.stores.history.store import HistoryFailed
+from lithos.stores.history.store import HistoryFailed, HistoryStore
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.on_disk import Stores
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -56,37 +72,53 @@ _OK = Component("ok")
 class ServerState:
     """Reads the state of its parts; changes nothing."""
 
-    _actors: Actors
-    #: Why named tokens are refused, if they are though they were defined.
-    _token_trouble: Callable[[], str | None]
+    _journal: CoordinationStore
+    _versions: HistoryStore | None
+    _fulltext: FulltextIndex
+    _storage: StorageConfig
+    _catalogue: Catalogue
+    _semantic: SemanticBackend
+    _reading: JournalThread
+    _coordinator: Coordinator
+    _clock: Clock
+    _visibility: Visibility
+    _memory: Memory
+    _opening: Opening
+    _writer: Writer
+    _publisher: Publisher
+    _fulltext_indexer: FulltextIndexer
+    _vector_indexer: VectorIndexer
+    _attaching: Attaching
+    _watcher: Watcher
+    _guard: DeletionGuard
+    _keyring: TokenRing
+    _stores: Stores
 
     async def stats(self) -> dict[str, Any]:
         """The answer of `lithos_stats`."""
-        now = self._actors.clock()
-        await self._actors.visibility.reach()
-        counts = await self._actors.coordination_reading.run(
-            lambda: self._actors.stores.coordination.counts(now)
-        )
-        links = self._actors.catalogue.graph.counts()
-        expiring = self._actors.catalogue.at_serials(self._actors.catalogue.facets.expiring())
-        documents, indexed = len(self._actors.catalogue), self._actors.stores.fulltext.document_count()
-        vectors, embedding = self._actors.semantic.port.vectors, self._actors.semantic.progress()
+        now = self._clock()
+        await self._visibility.reach()
+        counts = await self._reading.run(lambda: self._journal.counts(now))
+        links = self._catalogue.graph.counts()
+        expiring = self._catalogue.at_serials(self._catalogue.facets.expiring())
+        documents, indexed = len(self._catalogue), self._fulltext.document_count()
+        vectors, embedding = self._semantic.port.vectors, self._semantic.progress()
         vector_time = format_optional(vectors.last_updated if vectors else None)
         return {
             "documents": documents,
-            "chunks": self._actors.semantic.chunk_count,
-            "chroma_chunk_count": self._actors.semantic.chunk_count,
-            "agents": len(self._actors.coordinator.agents),
+            "chunks": self._semantic.chunk_count,
+            "chroma_chunk_count": self._semantic.chunk_count,
+            "agents": len(self._coordinator.agents),
             "active_tasks": counts.active_tasks,
             "open_claims": counts.open_claims,
-            "tags": len(self._actors.catalogue.tags),
-            "duplicate_urls": self._actors.catalogue.urls.surplus,
+            "tags": len(self._catalogue.tags),
+            "duplicate_urls": self._catalogue.urls.surplus,
             "index_drift_detected": indexed != documents,
             "tantivy_doc_count": indexed,
             "unresolved_links": links.unresolved,
             "expired_docs": sum(entry.note.is_stale(now) for entry in expiring),
             "expired_claims": counts.expired_claims,
-            "tantivy_last_updated": format_optional(self._actors.stores.fulltext.last_updated),
+            "tantivy_last_updated": format_optional(self._fulltext.last_updated),
             "chroma_last_updated": vector_time,
             "vector_last_updated": vector_time,
             "graph_node_count": links.nodes,
@@ -94,7 +126,7 @@ class ServerState:
             "embedding_tier": embedding.tier,
             "embedding_done": embedding.done,
             "embedding_total": embedding.total,
-            "pending_proposals": len(self._actors.coordinator.proposals),
+            "pending_proposals": len(self._coordinator.proposals),
         }
 
     async def statuses(self) -> dict[str, Status]:
@@ -108,7 +140,7 @@ class ServerState:
         degraded = bool(statuses & {"degraded", "unavailable"})
         body = {
             "status": "degraded" if degraded else "ok",
-            "timestamp": format_time(self._actors.clock()),
+            "timestamp": format_time(self._clock()),
             "version": __version__,
             "components": {name: component.as_json() for name, component in components.items()},
         }
@@ -125,10 +157,10 @@ class ServerState:
 
     @check("kb_directory", HEALTH, place=1)
     async def _knowledge_folder(self) -> Component:
-        folder = self._actors.config.storage.notes_folder
+        folder = self._storage.notes_folder
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                await self._actors.coordination_reading.run(lambda: next(iter(folder.iterdir()), None))
+                await self._reading.run(lambda: next(iter(folder.iterdir()), None))
         except (OSError, trio.TooSlowError) as failure:
             return Component("unavailable", f"{folder} cannot be read: {failure}")
         return await self._writing(folder)
@@ -136,9 +168,9 @@ class ServerState:
     @check("attachments", HEALTH, place=12)
     def _attachments(self) -> Component | None:
         """How far the reading of attachments is; nothing where they are off."""
-        if not self._actors.attaching.is_enabled:
+        if not self._attaching.is_enabled:
             return None
-        known = self._actors.attaching.backlog()
+        known = self._attaching.backlog()
         details: dict[str, Any] = {"files": known.files, "parts": known.parts, "waiting": known.waiting}
         details |= {"unread": dict(known.unread)} if known.unread else {}
         if known.trouble is not None:
@@ -148,7 +180,7 @@ class ServerState:
     @check("tokens", HEALTH, place=13)
     def _tokens(self) -> Component | None:
         """Told only where something is wrong: `/health` is open to all."""
-        trouble = self._token_trouble()
+        trouble = self._keyring.trouble
         return None if trouble is None else Component("degraded", trouble)
 
     @check("knowledge_base", HEALTH, place=2)
@@ -158,7 +190,7 @@ class ServerState:
         And of how many another file has the id, or is their conflict copy; which, tell the notes: `/health`
         is open to all.
         """
-        catalogue = self._actors.catalogue
+        catalogue = self._catalogue
         told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
         if catalogue.broken:
             told["list"] = "lithos validate, or /console/notes?status=broken"
@@ -170,7 +202,7 @@ class ServerState:
     async def _writing(self, folder: Path) -> Component:
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                trouble = await self._actors.writer.trouble()
+                trouble = await self._writer.trouble()
         except trio.TooSlowError:
             trouble = "the disk does not answer"
         return Component("degraded", f"notes cannot be written to {folder}: {trouble}") if trouble else _OK
@@ -182,7 +214,7 @@ class ServerState:
 
     @check("embedding_model", HEALTH, place=4)
     def _model(self) -> Component:
-        semantic = self._actors.semantic
+        semantic = self._semantic
         told = semantic.progress()
         details = {
             "model": semantic.model_name,
@@ -197,8 +229,8 @@ class ServerState:
         return Component("ok" if semantic.is_answering else "warming", None, details)
 
     @check("watcher", HEALTH, place=6)
-    def _watcher(self) -> Component:
-        watcher = self._actors.watcher
+    def _watching(self) -> Component:
+        watcher = self._watcher
         details = {"mode": watcher.mode}
         if watcher.failure:
             return Component("degraded", watcher.failure, details)
@@ -206,26 +238,26 @@ class ServerState:
 
     @check("index", HEALTH, place=5)
     def _index(self) -> Component:
-        skipped = len(self._actors.catalogue.skipped)
+        skipped = len(self._catalogue.skipped)
         details: dict[str, Any] = {"skipped_files": skipped} if skipped else {}
-        vanished = self._actors.guard.vanished
+        vanished = self._guard.vanished
         if vanished:
             details["vanished"] = vanished
             return Component("degraded", f"{vanished} note files have vanished: {WAY_OUT}", details)
-        if self._actors.publisher.withheld:
-            details["pending_repairs"] = self._actors.publisher.withheld
+        if self._publisher.withheld:
+            details["pending_repairs"] = self._publisher.withheld
             return Component("degraded", "stored notes wait for an index", details)
-        opening = self._actors.opening.status()
+        opening = self._opening.status()
         if opening is not None:
-            failure = self._actors.opening.failure
+            failure = self._opening.failure
             return Component("degraded" if failure else "warming", failure, {**details, **opening})
-        if not self._actors.fulltext_indexer.is_converged:
+        if not self._fulltext_indexer.is_converged:
             return Component("warming", None, details)
         return Component("ok", None, details)
 
     @check("events", HEALTH, place=7)
     def _events(self) -> Component:
-        coordinator = self._actors.coordinator
+        coordinator = self._coordinator
         details = {"head": coordinator.head}
         if coordinator.failure:
             return Component("degraded", f"the journal cannot be written: {coordinator.failure}", details)
@@ -235,40 +267,38 @@ class ServerState:
     async def _coordination(self) -> Component:
         try:
             with trio.fail_after(CHECK_DEADLINE):
-                await self._actors.coordination_reading.run(
-                    lambda: self._actors.stores.coordination.counts(self._actors.clock())
-                )
+                await self._reading.run(lambda: self._journal.counts(self._clock()))
         except (DatabaseFailed, trio.TooSlowError) as failure:
             return Component("unavailable", f"coordination.db does not answer: {failure}")
-        pending = len(self._actors.coordinator.proposals)
+        pending = len(self._coordinator.proposals)
         return Component("ok", details={"pending_proposals": pending} if pending else {})
 
     @check("memory", HEALTH, place=9)
-    def _memory(self) -> Component:
-        troubles = [trouble for store in self._actors.memory.databases if (trouble := _trouble_of(store))]
+    def _learned(self) -> Component:
+        troubles = [trouble for store in self._memory.databases if (trouble := _trouble_of(store))]
         return Component("degraded", ". ".join(troubles)) if troubles else _OK
 
     @check("history", HEALTH, place=10)
     def _history(self) -> Component:
-        if self._actors.stores.history is None:
+        if self._versions is None:
             return Component("ok", details={"enabled": False})
-        trouble = _trouble_of(self._actors.stores.history)
+        trouble = _trouble_of(self._versions)
         if trouble is None:
             return _OK
-        if self._actors.stores.history.failure:
+        if self._versions.failure:
             trouble += ". Until then changes of notes are refused, since no version could be kept of them"
         return Component("degraded", trouble)
 
     @check("ownership", HEALTH, place=11)
     def _ownership(self) -> Component:
-        stores = self._actors.stores
+        stores = self._stores
         troubles = [stores.lock.trouble, *(database.loss for database in stores.databases)]
         told = ". ".join(filter(None, troubles))
         return Component("degraded", told) if told else _OK
 
     @property
     def _indexers(self) -> tuple[Indexer, Indexer]:
-        return self._actors.fulltext_indexer, self._actors.vector_indexer
+        return self._fulltext_indexer, self._vector_indexer
 
 
 def _trouble_of(store: LearningDatabase) -> str | None:
@@ -305,12 +335,39 @@ _BEGUN: Final[Mapping[str, Sequence[str]]] = {
 class Gauges:
     """Collects the gauge values at each scrape and renders all metrics; `ask` and `watch` add sources."""
 
-    def __init__(self, actors: Actors, state: ServerState, learning: Learning) -> None:
-        self._actors, self._metrics = actors, actors.metrics
+    def __init__(
+        self,
+        storage: StorageConfig,
+        metrics: Metrics,
+        state: ServerState,
+        learning: Learning,
+        clock: Clock,
+        opening: Opening,
+        catalogue: Catalogue,
+        fulltext: FulltextIndex,
+        semantic: SemanticBackend,
+        journal: CoordinationStore,
+        journal_thread: JournalThread,
+        versions: HistoryStore | None,
+        broadcaster: Broadcaster,
+        coordinator: Coordinator,
+        memory: Memory,
+        writer: Writer,
+        publisher: Publisher,
+        words: FulltextIndexer,
+        meaning: VectorIndexer,
+        watcher: Watcher,
+    ) -> None:
+        self._storage, self._metrics = storage, metrics
+        self._clock, self._opening, self._catalogue = clock, opening, catalogue
+        self._fulltext, self._semantic, self._versions = fulltext, semantic, versions
+        self._journal, self._journal_thread = journal, journal_thread
+        self._broadcaster, self._coordinator = broadcaster, coordinator
         self._state = state
         self._learning = learning
         self._reading = Threads()
-        self._mailboxes = actors.mailboxes()
+        actors = (writer, words, meaning, publisher, memory, coordinator, watcher)
+        self._mailboxes: tuple[Mailbox[Any], ...] = tuple(each.mailbox for each in actors)
         for mailbox in self._mailboxes:
             mailbox.stats.on_batch = partial(self._observe_batch, mailbox.name)
             self._metrics.begin("actor_processing_seconds", mailbox.name)
@@ -359,22 +416,21 @@ class Gauges:
         return samples + [Sample(name, value()) for name, value in self._watched.items()]
 
     def _server(self) -> Iterator[Sample]:
-        actors = self._actors
-        links, now = actors.catalogue.graph.counts(), actors.clock()
+        links, now = self._catalogue.graph.counts(), self._clock()
         yield Sample("build_info", 1, (__version__,))
-        yield Sample("startup_duration_seconds", actors.opening.seconds)
-        yield Sample("documents", len(actors.catalogue))
-        yield Sample("stale_documents", sum(entry.note.is_stale(now) for entry in actors.catalogue))
-        yield Sample("fulltext_documents", actors.stores.fulltext.document_count())
-        yield Sample("vector_chunks", actors.semantic.chunk_count)
+        yield Sample("startup_duration_seconds", self._opening.seconds)
+        yield Sample("documents", len(self._catalogue))
+        yield Sample("stale_documents", sum(entry.note.is_stale(now) for entry in self._catalogue))
+        yield Sample("fulltext_documents", self._fulltext.document_count())
+        yield Sample("vector_chunks", self._semantic.chunk_count)
         yield Sample("graph_nodes", links.nodes)
         yield Sample("graph_edges", links.edges)
-        yield Sample("agents", len(actors.coordinator.agents))
-        yield Sample("event_head_seq", actors.coordinator.head)
-        yield Sample("event_queue_utilisation", self._actors.broadcaster.utilisation, ("fullest",))
+        yield Sample("agents", len(self._coordinator.agents))
+        yield Sample("event_head_seq", self._coordinator.head)
+        yield Sample("event_queue_utilisation", self._broadcaster.utilisation, ("fullest",))
         for each in SemanticState:
-            yield Sample("semantic_state", float(each is actors.semantic.state), (each.value,))
-        embedding = actors.semantic.progress()
+            yield Sample("semantic_state", float(each is self._semantic.state), (each.value,))
+        embedding = self._semantic.progress()
         for tier in (STATIC, TIER):
             yield Sample("embedding_tier", float(tier == embedding.tier), (tier,))
         yield Sample("embedding_done_chunks", embedding.done)
@@ -397,20 +453,18 @@ class Gauges:
         ]
 
     async def _database(self) -> list[Sample]:
-        store, now = self._actors.stores.coordination, self._actors.clock()
-        counts, events = await self._actors.coordination_reading.run(
-            lambda: (store.counts(now), store.event_count())
-        )
+        store, now = self._journal, self._clock()
+        counts, events = await self._journal_thread.run(lambda: (store.counts(now), store.event_count()))
         return [
             Sample("active_claims", counts.open_claims),
             Sample("expired_claims", counts.expired_claims),
-            Sample("pending_proposals", len(self._actors.coordinator.proposals)),
+            Sample("pending_proposals", len(self._coordinator.proposals)),
             Sample("event_journal_events", events),
         ]
 
     async def _history(self) -> list[Sample]:
         """The gauges of `history.db`, if versions are kept."""
-        store = self._actors.stores.history
+        store = self._versions
         if store is None:
             return []
         try:
@@ -422,7 +476,7 @@ class Gauges:
 
     async def _disk(self) -> list[Sample]:
         """The room on the disk of the data directory; left out where the system does not tell."""
-        data = self._actors.config.storage.data_dir
+        data = self._storage.data_dir
         try:
             found = await self._reading.run(lambda: disk_usage(data))
         except OSError as failure:

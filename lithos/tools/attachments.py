@@ -9,11 +9,11 @@ from lithos.core.attachments.kinds import kind_of
 from lithos.core.attachments.mixing import Standing
 from lithos.core.errors import InvalidInput
 from lithos.core.times import format_time, from_nanoseconds
-from lithos.services.attachments.reading import AttachmentRead, image_content
+from lithos.kernel.parts import Parts
+from lithos.services.attachments.reading import AttachmentRead, AttachmentReading, image_content
 from lithos.services.attachments.searching import ATTACHMENT, KINDS, NOTE, AttachmentHit, mix_rows
 from lithos.services.search.search import Hit
 from lithos.stores.attachments.shelf import AttachedFile
-from lithos.tools.contract.declaring import Services
 from lithos.tools.contract.fitting import Pictured, cut_warning
 
 #: Of the parameter `kinds`.
@@ -38,7 +38,7 @@ def read_place(page: int, place: str | None) -> str:
     return str(page)
 
 
-def hit_row(using: Services, hit: AttachmentHit, score: float) -> dict[str, Any]:
+def hit_row(using: Parts, hit: AttachmentHit, score: float) -> dict[str, Any]:
     """One place of a file that was found."""
     row: dict[str, Any] = {
         "kind": ATTACHMENT,
@@ -55,13 +55,13 @@ def hit_row(using: Services, hit: AttachmentHit, score: float) -> dict[str, Any]
     return row if hit.judged is None else row | {"match": hit.judged.match}
 
 
-def embedded_in(using: Services, file: AttachedFile) -> list[dict[str, Any]]:
+def embedded_in(using: Parts, file: AttachedFile) -> list[dict[str, Any]]:
     """Up to five notes that embed or link a file."""
-    showing = using.attachments.showing(file)
+    showing = using.get(AttachmentReading).showing(file)
     return [{"id": entry.note.id, "title": entry.note.title, "path": entry.path} for entry in showing]
 
 
-def file_row(using: Services, file: AttachedFile) -> dict[str, Any]:
+def file_row(using: Parts, file: AttachedFile) -> dict[str, Any]:
     """One item of a list: what was read of a file, or why not."""
     updated = _time(file)
     row: dict[str, Any] = {
@@ -80,7 +80,7 @@ def file_row(using: Services, file: AttachedFile) -> dict[str, Any]:
     return row | ({"reason": file.reason} if file.reason else {})
 
 
-def read_row(using: Services, read: AttachmentRead) -> dict[str, Any]:
+def read_row(using: Parts, read: AttachmentRead) -> dict[str, Any]:
     """The answer of `lithos_read` for a file; with an image it carries that."""
     row = file_row(using, read.file)
     row |= {"content": read.content, "truncated": read.next_offset is not None}
@@ -97,7 +97,7 @@ def read_row(using: Services, read: AttachmentRead) -> dict[str, Any]:
 
 
 def mix_hits(
-    using: Services,
+    using: Parts,
     rows: Sequence[dict[str, Any]],
     standings: Sequence[Standing],
     hits: Sequence[AttachmentHit],

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput
 from lithos.core.times import format_time
-from lithos.services.search.search import SearchRequest
+from lithos.kernel.parts import Parts
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.search.search import Search, SearchRequest
+from lithos.services.writing.cut_reads import CutReads
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import LOOKUP, NAME, QUERY
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.rows import search_row, warn
 
 #: Rows of a search.
@@ -27,10 +31,10 @@ class ConnectorSearchTool:
     query: str = argument("Words or question to search for.", bound=QUERY)
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         request = SearchRequest(query=self.query, limit=ROWS, agent_id=self.agent_id)
         now = using.clock()
-        rows = [search_row(hit, now) for hit in (await using.search.search(request)).hits]
+        rows = [search_row(hit, now) for hit in (await using.get(Search).search(request)).hits]
         await warn(using, ((row["id"], row) for row in rows))
         return {
             "results": [
@@ -55,17 +59,19 @@ class ConnectorFetchTool:
     )
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         note_id, _, start = self.id.partition(_ON)
         if start and not (start.isascii() and start.isdigit() and len(start) < 10):
             raise InvalidInput("What is behind # in id must be a number, as the text before said.")
-        limit = using.config.server.answer_limit
+        limit = using.get(Config).server.answer_limit
         room = min(limit // 2, MOST_FETCHED) if limit else MOST_FETCHED
-        found = await using.knowledge.read(
+        found = await using.get(Knowledge).read(
             note_id=note_id, path=None, max_length=room, agent_id=self.agent_id, offset=int(start or 0)
         )
         note, shown = found.entry.note, dict[str, Any]()
-        using.cut_reads.see(note.id, self.agent_id, found.content, int(start or 0), is_cut=found.truncated)
+        using.get(CutReads).see(
+            note.id, self.agent_id, found.content, int(start or 0), is_cut=found.truncated
+        )
         await warn(using, [(note.id, shown)])
         warnings = shown.get("warnings", ())
         text = f"{in_words(warnings)}{found.content}"
@@ -91,7 +97,7 @@ def in_words(warnings: Any) -> str:
     return "".join(f"[Warning: {row['kind']}. {row['reason'][:300]}]\n" for row in warnings)
 
 
-def page_of(using: Services, note_id: str) -> str:
+def page_of(using: Parts, note_id: str) -> str:
     """The note's page in the console, as a client elsewhere can open it."""
-    server = using.config.server
+    server = using.get(Config).server
     return f"{server.public_url or f'http://{server.host}:{server.port}'}/console/notes/{note_id}"

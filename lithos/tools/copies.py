@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithos.services.notes.conflict_copies import ListedCopy, ShownCopy, conflict_rows
+from lithos.kernel.parts import Parts
+from lithos.services.notes.conflict_copies import ConflictCopies, ListedCopy, ShownCopy, conflict_rows
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import IDS, LOOKUP, NAME, PATH
-from lithos.tools.contract.declaring import OWN, Answer, Services, tool
+from lithos.tools.contract.declaring import OWN, Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of
 
@@ -20,10 +21,10 @@ class ConflictCopiesTool:
     limit: int = argument("Most copies.", 50, is_listed=False)
     offset: int = argument("Copies to skip.", 0, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.path is not None:
-            return shown_row(await using.conflict_copies.show(self.path))
-        found = using.conflict_copies.listed()
+            return shown_row(await using.get(ConflictCopies).show(self.path))
+        found = using.get(ConflictCopies).listed()
         page = found[max(self.offset, 0) :][: max(self.limit, 0)]
         return {"copies": [row_of(each) for each in page], "total": len(found)}
 
@@ -37,8 +38,8 @@ class ConflictCopyMergeTool:
     keep: list[str] | None = argument("What to keep of each place: note, copy or both.", None, bound=IDS)
     seal: str | None = argument("What stands for all that the person saw.", None, bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
-        merged = await using.conflict_copies.merge(self.path, self.by, self.keep, self.seal)
+    async def answer(self, using: Parts) -> Answer:
+        merged = await using.get(ConflictCopies).merge(self.path, self.by, self.keep, self.seal)
         return {"status": "merged", **row_of(merged)}
 
 
@@ -48,8 +49,8 @@ class ConflictCopyKeepTool:
 
     path: str = argument("The file.", bound=PATH)
 
-    async def answer(self, using: Services) -> Answer:
-        return {"status": "kept", **row_of(await using.conflict_copies.keep(self.path))}
+    async def answer(self, using: Parts) -> Answer:
+        return {"status": "kept", **row_of(await using.get(ConflictCopies).keep(self.path))}
 
 
 def shown_row(shown: ShownCopy) -> dict[str, Any]:

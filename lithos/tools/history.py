@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from lithos.core.errors import InvalidInput
+from lithos.kernel.parts import Parts
 from lithos.services.notes.history import HistoryRequest, NoteHistory
-from lithos.services.notes.restoring import RestoreRequest
+from lithos.services.notes.restoring import RestoreRequest, Restoring
 from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, read_time, source_of
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
 from lithos.tools.contract.compacting import WRITTEN, Sparing
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
 
@@ -41,12 +42,12 @@ class HistoryTool:
         bound=NAME,
     )
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.limit < 1 or self.offset < 0:
             raise InvalidInput("limit must be at least 1, and offset must not be negative.")
         note_id = self.id
         if self.diff is not None:
-            return await _diff(using.history, note_id, self.diff)
+            return await _diff(using.get(NoteHistory), note_id, self.diff)
         since = read_time("since", self.since)
         if note_id is None and self.changed_by is None and since is None and not self.deleted:
             raise InvalidInput(
@@ -60,7 +61,7 @@ class HistoryTool:
             since=since,
             is_deleted=self.deleted,
         )
-        listed = await using.history.list_versions(request)
+        listed = await using.get(NoteHistory).list_versions(request)
         rows = await sliced_rows(listed.rows, row_of)
         if note_id is None:
             rows = [{"id": row.note_id} | told for row, told in zip(listed.rows, rows, strict=True)]
@@ -84,10 +85,10 @@ class RestoreTool:
     undo: int | None = argument(TAKES_BACK, None, is_own=True)
     back_to: str | None = argument("Where a deleted note comes back.", None, bound=PATH, is_own=True)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.base is not None and self.base < 1:
             raise InvalidInput(f"base must be a version of the note, 1 or more; {self.base} is none.")
-        done = await using.restoring.restore(
+        done = await using.get(Restoring).restore(
             as_command(RestoreRequest, self, source=source_of(self.undo is not None))
         )
         if done.outcome is None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.core.errors import DocNotFound
-from lithos.services.search.search import SearchRequest
+from lithos.kernel.parts import Parts
+from lithos.services.notes.relations import Graph
+from lithos.services.search.search import Search, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, QUERY
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
 from lithos.tools.contract.rows import warn
 from lithos.tools.relations import entry_rows
@@ -32,10 +34,10 @@ class LinksTool:
     )
     depth: int = argument("Number of steps, 1 to 3.", 1)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         """An unknown note has none."""
         try:
-            links = (await using.graph.relate(self.id, ("links",), self.depth, None)).links
+            links = (await using.get(Graph).relate(self.id, ("links",), self.depth, None)).links
         except DocNotFound:
             links = None
         answer = {
@@ -58,9 +60,9 @@ class SemanticTool:
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         request = as_command(SearchRequest, self, mode="semantic", filters=as_command(Filters, self))
-        answer = await using.search.search(request)
+        answer = await using.get(Search).search(request)
         rows: list[dict[str, Any]] = [
             {
                 "id": hit.entry.note.id,
@@ -93,8 +95,8 @@ class ProvenanceTool:
     depth: int = argument("Number of steps, 1 to 3.", 1)
     include_unresolved: bool = argument("Also list sources that do not exist.", True)
 
-    async def answer(self, using: Services) -> Answer:
-        found = (await using.graph.relate(self.id, ("provenance",), self.depth, None)).provenance
+    async def answer(self, using: Parts) -> Answer:
+        found = (await using.get(Graph).relate(self.id, ("provenance",), self.depth, None)).provenance
         assert found is not None
         answer: dict[str, Any] = {
             "id": self.id,

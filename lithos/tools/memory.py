@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from lithos.catalogue.catalogue import Catalogue
+from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput
 from lithos.core.learning.edges import (
     RESOLUTIONS,
@@ -21,22 +22,27 @@ from lithos.core.learning.memory import NodeStats
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.learning.salience import salience_of, usage_of
 from lithos.core.times import format_optional
+from lithos.kernel.parts import Parts
 from lithos.services.attachments.searching import (
     ATTACHMENT,
     BESIDE,
     NOTE,
     AttachmentHit,
     AttachmentQuery,
+    AttachmentSearch,
 )
+from lithos.services.notes.edges import Edges
 from lithos.services.retrieve.candidates import Gate
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import PRIVATE
-from lithos.services.retrieve.retrieve import Result, RetrieveRequest
+from lithos.services.retrieve.retrieve import Result, Retrieve, RetrieveRequest
+from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.attachments import mix_hits, read_kinds, skipped, standings_of
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows, warn
 
@@ -75,7 +81,7 @@ class EdgeUpsertTool:
     )
     conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME, is_rare=True)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if not math.isfinite(self.weight):
             raise InvalidInput(f"weight must be a finite number, such as 0.8; not {self.weight}.")
         evidence = self.evidence
@@ -85,7 +91,7 @@ class EdgeUpsertTool:
             agent=(self.provenance_actor or "").strip() or UNSIGNED,
             evidence=None if evidence is None else json.dumps(evidence, ensure_ascii=False),
         )
-        return {"status": "ok", "edge_id": (await using.edges.upsert(command)).id}
+        return {"status": "ok", "edge_id": (await using.get(Edges).upsert(command)).id}
 
 
 @tool(
@@ -104,8 +110,8 @@ class EdgeListTool:
     type: str | None = argument("Only edges of this kind.", None, bound=LOOKUP)
     namespace: str | None = argument("Only edges of this namespace.", None, bound=LOOKUP, is_rare=True)
 
-    async def answer(self, using: Services) -> Answer:
-        (found,) = await using.edges.list_edges(as_command(EdgeFilter, self))
+    async def answer(self, using: Parts) -> Answer:
+        (found,) = await using.get(Edges).list_edges(as_command(EdgeFilter, self))
         rows = await sliced_rows(found, edge_row)
         return {"edges": rows, "results": rows}
 
@@ -121,9 +127,9 @@ class ConflictResolveTool:
     resolver: str = argument("Your agent id.", bound=NAME, is_caller=True)
     winner_id: str | None = argument("Id of the note that stays valid.", None, bound=LOOKUP, note="there")
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         check_choice("resolution", self.resolution, RESOLUTIONS)
-        edge, warnings = await using.edges.resolve(
+        edge, warnings = await using.get(Edges).resolve(
             as_command(ResolveConflict, self, resolver=self.resolver.strip())
         )
         answer = {"status": "ok", "edge_id": edge.id, "conflict_state": edge.conflict_state}
@@ -141,17 +147,17 @@ class NodeStatsTool:
 
     node_id: str = argument("Note id.", bound=LOOKUP, note="there")
 
-    async def answer(self, using: Services) -> Answer:
-        using.catalogue.require(self.node_id)
-        stored = await using.learning.stats([self.node_id])
+    async def answer(self, using: Parts) -> Answer:
+        using.get(Catalogue).require(self.node_id)
+        stored = await using.get(Learning).stats([self.node_id])
         stats = stored.get(self.node_id) or NodeStats(node_id=self.node_id)
-        questions = await using.learning.read(
+        questions = await using.get(Learning).read(
             lambda tables: tables.questions.of_note(self.node_id, MOST_QUESTIONS)
         )
         row = node_stats_row(stats)
         if not questions:
             return row
-        entry = using.catalogue.get(self.node_id)
+        entry = using.get(Catalogue).get(self.node_id)
         is_private = entry is None or entry.note.access_scope == PRIVATE
         return row | {"cited_for": [question_row(each, is_private=is_private) for each in questions]}
 
@@ -226,17 +232,17 @@ class RetrieveTool:
     )
     explain: bool = argument("Compact answers: also reasons and scores.", False, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         beside = await self._beside(using)
         limit = max(1, self.limit)
-        request = self.request(using.config.room_of_rows(limit))
-        answer = await using.retrieve.retrieve(request)
+        request = self.request(using.get(Config).room_of_rows(limit))
+        answer = await using.get(Retrieve).retrieve(request)
         now = using.clock()
         hits = [each.hit for each in answer.results]
         before = skipped(hits[:limit], beside, limit, self.offset) if beside and self.offset else self.offset
         shown = answer.results[before : before + limit]
         rows = [retrieve_row(each, now) for each in shown]
-        await warn(using, ((row["id"], row) for row in rows), self._veil(using.catalogue))
+        await warn(using, ((row["id"], row) for row in rows), self._veil(using.get(Catalogue)))
         if beside and not self.offset:
             rows = mix_hits(using, rows, standings_of(hits[:limit]), beside, limit)
             rows = [{**_UNLEARNED, **row} if row.get("kind") == ATTACHMENT else row for row in rows]
@@ -264,17 +270,21 @@ class RetrieveTool:
             filters=as_command(Filters, self),
         )
 
-    async def _beside(self, using: Services) -> Sequence[AttachmentHit]:
+    async def _beside(self, using: Parts) -> Sequence[AttachmentHit]:
         """Places of attachments that may stand among the notes: none where a namespace is asked for."""
         kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
         if NOTE not in kinds:
             raise InvalidInput("lithos_retrieve is about notes. For attachments alone use lithos_search.")
-        if ATTACHMENT not in kinds or self.namespace_filter or not using.attachment_search.has_any(filters):
+        if (
+            ATTACHMENT not in kinds
+            or self.namespace_filter
+            or not using.get(AttachmentSearch).has_any(filters)
+        ):
             return ()
         query = AttachmentQuery(
-            query=self.query, filters=filters, threshold=using.search.threshold, limit=BESIDE
+            query=self.query, filters=filters, threshold=using.get(Search).threshold, limit=BESIDE
         )
-        return await using.attachment_search.beside(query)
+        return await using.get(AttachmentSearch).beside(query)
 
     def _veil(self, catalogue: Catalogue) -> Veil:
         """What this asker is told of the notes that warnings name."""

@@ -21,6 +21,8 @@ from lithos.actors.writing.messages import (
     PatchNote,
     WriteNote,
 )
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.catalogue import Config
 from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
 from lithos.core.history.section_edit import REPLACE as REPLACE_SECTION
@@ -28,9 +30,15 @@ from lithos.core.notes.layout import frontmatter_at
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.core.notes.owned_keys import check_keys
 from lithos.core.times import parse_end
+from lithos.kernel.parts import Parts
+from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import ATTACHMENT, NOTE
-from lithos.services.notes.knowledge import ListRequest
-from lithos.services.search.duplicates import NewNote
+from lithos.services.notes.history import NoteHistory
+from lithos.services.notes.knowledge import Knowledge, ListRequest
+from lithos.services.notes.moving import Moving
+from lithos.services.search.duplicates import Duplicates, NewNote
+from lithos.services.writing.cut_reads import CutReads
+from lithos.services.writing.pasting import Pasting
 from lithos.stores.attachments.shelf import AttachedFile
 from lithos.tools.attachments import ATTACHMENTS_OFF, file_row, read_kinds, read_place
 from lithos.tools.attachments import read_row as attachment_row
@@ -61,7 +69,7 @@ from lithos.tools.contract.bounds import (
     URL,
 )
 from lithos.tools.contract.compacting import NOTE_DEFAULTS, WRITTEN, Sparing
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
 from lithos.tools.contract.repeating import unknown_outcome
 from lithos.tools.contract.rows import add_copies, edit_row, linked_row, list_row, read_row, row_of, warn
@@ -104,10 +112,10 @@ class NoteEditTool:
         "Fail unless the section has this hash.", None, bound=LOOKUP, is_rare=True
     )
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.op == REPLACE_SECTION:
-            using.cut_reads.check_section(self.id, self.agent, self.text or "")
-        outcome = await using.knowledge.edit(
+            using.get(CutReads).check_section(self.id, self.agent, self.text or "")
+        outcome = await using.get(Knowledge).edit(
             as_command(SectionEdit, self),
             agent=self.agent,
             note_id=self.id,
@@ -135,8 +143,8 @@ class NoteMoveTool:
     expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)
     undo: bool = argument(TAKES_BACK, False, is_own=True)
 
-    async def answer(self, using: Services) -> Answer:
-        moved = await using.moving.move(as_command(MoveNote, self, source=source_of(self.undo)))
+    async def answer(self, using: Parts) -> Answer:
+        moved = await using.get(Moving).move(as_command(MoveNote, self, source=source_of(self.undo)))
         answer = row_of(moved.outcome)
         del answer["warnings"]
         answer["rewritten"] = list(moved.rewritten)
@@ -204,12 +212,12 @@ def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
             raise InvalidInput(f"summaries[{key!r}] must be a text.")
 
 
-def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, using: Services) -> None:
+def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, using: Parts) -> None:
     """Keys that Lithos does not own itself, or that the note's file has for something else."""
     if metadata and not all(key.strip() for key in metadata):
         raise InvalidInput("metadata has a blank key. Give every entry a name.")
     if metadata:
-        check_keys(metadata, using.knowledge.extra_of(note_id))
+        check_keys(metadata, using.get(Knowledge).extra_of(note_id))
 
 
 def _check_schema_version(version: int | None) -> None:
@@ -297,15 +305,17 @@ class WriteTool:
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP)
     replace_all: bool = argument("Also replace parts that you have not read.", False)
 
-    async def answer(self, using: Services) -> Answer:
-        note_id = self.id and await using.knowledge.identify(self.id)
-        request = await using.pasting.understood(self._request(using, note_id))
+    async def answer(self, using: Parts) -> Answer:
+        note_id = self.id and await using.get(Knowledge).identify(self.id)
+        request = await using.get(Pasting).understood(self._request(using, note_id))
         if request.id is not None and not self.replace_all:
-            await using.cut_reads.check(request)
+            await using.get(CutReads).check(request)
         if request.id is not None or not request.title or not request.content:
-            return row_of(await using.knowledge.write(request))
+            return row_of(await using.get(Knowledge).write(request))
         new = NewNote(request.title, request.content, request.agent)
-        outcome, similar = await using.duplicates.beside(new, lambda: using.knowledge.write(request))
+        outcome, similar = await using.get(Duplicates).beside(
+            new, lambda: using.get(Knowledge).write(request)
+        )
         row = row_of(outcome)
         if outcome.status == "created" and similar:
             row["similar"] = [
@@ -315,7 +325,7 @@ class WriteTool:
             ]
         return row
 
-    async def answer_again(self, using: Services, begun: datetime) -> Answer:
+    async def answer_again(self, using: Parts, begun: datetime) -> Answer:
         """The answer of a creation that perhaps took effect since `begun`; raises `OutcomeUnknown` else."""
         if self.id:
             raise unknown_outcome()
@@ -323,7 +333,7 @@ class WriteTool:
             return await self.answer(using)
         except (SlugCollision, PathCollision, Duplicate) as refusal:
             found = refusal.extras.get("existing_id") or refusal.extras.get("duplicate_of", {}).get("id")
-            entry = using.catalogue.get(str(found))
+            entry = using.get(Catalogue).get(str(found))
             if (
                 entry is None
                 or entry.note.created_at < begun
@@ -338,7 +348,7 @@ class WriteTool:
                 "warnings": [],
             }
 
-    def _request(self, using: Services, note_id: str | None) -> WriteNote:
+    def _request(self, using: Parts, note_id: str | None) -> WriteNote:
         _check_written(self)
         _check_ttl(self.ttl_hours, self.expires_at)
         check_choice("access_scope", self.access_scope, ACCESS_SCOPES)
@@ -386,14 +396,16 @@ class ReadTool:
     page: int | None = argument("Page of a PDF.", None, is_listed=False)
     place: str | None = argument("Page or place in an attachment.", None, bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         place = self.place if self.page is None else read_place(self.page, self.place)
         if (self.path is None or place is not None or not self.path.endswith(".md")) and (
-            using.attachments.is_meant(self.id, self.path)
+            using.get(AttachmentReading).is_meant(self.id, self.path)
         ):
-            read = await using.attachments.read(self.id, self.path, place, self.offset, self.max_length)
+            read = await using.get(AttachmentReading).read(
+                self.id, self.path, place, self.offset, self.max_length
+            )
             return attachment_row(using, read)
-        found = await using.knowledge.read(
+        found = await using.get(Knowledge).read(
             note_id=self.id,
             path=self.path,
             title=self.title,
@@ -406,7 +418,7 @@ class ReadTool:
             as_of=read_time("as_of", self.as_of),
         )
         row = read_row(found)
-        if self.max_length and not using.is_plain:
+        if self.max_length and not using.get(Config).server.is_plain:
             room = max(self.max_length - len(found.content), LEAST_LISTED)
             cut_lists(row, ("outline", "links"), room)
         await warn(using, [(found.entry.note.id, row)])
@@ -425,15 +437,15 @@ class DeleteTool:
     expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)
     undo: bool = argument(TAKES_BACK, False, is_own=True)
 
-    async def answer(self, using: Services) -> Answer:
-        linked = await using.knowledge.linked_from(self.id, MOST_LINKED)
-        outcome = await using.knowledge.write(as_command(DeleteNote, self, source=source_of(self.undo)))
+    async def answer(self, using: Parts) -> Answer:
+        linked = await using.get(Knowledge).linked_from(self.id, MOST_LINKED)
+        outcome = await using.get(Knowledge).write(as_command(DeleteNote, self, source=source_of(self.undo)))
         if outcome.status == PROPOSED:
             return row_of(outcome)
-        if not linked.total or using.is_plain:
+        if not linked.total or using.get(Config).server.is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.
-        linked = evolve(linked, way_back=await using.history.way_back(self.id))
+        linked = evolve(linked, way_back=await using.get(NoteHistory).way_back(self.id))
         return {"success": True, **linked_row(linked)}
 
 
@@ -468,28 +480,28 @@ class ListTool:
         "note (default), attachment.", None, bound=FILTERS, is_listed=False
     )
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         kinds = (NOTE,) if self.kinds is None else read_kinds(self.kinds, (NOTE,))
         if ATTACHMENT in kinds:
             return await self._list_attachments(using, with_notes=NOTE in kinds)
         return await self._list_notes(using)
 
-    async def _list_attachments(self, using: Services, *, with_notes: bool) -> Answer:
+    async def _list_attachments(self, using: Parts, *, with_notes: bool) -> Answer:
         """Files beside the notes, behind these; they have no tags, authors, entities and metadata."""
         notes: dict[str, Any] = await self._list_notes(using) if with_notes else {"items": [], "total": 0}
         files: Sequence[AttachedFile] = ()
         if not (self.tags or self.author or self.entities or self.metadata_match or self.content_query):
-            files = using.attachments.listed(
+            files = using.get(AttachmentReading).listed(
                 self.path_prefix, self.title_contains, read_time("since", self.since)
             )
         first = max(0, self.offset - notes["total"])
         room = max(0, max(1, self.limit) - len(notes["items"]))
         items = [file_row(using, file) for file in files[first : first + room]]
         answer = {"items": [*notes["items"], *items], "total": notes["total"] + len(files)}
-        return answer if using.config.reads_attachments else answer | {"message": ATTACHMENTS_OFF}
+        return answer if using.get(Config).reads_attachments else answer | {"message": ATTACHMENTS_OFF}
 
-    async def _list_notes(self, using: Services) -> dict[str, Any]:
-        page = await using.knowledge.list_notes(
+    async def _list_notes(self, using: Parts) -> dict[str, Any]:
+        page = await using.get(Knowledge).list_notes(
             as_command(ListRequest, self, since=read_time("since", self.since))
         )
         items: list[dict[str, Any]] = []
@@ -515,8 +527,8 @@ class TagsTool:
 
     prefix: str | None = argument("Only tags that start with this.", None, bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
-        return {"tags": using.knowledge.tags(self.prefix)}
+    async def answer(self, using: Parts) -> Answer:
+        return {"tags": using.get(Knowledge).tags(self.prefix)}
 
 
 @tool("lithos_note_update", "standard", "D", place=29, counts="update", sparing=WRITTEN)
@@ -534,7 +546,7 @@ class NoteUpdateTool:
     expected_version: int | None = argument(_EXPECTED, None)
     on_conflict: str = argument(_ON_CONFLICT, REFUSE, one_of=ON_CONFLICT, bound=LOOKUP, is_rare=True)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.title is None and self.tags is None and self.status is None and not self.metadata:
             raise InvalidInput("Nothing to change: give title, tags, status or metadata with at least a key.")
         check_choice("status", self.status, STATUSES)
@@ -542,4 +554,4 @@ class NoteUpdateTool:
         _check_metadata(self.metadata, self.id, using)
         title = None if self.title is None else read_title(self.title)
         request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
-        return row_of(await using.knowledge.write(request))
+        return row_of(await using.get(Knowledge).write(request))

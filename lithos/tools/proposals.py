@@ -6,11 +6,12 @@ from typing import Any
 
 from lithos.core.errors import InvalidInput
 from lithos.core.proposals import STATUSES, Proposal
-from lithos.services.notes.proposals import ShownProposal
+from lithos.kernel.parts import Parts
+from lithos.services.notes.proposals import Proposals, ShownProposal
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import CONTENT, DESCRIPTION, LOOKUP, NAME
 from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import OWN, Answer, Services, tool
+from lithos.tools.contract.declaring import OWN, Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of
 
@@ -39,12 +40,14 @@ class ProposalsTool:
     limit: int = argument("Most proposals.", 50, is_listed=False)
     offset: int = argument("Proposals to skip.", 0, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.id is not None:
-            shown = await using.proposals.show(self.id)
+            shown = await using.get(Proposals).show(self.id)
             return await _shown_row(using, shown)
         check_choice("status", self.status, STATUSES)
-        found, total = await using.proposals.listed(self.status, self.proposed_by, self.limit, self.offset)
+        found, total = await using.get(Proposals).listed(
+            self.status, self.proposed_by, self.limit, self.offset
+        )
         return {"proposals": [row_of(each) for each in found], "total": total}
 
 
@@ -55,8 +58,8 @@ class ProposalWithdrawTool:
     agent: str = argument("Your agent id.", bound=NAME)
     id: str = argument("Id of the proposal.", bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
-        done = await using.proposals.withdraw(self.id, self.agent)
+    async def answer(self, using: Parts) -> Answer:
+        done = await using.get(Proposals).withdraw(self.id, self.agent)
         return {"status": done.status, "id": done.id}
 
 
@@ -71,14 +74,14 @@ class ProposalDecideTool:
     seal: str | None = argument("What stands for all that the person saw.", None, bound=LOOKUP)
     text: str | None = argument("The whole file as the person changed it.", None, bound=CONTENT)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         check_choice("decision", self.decision, _DECISIONS)
         if self.decision == REJECT:
             if self.text is not None:
                 raise InvalidInput("A rejection changes no text. Leave text out.")
-            done = await using.proposals.reject(self.id, self.by, self.reason or "", self.seal)
+            done = await using.get(Proposals).reject(self.id, self.by, self.reason or "", self.seal)
             return _decided_row(done)
-        decided, outcome = await using.proposals.approve(self.id, self.by, self.seal, self.text)
+        decided, outcome = await using.get(Proposals).approve(self.id, self.by, self.seal, self.text)
         merged = {} if outcome.merged_with is None else {"merged_with": outcome.merged_with}
         return _decided_row(decided) | {"path": outcome.path, "version": outcome.version} | merged
 
@@ -93,8 +96,8 @@ def _decided_row(proposal: Proposal) -> dict[str, Any]:
     }
 
 
-async def _shown_row(using: Services, shown: ShownProposal) -> dict[str, Any]:
-    diff, is_truncated = await using.proposals.difference(shown)
+async def _shown_row(using: Parts, shown: ShownProposal) -> dict[str, Any]:
+    diff, is_truncated = await using.get(Proposals).difference(shown)
     return {
         "proposal": row_of(shown.proposal),
         "current": _text(shown.current),

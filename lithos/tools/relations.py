@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput
-from lithos.services.notes.relations import SECTIONS
-from lithos.services.tasks.impact import Affected
+from lithos.kernel.parts import Parts
+from lithos.services.notes.relations import SECTIONS, Graph
+from lithos.services.tasks.impact import Affected, Impact
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
 from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
 from lithos.tools.contract.rows import linked_row, row_of, sliced_rows, warn
 from lithos.tools.memory import edge_row
@@ -42,22 +43,22 @@ class ImpactTool:
     reason: str | None = argument("What is wrong; needed for quarantine.", None, bound=TITLE)
     open_tasks: bool = argument("Also open tasks to verify the dependents.", False, is_rare=True)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         check_choice("action", self.action, ACTIONS)
         if self.open_tasks and self.action != QUARANTINE:
             raise InvalidInput(
                 f"open_tasks goes with action=quarantine only: {self.action} opens no tasks. Leave it out."
             )
         if self.action == PREVIEW:
-            return _answer(await using.impact.preview(self.id))
+            return _answer(await using.get(Impact).preview(self.id))
         if self.agent is None:
             raise InvalidInput(f"action={self.action} needs agent: give your agent id.")
         if self.action == CLEAR:
-            return _answer(await using.impact.clear(self.id, self.agent))
+            return _answer(await using.get(Impact).clear(self.id, self.agent))
         if self.reason is None:
             raise InvalidInput("action=quarantine needs reason: say what is wrong with the note.")
         return _answer(
-            await using.impact.quarantine(self.id, self.agent, self.reason, open_tasks=self.open_tasks)
+            await using.get(Impact).quarantine(self.id, self.agent, self.reason, open_tasks=self.open_tasks)
         )
 
 
@@ -110,10 +111,10 @@ class RelatedTool:
     depth: int = argument("Number of steps, 1 to 3.", 1)
     namespace: str | None = argument("Only edges of this namespace.", None, bound=LOOKUP, is_rare=True)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         wanted = SECTIONS if self.include is None else self.include
         included = [section for section in SECTIONS if section in wanted]
-        related = await using.graph.relate(self.id, included, self.depth, self.namespace)
+        related = await using.get(Graph).relate(self.id, included, self.depth, self.namespace)
         answer: dict[str, Any] = {"id": self.id, "included": included}
         links, provenance, edges = related.links, related.provenance, related.edges
         outgoing = [] if edges is None else await sliced_rows(edges.outgoing, edge_row)

@@ -10,12 +10,16 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from lithos.actors.opening import Opening
+from lithos.catalogue.first_looks import FirstLooks
+from lithos.config.catalogue import Config
 from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import Item
 from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
+from lithos.kernel.parts import Parts
 from lithos.services.attachments.searching import (
     ATTACHMENT,
     BESIDE,
@@ -23,10 +27,12 @@ from lithos.services.attachments.searching import (
     NOTE,
     AttachmentHit,
     AttachmentQuery,
+    AttachmentSearch,
 )
-from lithos.services.context.context import SECTIONS, ContextAnswer, ContextRequest
-from lithos.services.notes.knowledge import CacheAnswer, CacheRequest
-from lithos.services.search.search import MODES, SearchRequest
+from lithos.services.context.context import SECTIONS, Context, ContextAnswer, ContextRequest
+from lithos.services.notes.knowledge import CacheAnswer, CacheRequest, Knowledge
+from lithos.services.notes.proposals import Proposals
+from lithos.services.search.search import MODES, Search, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.attachments import (
     ATTACHMENTS_OFF,
@@ -40,7 +46,7 @@ from lithos.tools.attachments import (
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
 from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import look_row, row_of, search_row, warn
 
@@ -84,19 +90,19 @@ class SearchTool:
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
     explain: bool = argument("Compact answers: also scores and sources.", False, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
-        request = self.request(using.config.room_of_rows(self.limit))
+        request = self.request(using.get(Config).room_of_rows(self.limit))
         if NOTE not in kinds:
             return await self._search_attachments(using, request)
         beside: Sequence[AttachmentHit] = ()
-        if ATTACHMENT in kinds and using.attachment_search.has_any(request.filters):
-            beside = await using.attachment_search.beside(self.attachment_query(using, request, BESIDE))
+        if ATTACHMENT in kinds and using.get(AttachmentSearch).has_any(request.filters):
+            beside = await using.get(AttachmentSearch).beside(self.attachment_query(using, request, BESIDE))
         if beside and request.offset:  # they were on the first page
-            first = await using.search.look(evolve(request, offset=0))
+            first = await using.get(Search).look(evolve(request, offset=0))
             before = skipped(first.hits, beside, max(1, request.limit), request.offset)
             request = evolve(request, offset=before)
-        answer = await using.search.search(request)
+        answer = await using.get(Search).search(request)
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
         await warn(using, ((row["id"], row) for row in rows))
@@ -108,37 +114,37 @@ class SearchTool:
             result |= {"degraded": True, "failed_backends": list(answer.failed)}
         return result | ({"message": answer.message} if answer.message else {})
 
-    def _first_looks(self, using: Services, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Rows for places that are left, of notes known by title and first lines until they are indexed."""
-        left = max(1, min(self.limit, using.config.search.max_results)) - len(rows)
+        left = max(1, min(self.limit, using.get(Config).search.max_results)) - len(rows)
         is_filtered = self.tags or self.author or self.entities or self.offset
         is_of_words = self.mode in ("hybrid", "fulltext")
-        if using.opening.complete.is_set() or is_filtered or left < 1 or not is_of_words:
+        if using.get(Opening).complete.is_set() or is_filtered or left < 1 or not is_of_words:
             return []
         shown = {row["path"] for row in rows}
         least = min((row["score"] for row in rows), default=1.0)
-        found = using.first_looks.find(self.query, left + len(shown), self.path_prefix or "")
+        found = using.get(FirstLooks).find(self.query, left + len(shown), self.path_prefix or "")
         return [look_row(look, least * score) for look, score in found if look.path not in shown][:left]
 
     def request(self, room: int = 0) -> SearchRequest:
         """What the search is asked; `room` as there."""
         return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
 
-    async def _search_attachments(self, using: Services, request: SearchRequest) -> Answer:
+    async def _search_attachments(self, using: Parts, request: SearchRequest) -> Answer:
         """Rows of attachments alone."""
         check_choice("mode", self.mode, MODES)
-        limit = max(1, min(request.limit, using.config.search.max_results))
-        hits = await using.attachment_search.search(
+        limit = max(1, min(request.limit, using.get(Config).search.max_results))
+        hits = await using.get(AttachmentSearch).search(
             self.attachment_query(using, request, limit, offset=request.offset)
         )
         result: dict[str, object] = {"results": [hit_row(using, hit, hit.score) for hit in hits]}
-        return result if using.config.reads_attachments else result | {"message": ATTACHMENTS_OFF}
+        return result if using.get(Config).reads_attachments else result | {"message": ATTACHMENTS_OFF}
 
     def attachment_query(
-        self, using: Services, request: SearchRequest, limit: int, offset: int = 0
+        self, using: Parts, request: SearchRequest, limit: int, offset: int = 0
     ) -> AttachmentQuery:
         """What is looked for among the files beside the notes."""
-        threshold = using.search.threshold_of(request)
+        threshold = using.get(Search).threshold_of(request)
         return as_command(AttachmentQuery, request, threshold=threshold, limit=limit, offset=offset)
 
 
@@ -164,7 +170,7 @@ class CacheLookupTool:
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS, is_rare=True)
     max_length: int = argument("Maximum number of characters of content.", 4_000, is_rare=True)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.max_age_hours is not None and not self.max_age_hours > 0:
             raise InvalidInput(f"max_age_hours must be above 0, not {self.max_age_hours}.")
         if not 0 <= self.min_confidence <= 1:
@@ -172,7 +178,7 @@ class CacheLookupTool:
         truncate("", self.max_length)  # refuse a bad length before anything is looked for
         if self.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
-        answer = await using.knowledge.look_up(as_command(CacheRequest, self))
+        answer = await using.get(Knowledge).look_up(as_command(CacheRequest, self))
         row = _cache_row(answer, self.max_length)
         if answer.entry is not None:
             await warn(using, [(answer.entry.note.id, row)])
@@ -265,14 +271,14 @@ class ContextTool:
             kinds=read_kinds(self.kinds),
         )
 
-    async def answer(self, using: Services) -> Answer:
-        if using.config.answers_compactly:
-            told = using.proposals.told()
-            return await using.context.brief_whole(
+    async def answer(self, using: Parts) -> Answer:
+        if using.get(Config).answers_compactly:
+            told = using.get(Proposals).told()
+            return await using.get(Context).brief_whole(
                 self.request(is_compact=True), told, explains=self.explain, has_cursor=self.has_cursor
             )
-        answer = await using.context.brief(self.request())
-        return briefing_row(answer) | using.proposals.told()
+        answer = await using.get(Context).brief(self.request())
+        return briefing_row(answer) | using.get(Proposals).told()
 
 
 def briefing_row(answer: ContextAnswer) -> dict[str, Any]:

@@ -11,17 +11,27 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.notes.matching import most_written, tag_key
-from lithos.services.attachments.searching import ATTACHMENT, BESIDE, KINDS, NOTE, AttachmentHit, mix_rows
+from lithos.kernel.parts import Parts
+from lithos.services.attachments.searching import (
+    ATTACHMENT,
+    BESIDE,
+    KINDS,
+    NOTE,
+    AttachmentHit,
+    AttachmentSearch,
+    mix_rows,
+)
 from lithos.services.search.search import SearchRequest
-from lithos.services.tasks.coordination import Page, TaskFilter
+from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
 from lithos.services.vaults.briefing import JointContext, split_id
 from lithos.services.vaults.retrieving import JointRetrieve
 from lithos.services.vaults.searching import JointSearch
 from lithos.tools.attachments import hit_row, read_kinds, standings_of
 from lithos.tools.contract.compacting import Sparing, compact
-from lithos.tools.contract.declaring import Answer, Services
+from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.rows import row_of, search_row, warn
 from lithos.tools.contract.vaults import VAULT, Asked, Joint
 from lithos.tools.memory import RetrieveTool, retrieve_row
@@ -43,7 +53,7 @@ TEXT_SHARE: Final = 0.7
 MOST_READY: Final = 100_000
 
 
-def _services(asked: Sequence[Asked]) -> dict[str, Services]:
+def _services(asked: Sequence[Asked]) -> dict[str, Parts]:
     return {each.name: each.services for each in asked}
 
 
@@ -54,10 +64,10 @@ def _read(asked: Sequence[Asked], name: str, arguments: Arguments) -> Any:
 
 
 def _room(asked: Sequence[Asked], limit: int) -> int:
-    return asked[0].services.config.room_of_rows(limit)
+    return asked[0].services.get(Config).room_of_rows(limit)
 
 
-async def _warned(services: Services, rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> None:
+async def _warned(services: Parts, rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> None:
     await warn(services, [(row["id"], row) for vault, row in rows if vault == name])
 
 
@@ -67,7 +77,7 @@ async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
     services = _services(asked)
     request = given.request(_room(asked, given.limit))
-    limit = max(1, min(given.limit, asked[0].services.config.search.max_results))
+    limit = max(1, min(given.limit, asked[0].services.get(Config).search.max_results))
     hits: list[tuple[str, AttachmentHit]] = []
     if ATTACHMENT in kinds:
         most = BESIDE if NOTE in kinds else given.offset + limit
@@ -101,19 +111,19 @@ async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 
 
 async def _attachments(
-    services: Mapping[str, Services], given: SearchTool, request: SearchRequest, most: int
+    services: Mapping[str, Parts], given: SearchTool, request: SearchRequest, most: int
 ) -> list[tuple[str, AttachmentHit]]:
     """The places of all vaults, the likeliest first."""
     found: list[tuple[str, AttachmentHit]] = []
     for name, each in services.items():
-        if each.attachment_search.has_any(request.filters):
+        if each.get(AttachmentSearch).has_any(request.filters):
             query = given.attachment_query(each, request, most)
-            found += [(name, hit) for hit in await each.attachment_search.beside(query)]
+            found += [(name, hit) for hit in await each.get(AttachmentSearch).beside(query)]
     found.sort(key=lambda each: (-(each[1].judged.chance if each[1].judged else 0.0), -each[1].score))
     return found
 
 
-def _hit_row(services: Mapping[str, Services], name: str, hit: AttachmentHit, score: float) -> dict[str, Any]:
+def _hit_row(services: Mapping[str, Parts], name: str, hit: AttachmentHit, score: float) -> dict[str, Any]:
     return hit_row(services[name], hit, score) | {VAULT: name}
 
 
@@ -148,7 +158,7 @@ async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """One briefing over all."""
     given: ContextTool = _read(asked, "lithos_context", arguments)
-    request, is_compact = given.request(), asked[0].services.config.answers_compactly
+    request, is_compact = given.request(), asked[0].services.get(Config).answers_compactly
     if is_compact:
         request = evolve(request, budget=max(1, int(request.budget * TEXT_SHARE)))
     joint = await JointContext(_services(asked)).brief(request)
@@ -295,10 +305,10 @@ async def task_next(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     return _told({"task": None, "waiting": waiting, "blocked": blocked}, failed)
 
 
-async def _oldest(services: Services, given: TaskNextTool) -> datetime:
+async def _oldest(services: Parts, given: TaskNextTool) -> datetime:
     """Since when the oldest task waits that a vault may give; far from now where none does."""
     wanted = TaskFilter(tags=given.tags, metadata_match=given.metadata_match, project=given.project)
-    views, _ = await services.coordination.ready(wanted, Page(limit=MOST_READY), with_claims=True)
+    views, _ = await services.get(Coordination).ready(wanted, Page(limit=MOST_READY), with_claims=True)
     free = [view for view in views if all(claim.aspect != given.aspect for claim in view.claims or ())]
     return free[-1].task.created_at if free else datetime.max.replace(tzinfo=UTC)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from lithos.core.tasks.commands import ReopenTask, SpawnTask, UpsertTaskEdge
 from lithos.core.tasks.model import EDGE_TYPES
-from lithos.services.tasks.coordination import Page, TaskFilter
+from lithos.kernel.parts import Parts
+from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
 from lithos.tools.contract.arguments import argument, as_command, read_title
 from lithos.tools.contract.bounds import (
     DESCRIPTION,
@@ -18,7 +19,7 @@ from lithos.tools.contract.bounds import (
     TITLE,
 )
 from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import edge_row, row_of, sliced_rows, view_rows
 from lithos.tools.tasks import (
@@ -40,8 +41,8 @@ class TaskGetTool:
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
-        return {"task": row_of(await using.coordination.get(self.task_id))}
+    async def answer(self, using: Parts) -> Answer:
+        return {"task": row_of(await using.get(Coordination).get(self.task_id))}
 
 
 @tool("lithos_task_reopen", "full", "I", place=31, paged=Paged(beside=("reblocked",)), of="tasks")
@@ -51,8 +52,8 @@ class TaskReopenTool:
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
 
-    async def answer(self, using: Services) -> Answer:
-        reblocked = await using.coordination.run(as_command(ReopenTask, self))
+    async def answer(self, using: Parts) -> Answer:
+        reblocked = await using.get(Coordination).run(as_command(ReopenTask, self))
         return {"success": True, "reblocked": reblocked}
 
 
@@ -67,9 +68,9 @@ class TaskReadyTool:
     with_claims: bool = argument("Also show who holds which claim.", True)
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         wanted, page = as_command(TaskFilter, self), Page(self.limit, self.offset)
-        views, total = await using.coordination.ready(wanted, page, with_claims=self.with_claims)
+        views, total = await using.get(Coordination).ready(wanted, page, with_claims=self.with_claims)
         return {"tasks": await view_rows(views), "total": total}
 
 
@@ -83,9 +84,9 @@ class TaskBlockedTool:
     limit: int = argument("Maximum number of tasks.", 50)
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         wanted = as_command(TaskFilter, self)
-        views, total = await using.coordination.blocked(wanted, Page(self.limit, self.offset))
+        views, total = await using.get(Coordination).blocked(wanted, Page(self.limit, self.offset))
         return {"tasks": await view_rows(views), "total": total}
 
 
@@ -97,8 +98,8 @@ class TaskChildrenTool:
     recursive: bool = argument("Also list the children of children.", False)
     include_closed: bool = argument("Also list closed tasks.", False)
 
-    async def answer(self, using: Services) -> Answer:
-        found = await using.coordination.children(
+    async def answer(self, using: Parts) -> Answer:
+        found = await using.get(Coordination).children(
             self.task_id, recursive=self.recursive, include_closed=self.include_closed
         )
         return {"tasks": await sliced_rows(found, row_of)}
@@ -114,9 +115,9 @@ class TaskEdgeUpsertTool:
     agent: str = argument(HELP_AGENT, bound=NAME)
     metadata: dict[str, Any] | None = argument("Further keys.", None, bound=METADATA)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         source, target = self.from_task_id, self.to_task_id
-        await using.coordination.run(
+        await using.get(Coordination).run(
             as_command(UpsertTaskEdge, self, source=source, target=target, metadata=self.metadata or {})
         )
         return {"success": True}
@@ -140,8 +141,8 @@ class TaskEdgeListTool:
     )
     types: tuple[str, ...] = argument("Only links of these kinds.", (), bound=FILTERS)
 
-    async def answer(self, using: Services) -> Answer:
-        found = await using.coordination.edges(self.task_id, self.direction, self.types)
+    async def answer(self, using: Parts) -> Answer:
+        found = await using.get(Coordination).edges(self.task_id, self.direction, self.types)
         return {"edges": await sliced_rows(found, edge_row)}
 
 
@@ -166,7 +167,7 @@ class TaskSpawnTool:
         "Further keys; they win over inherited ones.", None, bound=METADATA
     )
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         title, metadata = read_title(self.title), self.metadata or {}
         command = as_command(SpawnTask, self, title=title, metadata=metadata)
-        return await made_task(using, await using.coordination.run(command))
+        return await made_task(using, await using.get(Coordination).run(command))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput
 from lithos.core.tasks.commands import (
     CancelTask,
@@ -20,7 +21,10 @@ from lithos.core.tasks.commands import (
 )
 from lithos.core.tasks.model import TASK_STATUSES, TASK_TYPES, WORK, Agent
 from lithos.core.times import format_time
-from lithos.services.tasks.coordination import TaskFilter, Waiting
+from lithos.kernel.parts import Parts
+from lithos.services.state import ServerState
+from lithos.services.tasks.agents import Agents
+from lithos.services.tasks.coordination import Coordination, TaskFilter, Waiting
 from lithos.tools.contract.arguments import argument, as_command, read_time, read_title, unique
 from lithos.tools.contract.bounds import (
     DESCRIPTION,
@@ -35,7 +39,7 @@ from lithos.tools.contract.bounds import (
     TITLE,
 )
 from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, Services, tool
+from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows, view_rows
 
@@ -63,8 +67,8 @@ class AgentRegisterTool:
     type: str | None = argument("Kind of agent, e.g. claude-code.", None, bound=NAME)
     metadata: dict[str, Any] | None = argument("Further keys about you.", None, bound=METADATA)
 
-    async def answer(self, using: Services) -> Answer:
-        created = await using.agents.register(self.id, self.name, self.type, self.metadata)
+    async def answer(self, using: Parts) -> Answer:
+        created = await using.get(Agents).register(self.id, self.name, self.type, self.metadata)
         return {"success": True, "created": created}
 
 
@@ -74,8 +78,8 @@ class AgentInfoTool:
 
     id: str = argument("Agent id.", bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
-        agent = using.agents.get(self.id)
+    async def answer(self, using: Parts) -> Answer:
+        agent = using.get(Agents).get(self.id)
         return None if agent is None else row_of(agent)
 
 
@@ -94,9 +98,9 @@ class AgentListTool:
     type: str | None = argument("Only agents of this kind.", None, bound=LOOKUP)
     active_since: str | None = argument("Only agents seen since this ISO time.", None, bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         since = read_time("active_since", self.active_since)
-        return {"agents": [_list_row(agent) for agent in using.agents.list_agents(self.type, since)]}
+        return {"agents": [_list_row(agent) for agent in using.get(Agents).list_agents(self.type, since)]}
 
 
 def _list_row(agent: Agent) -> dict[str, Any]:
@@ -109,8 +113,8 @@ def _list_row(agent: Agent) -> dict[str, Any]:
 class StatsTool:
     """Show counts of notes, chunks, links, agents and tasks, and whether an index is behind."""
 
-    async def answer(self, using: Services) -> Answer:
-        return await using.state.stats()
+    async def answer(self, using: Parts) -> Answer:
+        return await using.get(ServerState).stats()
 
 
 #: What parameters of several tools are for.
@@ -140,7 +144,7 @@ class TaskCreateTool:
     depends_on: tuple[str, ...] = argument("Ids of the tasks to complete first.", (), bound=IDS)
     parent_task_id: str | None = argument("Id of the parent task.", None, bound=NAME)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         command = as_command(
             CreateTask,
             self,
@@ -148,12 +152,16 @@ class TaskCreateTool:
             tags=unique(self.tags) or (),
             metadata=self.metadata or {},
         )
-        return await made_task(using, await using.coordination.run(command))
+        return await made_task(using, await using.get(Coordination).run(command))
 
 
-async def made_task(using: Services, task_id: str) -> Answer:
+def _is_plain(using: Parts) -> bool:
+    return using.get(Config).server.is_plain
+
+
+async def made_task(using: Parts, task_id: str) -> Answer:
     """The answer of a tool that made a task: with `similar` where another open task has its title."""
-    found = [] if using.is_plain else await using.coordination.namesakes(task_id)
+    found = [] if _is_plain(using) else await using.get(Coordination).namesakes(task_id)
     similar = [
         {"id": each.id, "title": each.title, "created_by": each.created_by}
         | {"created_at": format_time(each.created_at)}
@@ -177,13 +185,13 @@ class TaskUpdateTool:
         "Further keys to merge; null deletes a key.", None, bound=METADATA
     )
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.title is not None and not self.title.strip():
             raise InvalidInput("title must not be blank; leave it out to keep the old one.")
         if all(value is None for value in (self.title, self.description, self.tags, self.metadata)):
             raise InvalidInput("Nothing to change: give title, description, tags or metadata.")
         title = None if self.title is None else read_title(self.title)
-        await using.coordination.run(as_command(UpdateTask, self, title=title, tags=unique(self.tags)))
+        await using.get(Coordination).run(as_command(UpdateTask, self, title=title, tags=unique(self.tags)))
         return {"success": True, "message": f"Task {self.task_id} updated"}
 
 
@@ -201,8 +209,8 @@ class TaskCompleteTool:
     receipt_id: str | None = argument("Receipt of lithos_context or lithos_retrieve.", None, bound=LOOKUP)
     fence: int | None = argument(HELP_FENCE, None)
 
-    async def answer(self, using: Services) -> Answer:
-        unblocked = await using.coordination.complete(as_command(CompleteTask, self))
+    async def answer(self, using: Parts) -> Answer:
+        unblocked = await using.get(Coordination).complete(as_command(CompleteTask, self))
         return {"success": True, "unblocked": unblocked}
 
 
@@ -214,8 +222,8 @@ class TaskCancelTool:
     agent: str = argument(HELP_AGENT, bound=NAME)
     reason: str | None = argument("Why the task is cancelled.", None, bound=OUTCOME)
 
-    async def answer(self, using: Services) -> Answer:
-        await using.coordination.run(as_command(CancelTask, self))
+    async def answer(self, using: Parts) -> Answer:
+        await using.get(Coordination).run(as_command(CancelTask, self))
         return {"success": True}
 
 
@@ -240,14 +248,14 @@ class TaskListTool:
         "Only tasks of this kind.", None, one_of=TASK_TYPES, bound=LOOKUP, is_rare=True
     )
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         wanted = as_command(
             TaskFilter,
             self,
             since=read_time("since", self.since),
             resolved_since=read_time("resolved_since", self.resolved_since),
         )
-        views = await using.coordination.list_tasks(wanted, with_claims=self.with_claims)
+        views = await using.get(Coordination).list_tasks(wanted, with_claims=self.with_claims)
         return {"tasks": await view_rows(views)}
 
 
@@ -257,8 +265,8 @@ class TaskStatusTool:
 
     task_id: str | None = argument("Task id; omit for all open tasks.", None, bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
-        return {"tasks": await view_rows(await using.coordination.status(self.task_id))}
+    async def answer(self, using: Parts) -> Answer:
+        return {"tasks": await view_rows(await using.get(Coordination).status(self.task_id))}
 
 
 @tool(
@@ -282,8 +290,8 @@ class TaskNextTool:
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER, is_rare=True)
     task_id: str | None = argument("Only this task.", None, bound=LOOKUP, is_rare=True)
 
-    async def answer(self, using: Services) -> Answer:
-        found = await using.coordination.next(as_command(NextTask, self))
+    async def answer(self, using: Parts) -> Answer:
+        found = await using.get(Coordination).next(as_command(NextTask, self))
         if isinstance(found, Waiting):
             return {"task": None, "waiting": found.waiting, "blocked": found.blocked}
         return given_row(found)
@@ -300,8 +308,8 @@ class TaskClaimTool:
     agent: str = argument(HELP_AGENT, bound=NAME)
     ttl_minutes: float | None = argument(HELP_MINUTES, None)
 
-    async def answer(self, using: Services) -> Answer:
-        grant = await using.coordination.run(as_command(ClaimAspect, self))
+    async def answer(self, using: Parts) -> Answer:
+        grant = await using.get(Coordination).run(as_command(ClaimAspect, self))
         return {"success": True, "expires_at": format_time(grant.claim.expires_at), **grant_row(grant)}
 
 
@@ -311,8 +319,8 @@ class TaskRenewTool(TaskClaimTool):
 
     fence: int | None = argument(HELP_FENCE, None)
 
-    async def answer(self, using: Services) -> Answer:
-        grant = await using.coordination.run(as_command(RenewClaim, self))
+    async def answer(self, using: Parts) -> Answer:
+        grant = await using.get(Coordination).run(as_command(RenewClaim, self))
         return {"success": True, "new_expires_at": format_time(grant.claim.expires_at), **grant_row(grant)}
 
 
@@ -330,11 +338,11 @@ class TaskReleaseTool:
         bound=OUTCOME,
     )
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         if self.failed is not None:
-            failed = await using.coordination.run(as_command(FailAttempt, self, output=self.failed))
+            failed = await using.get(Coordination).run(as_command(FailAttempt, self, output=self.failed))
             return {"success": True, **row_of(failed)}
-        await using.coordination.run(as_command(ReleaseClaim, self))
+        await using.get(Coordination).run(as_command(ReleaseClaim, self))
         return {"success": True}
 
 
@@ -348,10 +356,10 @@ class FindingPostTool:
     knowledge_id: str | None = argument("Id of the note with the details.", None, bound=NAME, note="there")
     fence: int | None = argument(HELP_FENCE, None)
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         command = as_command(PostFinding, self, knowledge_id=self.knowledge_id or None)
-        finding_id = await using.coordination.run(command)
-        found = [] if using.is_plain else await using.coordination.repeated(finding_id)
+        finding_id = await using.get(Coordination).run(command)
+        found = [] if _is_plain(using) else await using.get(Coordination).repeated(finding_id)
         similar = [{"id": each.id, "created_at": format_time(each.created_at)} for each in found]
         return {"finding_id": finding_id, "similar": similar} if similar else {"finding_id": finding_id}
 
@@ -371,6 +379,6 @@ class FindingListTool:
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     since: str | None = argument("Only findings later than this ISO time.", None, bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
-        found = await using.coordination.findings(self.task_id, read_time("since", self.since))
+    async def answer(self, using: Parts) -> Answer:
+        found = await using.get(Coordination).findings(self.task_id, read_time("since", self.since))
         return {"findings": await sliced_rows(found, row_of)}

@@ -12,10 +12,12 @@ import attrs
 from lithos.core.errors import InvalidInput
 from lithos.core.findings import Check, Issue
 from lithos.core.times import format_time
-from lithos.services.upkeep.worth import DAYS
+from lithos.kernel.parts import Parts
+from lithos.services.upkeep.care import Care, CareTasks
+from lithos.services.upkeep.worth import DAYS, WorthCounter
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import LOOKUP, NAME
-from lithos.tools.contract.declaring import OWN, Answer, Services, tool
+from lithos.tools.contract.declaring import OWN, Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of
 
@@ -29,8 +31,8 @@ class WorthTool:
 
     days: int = argument("How many days, today with them.", DAYS)
 
-    async def answer(self, using: Services) -> Answer:
-        worth = await using.worth.count(self.days)
+    async def answer(self, using: Parts) -> Answer:
+        worth = await using.get(WorthCounter).count(self.days)
         return {
             "since": worth.since.isoformat(),
             "until": worth.until.isoformat(),
@@ -48,10 +50,10 @@ class CareTool:
 
     of: str | None = argument("The time of the report to go on with; without, look now.", None, bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer:
-        report = using.care.last
+    async def answer(self, using: Parts) -> Answer:
+        report = using.get(Care).last
         if report is None or self.of != format_time(report.at):
-            report = await using.care.report(PATIENCE)
+            report = await using.get(Care).report(PATIENCE)
         if report is None:
             return {"status": "looking", "rows": []}
         groups = report.groups.values()
@@ -84,9 +86,9 @@ class CareTasksTool:
 
     by: str = argument("Name of the person.", bound=NAME)
 
-    async def answer(self, using: Services) -> Answer:
-        if (report := using.care.last) is None:
+    async def answer(self, using: Parts) -> Answer:
+        if (report := using.get(Care).last) is None:
             raise InvalidInput("Nothing was looked at yet. Run `lithos care` first.")
-        opened = await using.care_tasks.open(report, self.by)
+        opened = await using.get(CareTasks).open(report, self.by)
         titles = {name: group.check.title for name, group in report.groups.items()}
         return {"tasks": [{"title": titles[each.group], **row_of(each)} for each in opened]}

@@ -28,7 +28,7 @@ from lithos.core.tasks.model import ClaimTimes
 PACKAGE = Path(lithos.__file__).parent
 #: Where an `Any` is brought together with the type that a command promises, and who counts or closes
 #: mailboxes.
-EXCEPT = {"actors/kit.py", "actors/actors.py", "core/commands.py", "services/state.py"}
+EXCEPT = {"actors/kit.py", "core/commands.py", "services/state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
 GENERIC |= {"TaskCommand", "EdgeCommand", "LearningCommand"}
 #: Names of functions, parameters and fields that stand for a message or its reply.

@@ -18,6 +18,9 @@ import trio
 
 import lithos.stores.backup
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.writing.writer import Writer
 from lithos.app.backup import back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.app.stores import utc_now
@@ -70,7 +73,7 @@ async def test_a_backup_beside_a_running_server_restores_everything_acknowledged
     (data / "config.yaml").write_text("search:\n  max_results: 7\n")
     async with serving(data) as lithos:
         made = await fill(lithos)
-        head = lithos.server.coordinator.head
+        head = lithos.server.get(Coordinator).head
         index = await Threads().run(lambda: back_up(config_of(data), backup))
         late = await lithos.create("Late", "written after the backup")
         notes = tree(data / "knowledge")
@@ -111,12 +114,12 @@ async def test_a_backup_keeps_the_versions_of_every_note(tmp_path: Path) -> None
     assert len(versions) == 6
     restore(config_of(elsewhere), backup)
     async with serving(elsewhere) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         assert _versions(lithos, kept) + _versions(lithos, gone) == versions
 
 
 def _versions(lithos: Lithos, note_id: str) -> list[tuple[object, bytes | None]]:
-    store = lithos.server.actors.writer._recorder.store
+    store = lithos.server.get(Writer)._recorder.store
     assert store is not None
     return [(row, store.content(note_id, row.version)) for row in store.rows(note_id, 100)[0]]
 
@@ -131,17 +134,17 @@ async def test_no_seq_and_no_fence_is_given_out_again_after_a_restore(tmp_path: 
         await lithos.create("Lost", "x")
         await lithos.call("lithos_task_release", task_id=made["task"], aspect="all", agent="a")
         await lithos.call("lithos_task_claim", task_id=made["task"], aspect="all", agent="a")
-        lost_head = lithos.server.coordinator.head
+        lost_head = lithos.server.get(Coordinator).head
         claims = (await lithos.call("lithos_task_status", task_id=made["task"]))["tasks"][0]["claims"]
         lost_fence = claims[0]["fence"]
     restore(config_of(elsewhere), backup)
     async with serving(elsewhere) as lithos:
         await lithos.create("New", "y")
-        assert lithos.server.coordinator.head > lost_head
+        assert lithos.server.get(Coordinator).head > lost_head
         await lithos.call("lithos_task_release", task_id=made["task"], aspect="all", agent="a")
         claim = await lithos.call("lithos_task_claim", task_id=made["task"], aspect="all", agent="b")
         assert claim["fence"] > lost_fence
-        store = lithos.server.coordinator._store
+        store = lithos.server.get(Coordinator)._store
         assert not store.knows_position(lost_head), "an old cursor gets a resync"
 
 

@@ -9,7 +9,11 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.opening import Opening
+from lithos.actors.writing.catching_up import CatchingUp
 from lithos.app import EMBEDDING, _catch_up
+from lithos.kernel.parts import Parts
 
 
 class Began:
@@ -20,24 +24,21 @@ class Began:
         self.at = trio.current_time()
 
 
-def actors_of(began: Began) -> Any:
-    return SimpleNamespace(
-        opening=SimpleNamespace(complete=trio.Event()),
-        semantic=SimpleNamespace(settled=trio.Event()),
-        catching_up=began,
-    )
+def parts_of(began: Began) -> Any:
+    opening, semantic = SimpleNamespace(complete=trio.Event()), SimpleNamespace(settled=trio.Event())
+    return Parts(given={Opening: opening, SemanticBackend: semantic, CatchingUp: began})
 
 
 @pytest.mark.autojump
 async def test_it_begins_when_every_note_is_embedded() -> None:
     began = Began()
-    actors = actors_of(began)
+    parts = parts_of(began)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_catch_up, actors)
-        actors.opening.complete.set()
+        nursery.start_soon(_catch_up, parts)
+        parts.get(Opening).complete.set()
         await wait_all_tasks_blocked()
         assert began.at is None
-        actors.semantic.settled.set()
+        parts.get(SemanticBackend).settled.set()
         await wait_all_tasks_blocked()
         assert began.at is not None
 
@@ -45,8 +46,8 @@ async def test_it_begins_when_every_note_is_embedded() -> None:
 @pytest.mark.autojump
 async def test_an_embedding_without_end_does_not_hold_it_up() -> None:
     began = Began()
-    actors = actors_of(began)
-    actors.opening.complete.set()
+    parts = parts_of(began)
+    parts.get(Opening).complete.set()
     start = trio.current_time()
-    await _catch_up(actors)
+    await _catch_up(parts)
     assert began.at == pytest.approx(start + EMBEDDING)

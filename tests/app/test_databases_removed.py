@@ -10,6 +10,7 @@ import pytest
 import trio
 
 import lithos.app.stores
+from lithos.services.state import ServerState
 from lithos.stores.database import DatabaseLost
 from tests.repeats import first_of
 from tests.servers import Lithos, serving
@@ -18,7 +19,7 @@ DATABASES = ("coordination.db", "edges.db", "stats.db", "history.db", "manifest.
 
 
 async def health(server: Lithos) -> dict[str, Any]:
-    _, body = await server.server.state.report()
+    _, body = await server.server.get(ServerState).report()
     return dict(body["components"])
 
 

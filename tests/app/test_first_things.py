@@ -9,7 +9,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.actors import FIRST_CLIENT, FIRST_THINGS, Actors
+from lithos.actors.front_signals import FrontSignals
+from lithos.app.start import FIRST_CLIENT, FIRST_THINGS, Start
 
 pytestmark = pytest.mark.autojump
 
@@ -18,16 +19,14 @@ def make_started(*, is_new: bool = False) -> Any:
     """What `_first_things` looks at: a start that has read its notes, whose front does not listen yet."""
     manifest = SimpleNamespace(is_new=is_new)
     return SimpleNamespace(
-        stores=SimpleNamespace(manifest=manifest),
-        front_listens=trio.Event(),
-        front_wanted=trio.Event(),
-        front_loaded=trio.Event(),
+        _manifest=manifest,
+        _front=FrontSignals(),
     )
 
 
 async def seconds_waited(started: Any) -> float:
     begin = trio.current_time()
-    await Actors._first_things(cast(Actors, started))
+    await Start._first_things(cast(Start, started))
     return trio.current_time() - begin
 
 
@@ -43,7 +42,7 @@ async def test_a_first_client_has_its_time_from_when_it_can_connect() -> None:
         await trio.sleep(FIRST_THINGS / 2)  # of the mock clock: the front takes its time
         await wait_all_tasks_blocked()
         assert waited == []
-        started.front_listens.set()
+        started._front.listens.set()
     assert waited == [pytest.approx(FIRST_THINGS / 2 + FIRST_CLIENT)]
 
 

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from lithos.actors.indexing.ports import FulltextPort
+from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import Resolved
 from lithos.core.learning.memory import ProjectProvenance
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.reconcile import reconcile
 from lithos.services.upkeep.reconcile_indices import SCOPES
 from tests.e2e.feeds import call_tool
@@ -20,7 +23,7 @@ from tests.servers import Lithos, serving
 
 
 async def check(lithos: Lithos, *scopes: str) -> list[dict[str, Any]]:
-    results = await reconcile(lithos.server.patient, scopes or SCOPES, dry_run=True)
+    results = await reconcile(lithos.server.get(Patient), scopes or SCOPES, dry_run=True)
     return [result.as_json() for result in results]
 
 
@@ -40,11 +43,11 @@ async def test_real_faults_are_found_and_left(tmp_path: Path, monkeypatch: pytes
     async with serving(tmp_path) as lithos:
         one = await lithos.create("One", "By [[Two]].")
         await lithos.create("Two", "The log.", derived_from_ids=[one])
-        learning = lithos.server.learning
+        learning = lithos.server.get(Learning)
         await learning.submit(ProjectProvenance(desired={}, gone=(), complete=True))
-        held = lithos.server.catalogue.graph.resolved()
+        held = lithos.server.get(Catalogue).graph.resolved()
         wrong = Resolved(held.fingerprint + 1, {**held.targets, "Two": None})
-        monkeypatch.setattr(lithos.server.catalogue.graph, "resolved", lambda: wrong)
+        monkeypatch.setattr(lithos.server.get(Catalogue).graph, "resolved", lambda: wrong)
         monkeypatch.setattr(FulltextPort, "stamps", lambda _: {99: 1})
         for _ in range(2):
             indices, graph, provenance = await check(lithos)

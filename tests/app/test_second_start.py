@@ -19,6 +19,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.resources import Library
 from lithos.stores.notes.files import NoteFiles
 from tests.servers import serving
 
@@ -95,11 +96,11 @@ async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
                         expected_version=1)
             )  # fmt: skip
             with trio.move_on_after(0.2):
-                await server.opening.known.wait()
+                await server.get(Opening).known.wait()
             assert waited == []
             looking.set()
         with trio.fail_after(60):
-            await server.opening.complete.wait()
+            await server.get(Opening).complete.wait()
         assert await titles_of(server, "lithos_list") == ({"Cloves", "Nutmeg"}, (False, None))
         assert await titles_of(server, "lithos_search", **query) == ({"Cloves", "Nutmeg"}, (False, None))
         read, refused = sorted(waited, key=lambda answer: "code" in answer)
@@ -118,7 +119,7 @@ async def test_what_was_found_before_the_scan_says_so_though_it_is_told_after(
     async def list_notes(knowledge: Knowledge, *arguments: Any, **more: Any) -> Any:
         begun.set()
         page = await real(knowledge, *arguments, **more)
-        await server.opening.complete.wait()
+        await server.get(Opening).complete.wait()
         return page
 
     monkeypatch.setattr(Knowledge, "list_notes", list_notes)
@@ -133,7 +134,7 @@ async def test_what_was_found_before_the_scan_says_so_though_it_is_told_after(
         with trio.fail_after(60):
             await begun.wait()
             looking.set()
-            await server.opening.complete.wait()
+            await server.get(Opening).complete.wait()
             while not found:
                 await trio.lowlevel.checkpoint()
         assert found == [({"Cloves", "Mace", "Nutmeg"}, (True, {"done": 2, "total": 2}))]
@@ -148,7 +149,7 @@ async def test_nobody_waits_for_what_was_known_where_the_folder_cannot_be_read()
 
 async def resources_of(server: Server) -> set[str]:
     """The titles of the notes among the resources."""
-    page = await server.library.resources.page(None)
+    page = await server.get(Library).resources.page(None)
     return {each.subject.note.title for each in page.resources if isinstance(each.subject, Entry)}
 
 
@@ -174,7 +175,7 @@ async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_
             assert (shown, is_degraded) == ({"Cloves", "Nutmeg"}, True)
             go.set()
             with trio.fail_after(60):
-                await server.opening.complete.wait()
+                await server.get(Opening).complete.wait()
             assert await titles_of(server, "lithos_list") == ({"Cloves", "Nutmeg", "New"}, (False, None))
     finally:
         go.set()
@@ -197,11 +198,11 @@ async def test_notes_that_were_shown_as_they_are_are_loaded_once(
     looking.set()
     async with running_server(known(tmp_path), gets_front=True) as server:
         with trio.fail_after(60):
-            await server.opening.complete.wait()
+            await server.get(Opening).complete.wait()
         assert len(loads) == 1 + is_touched
         assert await server.tools.call("lithos_related", {"id": (await ids_of(server))[0]}) is not None
         assert await titles_of(server, "lithos_list") == ({"Cloves", "Mace", "Nutmeg"}, (False, None))
 
 
 async def ids_of(server: Server) -> list[str]:
-    return [entry.note.id for entry in server.catalogue]
+    return [entry.note.id for entry in server.get(Catalogue)]

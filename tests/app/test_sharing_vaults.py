@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.actors.actors
+import lithos.search.capability
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.app.vaults import Vaults, serve_vaults
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
@@ -71,12 +72,12 @@ async def test_vaults_load_one_model_and_each_logs_under_its_name(
         loads.append(name)
         return load_once(name)
 
-    monkeypatch.setattr(lithos.actors.actors, "load_embedder", load)
+    monkeypatch.setattr(lithos.search.capability, "load_embedder", load)
     async with served(tmp_path) as vaults:
         embedders = set()
         for each in vaults.hosted.values():
             assert each.server is not None
-            target = each.server.semantic.port.target
+            target = each.server.get(SemanticBackend).port.target
             assert target is not None
             embedders.add(id(target.embedder))
     assert loads == ["builtin"]

@@ -18,12 +18,18 @@ import trio
 
 import lithos.catalogue.scan
 from lithos.actors import opening
+from lithos.actors.front_signals import FrontSignals
+from lithos.actors.opening import Opening
+from lithos.actors.watching.guard import DeletionGuard
+from lithos.actors.watching.watcher import Watcher
 from lithos.app import Server, running_server
 from lithos.app.backup import back_up, restore
 from lithos.app.doctor import examine_all, make_patient
 from lithos.app.vault import open_notes
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.services.state import ServerState
 from lithos.services.upkeep.validation import validate_notes
 from lithos.stores.backup import BackupRefused
 from lithos.stores.notes.files import NoteFiles
@@ -93,8 +99,8 @@ async def test_git_sees_nothing_after_a_start_many_searches_and_a_stop(tmp_path:
         for number in range(200):
             await lithos.call("lithos_search", query=f"zanzibar {number}")
         await lithos.call("lithos_read", path="Zanzibar.md")
-        await lithos.server.state.report()
-        assert lithos.server.actors.watcher.mode in ("native", "poll")
+        await lithos.server.get(ServerState).report()
+        assert lithos.server.get(Watcher).mode in ("native", "poll")
         # A probe or a lock file that was removed again would have touched the folder.
         assert {folder: folder.stat().st_mtime_ns for folder in folders} == folders
     assert git(vault, "status", "--porcelain", "--ignored") == ""
@@ -159,7 +165,7 @@ async def test_notes_follow_a_setting_of_templates_while_the_server_runs(tmp_pat
 
 async def paths_of(server: Server) -> set[str]:
     await trio.lowlevel.checkpoint()
-    return {entry.path for entry in server.catalogue}
+    return {entry.path for entry in server.get(Catalogue)}
 
 
 async def test_notes_that_become_ignored_go_without_the_guard(tmp_path: Path, vault: Path) -> None:
@@ -169,7 +175,7 @@ async def test_notes_that_become_ignored_go_without_the_guard(tmp_path: Path, va
     async with serving(tmp_path / "data", storage={"vault": vault}):
         pass
     async with serving(tmp_path / "data", storage={"vault": vault, "ignore": ("n*.md",)}) as lithos:
-        assert lithos.server.actors.guard.vanished == 0
+        assert lithos.server.get(DeletionGuard).vanished == 0
         assert {row["path"] for row in (await lithos.call("lithos_list"))["items"]} == {
             "Zanzibar.md",
             "deep/er/Mombasa.md",
@@ -242,7 +248,7 @@ async def test_a_first_start_answers_before_the_notes_are_read(
 ) -> None:
     """Behaviours 250, 385: reading by path works, answers say so in words, writes wait for the first pass."""
     async with fronted(config(tmp_path, vault)) as server, trio.open_nursery() as nursery:
-        server.actors.front_loaded.set()
+        server.get(FrontSignals).loaded.set()
         assert server.tools.listed()
         found = await server.tools.call("lithos_search", {"query": "cloves"})
         assert found is not None
@@ -279,7 +285,7 @@ async def test_a_first_start_answers_before_the_notes_are_read(
         created = await server.tools.call("lithos_task_create", {"title": "Work", "agent": "a"})
         assert created is not None
         assert "indexing" not in created
-        _, health = await server.state.report()
+        _, health = await server.get(ServerState).report()
         assert health["components"]["index"] == {"status": "warming", "done": 0, "total": 2}
         written: list[Any] = []
 
@@ -293,11 +299,11 @@ async def test_a_first_start_answers_before_the_notes_are_read(
         nursery.start_soon(write)
         nursery.start_soon(read_by_id)
         with trio.move_on_after(0.2):
-            await server.opening.known.wait()
+            await server.get(Opening).known.wait()
         assert written == []
         slow.set()
         with trio.fail_after(60):
-            await server.opening.complete.wait()
+            await server.get(Opening).complete.wait()
             while len(written) < 2:
                 await trio.sleep(0.01)
         assert {answer.get("status", "read") for answer in written} == {"created", "read"}
@@ -313,12 +319,12 @@ async def test_a_stop_does_not_wait_for_the_rest_of_a_first_scan(
     for number in range(50):
         (vault / f"n{number}.md").write_text("text")
     async with fronted(config(tmp_path, vault)) as server:
-        server.actors.front_loaded.set()
-        server.opening.stop()
+        server.get(FrontSignals).loaded.set()
+        server.get(Opening).stop()
         slow.set()
-    assert server.opening.read < 50
+    assert server.get(Opening).read < 50
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
-        assert len(lithos.server.catalogue) == 52
+        assert len(lithos.server.get(Catalogue)) == 52
 
 
 async def test_a_vault_that_disappears_during_the_first_scan_is_found_when_it_is_back(
@@ -326,11 +332,11 @@ async def test_a_vault_that_disappears_during_the_first_scan_is_found_when_it_is
 ) -> None:
     aside = tmp_path / "aside"
     async with fronted(config(tmp_path, vault, watch=True)) as server:
-        server.actors.front_loaded.set()
+        server.get(FrontSignals).loaded.set()
         vault.rename(aside)
         slow.set()
         with trio.fail_after(60):
-            await server.opening.complete.wait()
+            await server.get(Opening).complete.wait()
         aside.rename(vault)
         with trio.fail_after(60):
             while await paths_of(server) != {"Zanzibar.md", "deep/er/Mombasa.md"}:
@@ -352,14 +358,14 @@ async def test_a_vault_that_cannot_be_listed_is_tried_again(
     monkeypatch.setattr(NoteFiles, "list_notes", list_notes)
     async with fronted(config(tmp_path, vault)) as server:
         with trio.fail_after(60):
-            while server.opening.failure is None:
+            while server.get(Opening).failure is None:
                 await trio.sleep(0.01)
-        _, health = await server.state.report()
+        _, health = await server.get(ServerState).report()
         assert "Input/output error" in health["components"]["index"]["error"]
         is_broken = False
         with trio.fail_after(60):
-            await server.opening.complete.wait()
-        assert len(server.catalogue) == 2
+            await server.get(Opening).complete.wait()
+        assert len(server.get(Catalogue)) == 2
 
 
 async def test_a_write_that_waits_too_long_says_how_far_the_first_pass_is(
@@ -367,7 +373,7 @@ async def test_a_write_that_waits_too_long_says_how_far_the_first_pass_is(
 ) -> None:
     monkeypatch.setattr(opening, "WRITE_WAIT", 0.05)
     async with fronted(config(tmp_path, vault)) as server:
-        server.actors.front_loaded.set()
+        server.get(FrontSignals).loaded.set()
         answer = await server.tools.call("lithos_write", {"title": "New", "content": "x", "agent": "a"})
         assert answer is not None
         assert "of 2 so far" in refusal(answer, "internal_error")

@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from lithos.catalogue import note_reading
+from lithos.catalogue.catalogue import Catalogue
 from tests.servers import VAULT, put_note, serving
 from tests.tools.notes.test_foreign_notes import id_of
 
@@ -29,13 +30,13 @@ async def test_links_of_an_older_manifest_are_found_once_without_events(
     put_note(tmp_path, "a.md", '---\nup: "[[2026-11-28]]"\n---\n')
     async with serving(tmp_path, storage=VAULT) as lithos:
         day = await id_of(lithos, "2026-11-28")
-        serials = {entry.path: entry.serial for entry in lithos.server.catalogue}
+        serials = {entry.path: entry.serial for entry in lithos.server.get(Catalogue)}
     as_older(tmp_path)
     async with serving(tmp_path, storage=VAULT) as lithos:
         related = await lithos.call("lithos_related", id=day, include=["links"])
         assert [row["title"] for row in related["links"]["incoming"]] == ["a"]
         assert lithos.events() == []
-        assert {entry.path: entry.serial for entry in lithos.server.catalogue} == serials
+        assert {entry.path: entry.serial for entry in lithos.server.get(Catalogue)} == serials
     read: list[str] = []
     parse = note_reading.parse_identified
 

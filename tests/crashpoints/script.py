@@ -21,6 +21,7 @@ import trio
 from attrs import define, field, frozen
 
 import lithos.app
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.events import EDGE_UPSERTED
 from tests.crashpoints.disk import Image
 from tests.crashpoints.recording import REBUILDABLE, Recorder
@@ -234,7 +235,7 @@ class Script:
     async def _do(self, lane: str, tool: str, **arguments: Any) -> dict[str, Any]:
         """One change through a tool, tried again when it was refused and is not there."""
         begin = self.here
-        heard = self.lithos.server.coordinator.head
+        heard = self.lithos.server.get(Coordinator).head
         before = self.lanes[lane][-1].state if self.lanes[lane] else None
         for _ in range(TRIES):
             answer = dict(await self.lithos.call(tool, **arguments))
@@ -263,7 +264,7 @@ class Script:
                 told = [
                     event for event in read_events(self.lithos) if event.seq > heard and event.lane == lane
                 ]
-                if len(told) >= number and not self.lithos.server.coordinator.unwritten_origins:
+                if len(told) >= number and not self.lithos.server.get(Coordinator).unwritten_origins:
                     return told
                 await trio.sleep(0.01)
 

@@ -14,6 +14,8 @@ import pytest
 import trio
 from attrs import define
 
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.writing.writer import Writer
 from lithos.core.history.versions import VersionRow
 from lithos.stores.history.store import HistoryStore
 from lithos.tools.contract import arguments
@@ -93,8 +95,8 @@ class Verdict:
     async def _check_history(self, lithos: Lithos, lanes: Mapping[str, State]) -> list[str]:
         """Every change has its version, in order and with its bytes; no version is without its change."""
         with trio.fail_after(PATIENCE):
-            await lithos.server.actors.catching_up.done.wait()
-        store = lithos.server.actors.writer._recorder.store
+            await lithos.server.get(CatchingUp).done.wait()
+        store = lithos.server.get(Writer)._recorder.store
         assert store is not None
         found: list[str] = []
         for lane, steps in self.script.lanes.items():

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.orders import VanishedFiles
 from tests.actors.watched import note
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
@@ -31,10 +33,12 @@ async def make_corpus(data: Path) -> None:
 async def documents(data: Path) -> tuple[int, list[str]]:
     """How many notes a server knows, and the deletions it ever journalled."""
     async with serving(data) as lithos:
-        events = lithos.server.coordinator._store.events_after(0)
+        events = lithos.server.get(Coordinator)._store.events_after(0)
         gone = [str(e.draft.payload["path"]) for e in events if e.draft.type == "note.deleted"]
-        assert len(await lithos.found("about", mode="fulltext", limit=50)) == len(lithos.server.catalogue)
-        return len(lithos.server.catalogue), gone
+        assert len(await lithos.found("about", mode="fulltext", limit=50)) == len(
+            lithos.server.get(Catalogue)
+        )
+        return len(lithos.server.get(Catalogue)), gone
 
 
 @pytest.mark.parametrize("whole_folder", [False, True])

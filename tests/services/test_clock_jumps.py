@@ -12,12 +12,19 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.actors import SettledClock
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush, MoveCursor
+from lithos.actors.settled_clock import SettledClock
+from lithos.actors.writing.keeper import Keeper
+from lithos.actors.writing.writer import Writer
 from lithos.app.stores import _last_written
 from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.core.scopes import WriteScopes, scopes_of_agents
 from lithos.core.tasks.model import ClaimTimes
+from lithos.services.enrich.worker import Enrichment
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.tasks.retention import Upkeep
+from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.stores.notes.displaced import Displaced
 from tests.fakes import START
 from tests.servers import Clock, Lithos, refusal, serving
@@ -49,8 +56,8 @@ async def claim_end(lithos: Lithos, task_id: str) -> datetime:
 
 
 async def types_after(lithos: Lithos, seq: int) -> list[str]:
-    await lithos.server.coordinator.mailbox.ask(Flush())
-    return [event.draft.type for event in lithos.server.coordinator._store.events_after(seq)]
+    await lithos.server.get(Coordinator).mailbox.ask(Flush())
+    return [event.draft.type for event in lithos.server.get(Coordinator)._store.events_after(seq)]
 
 
 def test_no_claim_that_runs_ends_later_than_the_longest_one() -> None:
@@ -79,7 +86,7 @@ async def test_after_a_jump_back_a_claim_ends_no_later_than_the_longest_one_woul
 
 
 async def check_claim(lithos: Lithos, clock: Clock, held: str) -> None:
-    seq = lithos.server.coordinator.head
+    seq = lithos.server.get(Coordinator).head
     refused = await claim(lithos, "bob", held)
     assert "ann holds this aspect" in refusal(refused, "claim_failed")
     assert await claim_end(lithos, held) == clock.now + timedelta(minutes=480)
@@ -114,7 +121,7 @@ async def test_times_of_notes_and_tasks_never_go_back_and_events_have_those_of_t
         await lithos.call("lithos_task_complete", task_id=done, agent="lead")
         task = (await lithos.call("lithos_task_get", task_id=done))["task"]
         assert task["resolved_at"] == task["created_at"] == made
-        events = list(lithos.server.coordinator._store.events_after(lithos.first_seq))
+        events = list(lithos.server.get(Coordinator)._store.events_after(lithos.first_seq))
         assert {event.draft.timestamp for event in events[-5:]} == {clock.now}
 
 
@@ -124,16 +131,16 @@ def displaced_in(data: Path) -> Displaced:
 
 async def prune_all(lithos: Lithos) -> None:
     server = lithos.server
-    assert server.history_upkeep is not None
-    assert server.enrichment is not None
-    await server.upkeep.look()
-    await server.history_upkeep.look()
-    await server.enrichment.sweep()
+    assert server.find(HistoryUpkeep) is not None
+    assert server.find(Enrichment) is not None
+    await server.get(Upkeep).look()
+    await server.find(HistoryUpkeep).look()
+    await server.find(Enrichment).sweep()
 
 
 async def kept(lithos: Lithos) -> dict[str, int]:
     """How much there is of what goes by its age."""
-    await lithos.server.coordinator.mailbox.ask(Flush())
+    await lithos.server.get(Coordinator).mailbox.ask(Flush())
     counts = {"displaced": len(displaced_in(lithos.data).list())}
     for file, tables in TABLES.items():
         # Read only: of two copies of SQLite in one process the one that closes first removes the WAL.
@@ -155,9 +162,9 @@ async def fill(lithos: Lithos, clock: Clock) -> None:
     await lithos.read(note)
     both = (FinalNode(note), FinalNode(other))
     receipt = Receipt(id="rcpt", ts=clock.now, query="q", limit=5, task_id="t", final_nodes=both)
-    await lithos.server.learning.submit(RecordRetrieval(receipt, (note, other)))
+    await lithos.server.get(Learning).submit(RecordRetrieval(receipt, (note, other)))
     await claim(lithos, "ann", await make_task(lithos))
-    await lithos.server.coordinator.mailbox.ask(MoveCursor("sub", 1))
+    await lithos.server.get(Coordinator).mailbox.ask(MoveCursor("sub", 1))
     displaced_in(lithos.data).save("Note.md", b"of a person", clock.now)
 
 
@@ -244,7 +251,7 @@ async def test_nothing_kept_under_a_clock_in_the_past_is_old_when_it_is_right(
             await lithos.write("Fresh", f"{number} words", id=fresh)
         await lithos.call("lithos_delete", id=await lithos.create("Gone"), agent="a")
         proposal = await propose(lithos, old)
-        keeper = lithos.server.actors.keeper
+        keeper = lithos.server.get(Keeper)
         keeper.displaced.save("Old.md", b"of a person", keeper.stamp())
         before = await kept(lithos)
         await prune_all(lithos)
@@ -253,14 +260,14 @@ async def test_nothing_kept_under_a_clock_in_the_past_is_old_when_it_is_right(
     async with serving(tmp_path, clock=clock) as lithos:
         await check_kept(lithos, before, proposal)
         clock.advance(days=400)  # now it is old, and believed where somebody else decides
-        assert lithos.server.history_upkeep is not None
-        lithos.server.history_upkeep._clock = clock
+        assert lithos.server.find(HistoryUpkeep) is not None
+        lithos.server.find(HistoryUpkeep)._clock = clock
         await prune_all(lithos)
         assert (await kept(lithos))["versions"] < before["versions"]
 
 
 async def propose(lithos: Lithos, note: str) -> str:
-    writer = lithos.server.actors.writer
+    writer = lithos.server.get(Writer)
     writer.scopes = WriteScopes(agents=scopes_of_agents({"junior": {"propose": ["**"]}}))
     answer = await lithos.call("lithos_note_edit", id=note, op="append", text="more", agent="junior")
     assert answer["status"] == "proposed", answer

@@ -12,6 +12,10 @@ import pytest
 import trio
 
 import lithos.actors.remembering.actor
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import FulltextIndexer
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.state import ServerState
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_fsync, faulty_disk
 from tests.servers import refusal, serving
@@ -39,30 +43,30 @@ async def test_each_component_says_how_it_is(tmp_path: Path, monkeypatch: pytest
 
     async with serving(tmp_path) as lithos:
         await lithos.create("Alpha")
-        status, body = await lithos.server.state.report()
+        status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (200, "ok")
         assert list(body) == ["status", "timestamp", "version", "components"]
         assert list(body["components"]) == COMPONENTS
         assert {part["status"] for part in body["components"].values()} == {"ok"}
         assert body["components"]["knowledge_base"]["documents"] == 1
-        assert body["components"]["events"]["head"] == lithos.server.coordinator.head
+        assert body["components"]["events"]["head"] == lithos.server.get(Coordinator).head
         # A missing knowledge folder is unavailable.
         shutil.rmtree(lithos.knowledge)
-        status, body = await lithos.server.state.report()
+        status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (503, "degraded")
         assert body["components"]["kb_directory"]["status"] == "unavailable"
         assert str(lithos.knowledge) in body["components"]["kb_directory"]["error"]
         lithos.knowledge.mkdir()
-        status, body = await lithos.server.state.report()
+        status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (200, "ok")
         # A failing search index is degraded but answers.
-        lithos.server.actors.fulltext_indexer.failure = "no space left on device"
-        status, body = await lithos.server.state.report()
+        lithos.server.get(FulltextIndexer).failure = "no space left on device"
+        status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (200, "degraded")
         assert body["components"]["search"] == {"status": "degraded", "error": "no space left on device"}
         # A database that does not answer is unavailable.
         monkeypatch.setattr("lithos.stores.coordination.store.CoordinationStore.counts", fail)
-        status, body = await lithos.server.state.report()
+        status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (503, "degraded")
         assert "disk I/O error" in body["components"]["coordination"]["error"]
 
@@ -76,10 +80,10 @@ async def test_notes_that_cannot_be_written_are_told_until_they_can_be(tmp_path:
             for target in ({"title": "Lost"}, {"title": "Kept", "id": note}):
                 answer = await lithos.call("lithos_write", content="x", agent="a", **target)
                 assert os.strerror(errno.ENOSPC) in refusal(answer, "internal_error")
-            status, body = await lithos.server.state.report()
+            status, body = await lithos.server.get(ServerState).report()
             assert (status, body["status"]) == (200, "degraded")
             assert os.strerror(errno.ENOSPC) in body["components"]["kb_directory"]["error"]
-        status, body = await lithos.server.state.report()
+        status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (200, "ok")
         assert (lithos.files(), lithos.events()) == (["kept.md"], events)
         assert (await lithos.read(note))["version"] == 1
@@ -99,11 +103,13 @@ async def test_memory_that_cannot_be_written_is_told_and_heals_without_another_c
                     tried = disk.refused
                     while disk.refused == tried:  # by its own trial
                         await trio.sleep(0.005)
-                    status, body = await server.server.state.report()
+                    status, body = await server.server.get(ServerState).report()
                     assert (status, body["components"]["memory"]["status"]) == (200, "degraded")
                     assert "stats.db cannot be written (injected)" in body["components"]["memory"]["error"]
                     assert "edges.db" not in body["components"]["memory"]["error"]
-            while (await server.server.state.report())[1]["components"]["memory"]["status"] != "ok":
+            while (await server.server.get(ServerState).report())[1]["components"]["memory"][
+                "status"
+            ] != "ok":
                 await trio.sleep(0.005)
 
 
@@ -117,7 +123,7 @@ async def test_damage_that_shows_in_use_is_told(tmp_path: Path, monkeypatch: pyt
         await server.call("lithos_retrieve", query="anything")
         monkeypatch.setattr("lithos.stores.learning.stats.NodeRows.get", meet_damage)
         with pytest.raises(DatabaseFailed):
-            await server.server.learning.stats(["n"])
-        status, body = await server.server.state.report()
+            await server.server.get(Learning).stats(["n"])
+        status, body = await server.server.get(ServerState).report()
         assert (status, body["components"]["memory"]["status"]) == (200, "degraded")
         assert "Restart the server" in body["components"]["memory"]["error"]

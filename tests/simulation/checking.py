@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.watching.guard import DeletionGuard
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.writing.writer import Writer
 from lithos.app import Server
+from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.values import digest_of
 from tests.simulation.ledger import demand, tokens
@@ -37,7 +42,7 @@ async def settle(world: World) -> None:
         await trio.sleep(5.0)
     with trio.fail_after(PATIENCE):
         await server.searchable()
-        await server.actors.catching_up.done.wait()
+        await server.get(CatchingUp).done.wait()
     world.trace("settled")
     await _check_indexes(world, server)
     await _check_tasks(world)
@@ -51,10 +56,10 @@ async def settle(world: World) -> None:
 
 def _looks_settled(world: World, server: Server) -> bool:
     """Whether every file is known as it is, and nothing of the server's own is left beside the notes."""
-    known = {entry.path: entry.digest for entry in server.catalogue}
+    known = {entry.path: entry.digest for entry in server.get(Catalogue)}
     no_notes = _no_notes(server)
     files = {path: digest_of(content) for path, content in _files(world).items() if path not in no_notes}
-    return known == files and not _leftovers(world) and not server.actors.guard.kept
+    return known == files and not _leftovers(world) and not server.get(DeletionGuard).kept
 
 
 def _no_notes(server: Server) -> set[str]:
@@ -64,14 +69,14 @@ def _no_notes(server: Server) -> set[str]:
     """
     return {
         path
-        for path, why in server.catalogue.skipped.items()
+        for path, why in server.get(Catalogue).skipped.items()
         if not why.reason.startswith("it cannot be read")
     }
 
 
 def _is_all_heard(world: World, server: Server) -> bool:
     """Whether every listener has the newest event; a claim may expire at any time."""
-    head = server.coordinator.head
+    head = server.get(Coordinator).head
     return all(listener.heard and listener.heard[-1][0] == head for listener in world.listeners)
 
 
@@ -131,7 +136,7 @@ async def _check_indexes(world: World, server: Server) -> None:
         sorted(paths) == sorted(files),
         f"the list has {sorted(paths.keys() - files.keys())} more and "
         f"{sorted(files.keys() - paths.keys())} less than the folder; "
-        f"skipped: {dict(server.catalogue.skipped)}, kept: {dict(server.actors.guard.kept)}",
+        f"skipped: {dict(server.get(Catalogue).skipped)}, kept: {dict(server.get(DeletionGuard).kept)}",
     )
     demand(len(set(paths.values())) == len(paths), "an id is there twice")
     with_word = {ident for path, ident in paths.items() if world.WORD.encode() in files[path]}
@@ -193,7 +198,7 @@ def _check_stores(world: World, private: Path) -> None:
     life = world.life
     assert life is not None
     assert life.server is not None
-    store = life.server.actors.writer._recorder.store
+    store = life.server.get(Writer)._recorder.store
     assert isinstance(store, HistoryStore)
     versions: dict[tuple[str, int], list[bytes]] = {}
     ids = [str(row[0]) for row in store._reader.execute("SELECT id FROM notes")]
@@ -207,7 +212,7 @@ def _check_stores(world: World, private: Path) -> None:
     files = _files(world)
     for note, (path, content, op) in newest.items():
         # What the history could not take is told, and taken up by the next start.
-        if op != "deleted" and not world.had_faults and life.server.catalogue.get(note) is not None:
+        if op != "deleted" and not world.had_faults and life.server.get(Catalogue).get(note) is not None:
             demand(files.get(path) == content, f"the newest version of {path} is not what is in its file")
     displaced = [
         path.read_bytes() for path in private.rglob("*") if path.is_file() and "displaced" in str(path)

@@ -18,6 +18,8 @@ from lithos.front.server.access import AccessPolicy
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.gate import Gate
 from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send
+from lithos.services.notes.resources import Library
+from lithos.services.tasks.event_stream import EventStreams
 from tests.simulation.ledger import Broken
 
 MAX_BODY = 4 * 1024 * 1024
@@ -48,8 +50,8 @@ class Weather:
 
 def make_front(server: Server) -> AsgiApp:
     """`/mcp` and `/events` as they are served, behind access control and without sockets."""
-    mcp = McpEndpoints(server.tools, server.library, "0", MAX_BODY, trio.Event(), trio.Event())
-    events = SseEndpoint(server.streams, Subscribers("SSE", limit=50))
+    mcp = McpEndpoints(server.tools, server.get(Library), "0", MAX_BODY, trio.Event(), trio.Event())
+    events = SseEndpoint(server.get(EventStreams), Subscribers("SSE", limit=50))
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         await (events if scope["path"] == "/events" else mcp.routes[scope["path"]])(scope, receive, send)

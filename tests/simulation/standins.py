@@ -10,14 +10,14 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-import lithos.actors.actors
 import lithos.actors.indexing.accurate
 import lithos.actors.watching.watcher
 import lithos.app
 import lithos.app.stores
-from lithos.actors.actors import Stores
+import lithos.search.capability
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.on_disk import Stores
 from tests.simulation.disk import attached
 from tests.simulation.hearing import make_listening
 from tests.simulation.loop import PROCESS, simulated
@@ -68,7 +68,7 @@ def installed(world: World) -> Iterator[None]:
 
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(lithos.actors.actors, "load_embedder", lambda _: Embedder())
+        patch.setattr(lithos.search.capability, "load_embedder", lambda _: Embedder())
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: False)
         patch.setattr(lithos.actors.watching.watcher, "Listening", make_listening(world.plan.hearing))
         patch.setattr(lithos.app, "open_stores", open_stores)

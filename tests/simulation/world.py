@@ -15,12 +15,13 @@ import apsw
 import trio
 from attrs import define, field
 
-from lithos.actors.actors import Stores
+from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.app import Server, running_server
 from lithos.app.stores import close_stores
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.errors import StorageFailed
+from lithos.stores.on_disk import Stores
 from tests.simulation.agents import Agent
 from tests.simulation.checking import PATIENCE, settle, stop
 from tests.simulation.disk import SimulatedDisk
@@ -258,7 +259,7 @@ class World:
                             nursery.start_soon(self._guarded, self._listen, listener, life)
                         self._tell_up(True)
                         await life.stopping.wait()
-                        server.broadcaster.close()
+                        server.get(Broadcaster).close()
                         life.gone.set()
                         nursery.cancel_scope.cancel()
         except BaseException as failure:

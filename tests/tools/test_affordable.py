@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lithos.actors.writing.writer import Writer
 from lithos.core.scopes import Scope, WriteScopes
 from tests.servers import Clock, Lithos, put_note, refusal, serving, take_up
 from tests.tools.task_calls import create
@@ -130,7 +131,7 @@ async def biggest(lithos: Lithos) -> dict[str, int]:
     await ask("links", id=linking, depth=3)
     await ask("semantic", query="zebra", limit=50)
     await ask("provenance", id=linking)
-    lithos.server.actors.writer.scopes = WriteScopes(agents={"bot": Scope((), ("**",))})
+    lithos.server.get(Writer).scopes = WriteScopes(agents={"bot": Scope((), ("**",))})
     changed = (lithos.knowledge / "long.md").read_text().replace("zebra", "z")
     proposed = await ask("write", id=long["id"], agent="bot", content=changed)
     for number in range(99):

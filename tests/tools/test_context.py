@@ -10,6 +10,7 @@ import pytest
 import lithos.services.context.context
 from lithos.config.sections import LcmaConfig
 from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.feedback import Learning
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import create
 
@@ -74,7 +75,7 @@ async def test_what_must_not_be_trusted_is_named_and_not_shown(lithos: Lithos, c
     assert "Old: expired: expired at" in answer["text"]
     assert f"`id={bad}`" in answer["text"]
     assert {row["id"] for row in answer["dropped"]} == {old, bad}
-    receipt = await lithos.server.learning.receipt(answer["receipt_id"])
+    receipt = await lithos.server.get(Learning).receipt(answer["receipt_id"])
     assert receipt is not None
     assert [node.id for node in receipt.final_nodes] == [good]
 

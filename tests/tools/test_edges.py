@@ -11,6 +11,7 @@ import attrs
 import pytest
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.stores.learning.edges import EdgeStore
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
@@ -146,7 +147,7 @@ async def test_the_actor_is_registered_or_else_the_tool(lithos: Lithos) -> None:
     assert not await is_known(lithos, "lithos_edge_upsert")
     await edge_id(lithos)
     assert await is_known(lithos, "lithos_edge_upsert")
-    agents = [event.draft.agent for event in lithos.server.coordinator._store.events_after(0)]
+    agents = [event.draft.agent for event in lithos.server.get(Coordinator)._store.events_after(0)]
     assert agents == ["ann", "lithos_edge_upsert"]
 
 
@@ -292,19 +293,19 @@ async def test_a_start_tells_of_edges_left_in_the_outbox_before_what_the_scan_fo
     async with serving(tmp_path, settled=False) as lithos:
         await lithos.create("A")
         edge = await edge_id(lithos)
-        told = lithos.server.coordinator._store.events_after(0)[-1].draft
+        told = lithos.server.get(Coordinator)._store.events_after(0)[-1].draft
     store = EdgeStore.open(tmp_path / ".lithos" / "edges.db", told.timestamp)
     with store.transaction():
         store.add_to_outbox([told, attrs.evolve(told, origin="tool:of-a-change-before-a-kill")])
     store.close()
     put_note(tmp_path, "b.md", "# B")
     async with serving(tmp_path, settled=False) as lithos:
-        (*_, first, second) = [event.draft for event in lithos.server.coordinator._store.events_after(0)]
+        (*_, first, second) = [event.draft for event in lithos.server.get(Coordinator)._store.events_after(0)]
         assert (first.type, first.payload["edge_id"], first.origin) == (
             "edge.upserted", edge, "tool:of-a-change-before-a-kill",
         )  # fmt: skip
         assert (second.type, second.agent) == ("note.created", "scan")
-        assert lithos.server.coordinator._store.event_count() == 4
+        assert lithos.server.get(Coordinator)._store.event_count() == 4
 
 
 async def test_they_are_listed_after_the_search_with_their_hints_and_parameters(tmp_path: Path) -> None:

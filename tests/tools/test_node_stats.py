@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lithos.core.learning.memory import Receipt, RecordRetrieval
+from lithos.services.retrieve.feedback import Learning
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 PLAIN = {
@@ -31,7 +32,7 @@ async def test_the_row_is_shown_also_after_a_restart(tmp_path: Path) -> None:
     receipt = Receipt(id="r", ts=clock(), query="q", limit=1)
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         note = await lithos.create()
-        await lithos.server.learning.submit(RecordRetrieval(receipt, (note,)))
+        await lithos.server.get(Learning).submit(RecordRetrieval(receipt, (note,)))
         await lithos.call("lithos_delete", id=await lithos.create("Other"), agent="ann")
     moment, used = clock.text, (clock() - timedelta(days=1)).isoformat()
     with sqlite3.connect(tmp_path / ".lithos" / "stats.db") as other:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.tasks import requests as rules
 from lithos.services.tasks.requests import Requests
 from lithos.stores.coordination import requests as rows
@@ -50,11 +51,11 @@ async def test_retry_gets_the_same_answer_and_makes_nothing(lithos: Lithos, tool
     given = await arguments_of(lithos, tool)
     first = await lithos.call(tool, **given, request_id="r-1")
     before = await made_by(lithos)
-    events = lithos.server.coordinator.head
+    events = lithos.server.get(Coordinator).head
     for _ in range(2):
         assert await lithos.call(tool, **given, request_id=" r-1 ") == first
     assert await made_by(lithos) == before
-    assert lithos.server.coordinator.head == events
+    assert lithos.server.get(Coordinator).head == events
     assert first.get("status") != "error"
 
 

@@ -10,6 +10,7 @@ import trio
 
 from lithos.config.sections import LcmaConfig, SearchConfig
 from lithos.core.learning.memory import Receipt
+from lithos.services.retrieve.feedback import Learning
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
@@ -41,7 +42,7 @@ async def found(lithos: Lithos, query: str = "zebra", **more: Any) -> dict[str, 
 
 
 async def receipt_of(lithos: Lithos, answer: dict[str, Any]) -> Receipt:
-    receipt = await lithos.server.learning.receipt(answer["receipt_id"])
+    receipt = await lithos.server.get(Learning).receipt(answer["receipt_id"])
     assert receipt is not None
     return receipt
 
@@ -104,7 +105,7 @@ async def test_results_are_counted(lithos: Lithos, clock: Clock) -> None:
     """behaviour 148"""
     one = await lithos.create("Zebra one", "zebra", path="n")
     await lithos.create("Zebra two", "zebra", path="n")
-    learning = lithos.server.learning
+    learning = lithos.server.get(Learning)
     await retrieve(lithos)
     for _ in range(2):
         await retrieve(lithos, task_id="t1")

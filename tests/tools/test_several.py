@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from lithos.services.retrieve.feedback import Learning
 from tests.front.vaults_apart.hosting import Hosted, config_of, hosting, put
 
 TOKEN = ""
@@ -34,7 +35,7 @@ async def test_a_briefing_says_whose_each_excerpt_is_though_two_have_one_id(tmp_
         assert "in June" in answer["text"]
         assert set(answer["receipts"]) == {"work", "home"}
         for name, receipt in answer["receipts"].items():
-            kept = await hosted.server(name).learning.receipt(receipt)
+            kept = await hosted.server(name).get(Learning).receipt(receipt)
             assert kept is not None
             assert [node.id for node in kept.final_nodes] == [answer["items"][0]["id"]]
         again = await hosted.ask(

@@ -11,6 +11,8 @@ import pytest
 from lithos.actors.writing.messages import PatchNote
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import ProjectProvenance
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.retrieve.feedback import Learning
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.sqlite import DatabaseFailed
 from tests.servers import Answer, Clock, Lithos, put_note, refusal, serving
@@ -31,7 +33,7 @@ async def change(lithos: Lithos, note_id: str, **fields: Any) -> None:
 
 
 async def quarantine(lithos: Lithos, note_id: str, reason: str | None = None) -> None:
-    await lithos.server.knowledge.write(
+    await lithos.server.get(Knowledge).write(
         PatchNote(id=note_id, agent="eve", status="quarantined", quarantine_reason=reason)
     )
 
@@ -42,7 +44,7 @@ async def clear(lithos: Lithos, note_id: str) -> None:
 
 
 async def supersede(lithos: Lithos, winner: str, loser: str) -> None:
-    await lithos.server.knowledge.write(PatchNote(id=winner, agent="eve", supersedes=loser))
+    await lithos.server.get(Knowledge).write(PatchNote(id=winner, agent="eve", supersedes=loser))
 
 
 def kinds(row: Answer) -> list[tuple[str, str, int]]:
@@ -153,7 +155,7 @@ async def test_shadows_of_frontmatter_do_not_outlive_what_the_note_says(tmp_path
         source = await note(lithos, "Source")
         near = await note(lithos, "Near", source)
         await quarantine(lithos, source)
-        await lithos.server.learning.submit(ProjectProvenance(desired={near: ("default", (source,))}))
+        await lithos.server.get(Learning).submit(ProjectProvenance(desired={near: ("default", (source,))}))
         await change(lithos, near, derived_from_ids=[])
         assert len((await lithos.call("lithos_edge_list", from_id=near))["edges"]) == 1
         assert kinds(await lithos.read(near)) == []

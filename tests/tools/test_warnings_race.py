@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from lithos.actors.writing.messages import PatchNote
+from lithos.services.notes.knowledge import Knowledge
 from tests.servers import Lithos, serving
 
 READERS = 16
@@ -70,7 +71,7 @@ class Race:
         status = "quarantined" if quarantined else "active"
         reason = "wrong" if quarantined else None
         patch = PatchNote(id=self._source, agent="eve", status=status, quarantine_reason=reason)
-        await self._lithos.server.knowledge.write(patch)
+        await self._lithos.server.get(Knowledge).write(patch)
         truth.is_quarantined, truth.changes = quarantined, truth.changes + 1
 
     async def _read_all(self, numbers: Any) -> None:

@@ -273,12 +273,20 @@ class Indexer:
         return current is not None and current.stamp == entry.stamp
 
 
+class FulltextIndexer(Indexer):
+    """The indexer of words."""
+
+
+class VectorIndexer(Indexer):
+    """The indexer of meaning."""
+
+
 @frozen
 class Visibility:
     """Read-your-writes barrier: what searches await before they query an index."""
 
-    _words: Indexer
-    _meaning: Indexer
+    _words: FulltextIndexer
+    _meaning: VectorIndexer
 
     async def reach(self, *, words: bool = True, meaning: bool = True) -> None:
         """Wait until these indexes are current; returns at once while they are.

@@ -12,11 +12,14 @@ import attrs
 import trio
 from attrs import frozen
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.cli.output import warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
+from lithos.services.state import ServerState
+from lithos.services.tasks.agents import AccessLog
 from lithos.stores.lock import is_owned, read_owner
 
 READY_WAIT = 600.0
@@ -38,12 +41,12 @@ class Here:
         return answer
 
     async def health(self) -> Mapping[str, Any]:
-        _, body = await self.server.state.report()
+        _, body = await self.server.get(ServerState).report()
         answer: Mapping[str, Any] = body
         return answer
 
     async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        entries = await self.server.access_log.entries(
+        entries = await self.server.get(AccessLog).entries(
             agent=query.get("agent_id"),
             doc=query.get("doc_id"),
             after=parse_time(query["after"]) if "after" in query else None,
@@ -51,7 +54,7 @@ class Here:
         )
         from lithos.services.tasks.agents import with_titles  # loaded with the server
 
-        return {"entries": with_titles(entries, self.server.catalogue)}
+        return {"entries": with_titles(entries, self.server.get(Catalogue))}
 
 
 #: The backend of a query: the running server over HTTP, or one in this process.

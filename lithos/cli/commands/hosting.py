@@ -16,7 +16,9 @@ import trio
 from attrs import evolve
 
 from lithos import __version__
+from lithos.actors.attaching.attaching import Attaching
 from lithos.actors.blocking import Threads
+from lithos.actors.opening import Opening
 from lithos.app import Server, running_server
 from lithos.app.front import serve_front
 from lithos.cli.output import announce
@@ -24,6 +26,8 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.config.vaults import NamedVault
 from lithos.front.server.ports import FrontSettings
+from lithos.services.keyring import TokenRing
+from lithos.services.notes.resources import Library
 from lithos.stores.lock import OwnerLock
 
 if TYPE_CHECKING:
@@ -51,7 +55,7 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
 
 async def _show_start(session: Session, server: Server) -> None:
     """Draw how far the first scan is, and the first reading of attachments, on a terminal."""
-    opening = server.opening
+    opening = server.get(Opening)
     if session.as_json or not sys.stderr.isatty():
         return
     if not opening.complete.is_set():
@@ -61,7 +65,7 @@ async def _show_start(session: Session, server: Server) -> None:
 
 async def _show_attachments(session: Session, server: Server) -> None:
     """Draw how many of the files beside the notes have been read, while there are many."""
-    attaching = server.actors.attaching
+    attaching = server.get(Attaching)
     if not attaching.is_enabled:
         return
     await attaching.surveyed.wait()
@@ -78,7 +82,7 @@ async def _show_attachments(session: Session, server: Server) -> None:
 
 
 async def _show_opening(session: Session, server: Server) -> None:
-    opening = server.opening
+    opening = server.get(Opening)
     from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
 
     with progress_bars(session, "notes") as progress:
@@ -179,7 +183,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         announce(session, text, url=url, bound=bound)
         if (public := config.server.public_url) is not None:
             announce(session, f"Clients elsewhere are let in by OAuth at {public}/mcp", public_url=public)
-        if (tokens := server.keyring.announcement) is not None:
+        if (tokens := server.get(TokenRing).announcement) is not None:
             announce(session, tokens)
 
 
@@ -192,7 +196,7 @@ async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -
     async with trio.open_nursery() as nursery:
         await _serve_loopback(session, server, shutdown, nursery)
         announce(session, "Starting MCP server (stdio transport)...")
-        await serve_stdio(server.tools, __version__, server.library, shutdown=shutdown)
+        await serve_stdio(server.tools, __version__, server.get(Library), shutdown=shutdown)
         shutdown.set()
 
 

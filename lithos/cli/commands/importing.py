@@ -26,6 +26,7 @@ from lithos.core.principals import COMMAND, IMPORT_AGENT
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing import records, run
 from lithos.services.importing.dead_links import DeadLink
+from lithos.services.importing.importing import Importing
 from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge
 from lithos.services.importing.run import ImportRun, Report, Told, Writer
 from lithos.stores.importing import UnknownKind, known_kinds, make_source, recognise
@@ -256,7 +257,7 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
             config = attrs.evolve(config, storage=attrs.evolve(storage, data_dir=Path(folder)))
         async with running_server(config, switch_interval=SWITCH_INTERVAL) as server:
             with acting_as(COMMAND):
-                yield server.importing
+                yield server.get(Importing)
             if not options.dry_run:
                 with trio.move_on_after(READY_WAIT):
                     await server.searchable()

@@ -15,13 +15,15 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app import Server
 from lithos.app.stores import utc_now
+from lithos.catalogue.catalogue import Catalogue
 from lithos.cli.demo.notes import NOTES, DemoNote
 from lithos.cli.session import CommandFailed
 from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_UPDATED
 from lithos.core.scopes import EVERYTHING
-from lithos.services.tasks.event_stream import EventFilter
+from lithos.services.tasks.event_stream import EventFilter, EventStreams
 
 AGENTS: Final = {
     "planner": "cuts the work into tasks",
@@ -166,7 +168,7 @@ class Day:
     async def _edit_by_hand(self) -> None:
         """A person corrects a note in an editor; the server notices by itself."""
         self.clock.pass_by(25)
-        entry = self.server.catalogue.get(self.ids["Glossary"])
+        entry = self.server.get(Catalogue).get(self.ids["Glossary"])
         if entry is None:
             raise CommandFailed("The scripted day lost its glossary.")
         path = trio.Path(self.folder / entry.path)
@@ -180,8 +182,8 @@ class Day:
 
     async def _save(self, path: trio.Path, text: str, told_by: str) -> None:
         """Save a file, and wait until the server tells of it."""
-        head = str(self.server.coordinator.head)
-        noticed = await self.server.streams.open(head, EventFilter.of([told_by], []))
+        head = str(self.server.get(Coordinator).head)
+        noticed = await self.server.get(EventStreams).open(head, EventFilter.of([told_by], []))
         await path.write_text(text, encoding="utf-8")
         with trio.fail_after(PATIENCE):
             await noticed.receive()

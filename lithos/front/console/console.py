@@ -16,6 +16,9 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.routing import PathConverter
 
 from lithos.actors.blocking import Threads
+from lithos.actors.opening import Opening
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError
 from lithos.core.learning.memory import Receipt
 from lithos.core.limits import Newest
@@ -25,8 +28,12 @@ from lithos.front.console.frame import STATIC, add_headers, digest_of, sent_addr
 from lithos.front.console.sessions import COOKIE, Session, Sessions
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
+from lithos.kernel.parts import Parts
+from lithos.metrics import Metrics
+from lithos.services.notes.proposals import Proposals
+from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.retrieve.questions import PRIVATE
-from lithos.services.services import Services
+from lithos.services.tasks.timeline import Timelines
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault
@@ -95,7 +102,7 @@ class Console:
 
     def __init__(
         self,
-        parts: Services,
+        parts: Parts,
         tools: SharedToolBox,
         settings: FrontSettings,
         sessions: Sessions,
@@ -106,9 +113,9 @@ class Console:
         self.settings = settings
         self.sessions = sessions
         self.wrong_tokens = wrong_tokens
-        self.own_agent = parts.config.server.console_agent
+        self.own_agent = parts.get(Config).server.console_agent
         #: Told the reason of each refusal for want of a session or a right.
-        self.rejected = partial(parts.metrics.count, "http_rejected")
+        self.rejected = partial(parts.get(Metrics).count, "http_rejected")
         #: Templates, their filters and globals.
         self.environment = make_environment()
         self._rendering = Threads()
@@ -143,7 +150,7 @@ class Console:
             "version": self.settings.version,
             "static_key": self._static_key,
             "navigation": NAVIGATION,
-            "waiting": self.parts.proposals.counts()["pending"],
+            "waiting": self.parts.get(Proposals).counts()["pending"],
             "path": request.path,
             "args": request.args.to_dict(),
             "agent": session.agent if session else self.own_agent,
@@ -152,9 +159,9 @@ class Console:
             "vaults": self._vaults(session),
             "lacks": {right: self.lacks(right) if session else "" for right in RIGHTS},
             "once": token_urlsafe(12),
-            "has_links": self.parts.authorization is not None,
+            "has_links": self.parts.find(AuthorizationServer) is not None,
             "has_login": session is not None and session.principal != ANYONE,
-            "is_early": session is not None and not self.parts.opening.known.is_set(),
+            "is_early": session is not None and not self.parts.get(Opening).known.is_set(),
             "notices": session.take_notices() if session and "partial" not in request.args else (),
         }
         page = self.environment.get_template(template)
@@ -249,18 +256,18 @@ class Console:
 
     def title(self, note_id: str) -> str | None:
         """The title of a note; None for one that is not there."""
-        entry = self.parts.catalogue.get(note_id)
+        entry = self.parts.get(Catalogue).get(note_id)
         return None if entry is None else entry.note.title
 
     def is_private(self, receipt: Receipt) -> bool:
         """Whether the question is shown only to who asked it, and to `admin` (docs/spec/memory.md §8)."""
-        entries = (self.parts.catalogue.get(node.id) for node in receipt.final_nodes)
+        entries = (self.parts.get(Catalogue).get(node.id) for node in receipt.final_nodes)
         return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
         """The titles of notes, of deleted ones the last; the id of one that is not known."""
         ids = list(dict.fromkeys(note_ids))
-        deleted = await self.parts.timelines.titles(ids)
+        deleted = await self.parts.get(Timelines).titles(ids)
         titles = ((one, self.title(one)) for one in ids)
         return {one: deleted.get(one, one) if title is None else title for one, title in titles}
 

@@ -16,7 +16,7 @@ from quart import Response
 from lithos.core.learning.edges import CONTRADICTS, RESOLUTIONS, SUPERSEDED
 from lithos.front.console.console import Console, Form, Refused, given
 from lithos.front.console.formats import query_with, readable
-from lithos.services.notes.knowledge import ReadNote
+from lithos.services.notes.knowledge import Knowledge, ReadNote
 
 ADDRESS: Final = "/console/contradictions"
 #: Characters of each note that the page shows.
@@ -110,7 +110,7 @@ class Contradictions:
         return readable(self._console.title(note_id) or note_id, 100)
 
     async def _read(self, note_id: str) -> ReadNote:
-        return await self._console.parts.knowledge.read(
+        return await self._console.parts.get(Knowledge).read(
             note_id=note_id, path=None, max_length=LONGEST, agent_id=self._console.agent
         )
 

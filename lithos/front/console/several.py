@@ -41,7 +41,10 @@ from lithos.front.console.summary import AGE, PATIENCE, Health, attempt, counted
 from lithos.front.console.visits import Vaults, VaultView, Visit, Visits
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import base_of
+from lithos.services.notes.proposals import Proposals
 from lithos.services.shared import Shared
+from lithos.services.state import ServerState
+from lithos.services.upkeep.care import Concerns
 
 #: Reached without a login.
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
@@ -84,15 +87,15 @@ async def _look_up(console: Console) -> Numbers:
         found[what] = await attempt(what, asked, untold)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask, "the numbers", parts.state.stats())
-        nursery.start_soon(ask, "the state", parts.state.report())
-        nursery.start_soon(ask, "warnings", parts.concerns.lately())
+        nursery.start_soon(ask, "the numbers", parts.get(ServerState).stats())
+        nursery.start_soon(ask, "the state", parts.get(ServerState).report())
+        nursery.start_soon(ask, "warnings", parts.get(Concerns).lately())
     numbers, report, concerns = found["the numbers"] or {}, found["the state"], found["warnings"]
     return Numbers(
         None if report is None else health_of(report[1]),
         numbers.get("documents"),
         numbers.get("active_tasks"),
-        parts.proposals.counts()["pending"],
+        parts.get(Proposals).counts()["pending"],
         None if concerns is None else counted(concerns),
         tuple(sorted(untold)),
     )

@@ -19,9 +19,14 @@ from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.front.console.wording import OWN_AGENTS, in_words
+from lithos.services.notes.proposals import Proposals
 from lithos.services.shared import Shared
-from lithos.services.tasks.event_stream import Holding, Holdings
-from lithos.services.upkeep.samples import Sample
+from lithos.services.state import ServerState
+from lithos.services.tasks.agents import Agents
+from lithos.services.tasks.event_stream import Activity, Holding, Holdings
+from lithos.services.upkeep.care import Concerns
+from lithos.services.upkeep.samples import Sample, Samples
+from lithos.services.upkeep.worth import WorthCounter
 from lithos.stores.sqlite import DatabaseFailed
 
 T = TypeVar("T")
@@ -119,22 +124,22 @@ def shared_summary(console: Console) -> Shared[Summary]:
 async def _sum_up(console: Console) -> Summary:
     parts, untold = console.parts, list[str]()
     now = parts.clock()
-    _, report = await parts.state.report()
-    numbers = await attempt("the numbers", parts.state.stats(), untold)
-    held = await attempt("claims", parts.activity.holdings(now, SHOWN_CLAIMS), untold)
+    _, report = await parts.get(ServerState).report()
+    numbers = await attempt("the numbers", parts.get(ServerState).stats(), untold)
+    held = await attempt("claims", parts.get(Activity).holdings(now, SHOWN_CLAIMS), untold)
     edges = await attempt("conflicts", console.call("lithos_edge_list", type="contradicts"), untold)
-    seen = parts.agents.list_agents(None, now - ACTIVE)
+    seen = parts.get(Agents).list_agents(None, now - ACTIVE)
     return Summary(
         health=health_of(report),
         numbers=numbers,
         agents=_join(seen, held),
         held=held,
-        conflicts=None if edges is None else _open_conflicts(parts.catalogue, edges["edges"]),
-        concerns=await parts.concerns.lately(),
-        samples=parts.samples.taken,
-        unreadable=_unreadable_in(parts.catalogue),
-        proposals=parts.proposals.counts()["pending"],
-        worth=await attempt("what the notes were worth", parts.worth.shared.latest(), untold),
+        conflicts=None if edges is None else _open_conflicts(parts.get(Catalogue), edges["edges"]),
+        concerns=await parts.get(Concerns).lately(),
+        samples=parts.get(Samples).taken,
+        unreadable=_unreadable_in(parts.get(Catalogue)),
+        proposals=parts.get(Proposals).counts()["pending"],
+        worth=await attempt("what the notes were worth", parts.get(WorthCounter).shared.latest(), untold),
         untold=tuple(untold),
     )
 

@@ -10,10 +10,14 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.semantic import SemanticUnavailable
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.indexing.indexer import Visibility
+from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
 from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.core.context.compact import compose_whole
@@ -25,6 +29,7 @@ from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.learning.match import WEAK
 from lithos.core.notes.model import NoteWarning
+from lithos.kernel.parts import Clock
 from lithos.services.attachments.searching import (
     BESIDE,
     KINDS,
@@ -41,6 +46,7 @@ from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, TaskSheet
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.indexes.tokenizer import load_pieces
@@ -151,7 +157,15 @@ class Context:
 
     def __init__(
         self,
-        actors: Actors,
+        journal: CoordinationStore,
+        catalogue: Catalogue,
+        lineage: Lineage,
+        semantic: SemanticBackend,
+        reading: JournalThread,
+        coordinator: Coordinator,
+        clock: Clock,
+        sizes: ChunkSizes,
+        visibility: Visibility,
         retrieve: Retrieve,
         search: Search,
         attachments: AttachmentSearch,
@@ -160,20 +174,20 @@ class Context:
     ) -> None:
         self._attachments = attachments
         self._threshold = search.threshold
-        self._candidates = Candidates(retrieve, search, actors.catalogue, actors.visibility)
-        self._catalogue = actors.catalogue
-        self._lineage = actors.lineage
+        self._candidates = Candidates(retrieve, search, catalogue, visibility)
+        self._catalogue = catalogue
+        self._lineage = lineage
         self._texts = texts
-        self._semantic = actors.semantic
+        self._semantic = semantic
         self._coordination = coordination
-        self._coordinator = actors.coordinator
-        self._changes = JournalChanges(actors.stores.coordination, actors.coordination_reading)
+        self._coordinator = coordinator
+        self._changes = JournalChanges(journal, reading)
         self._working = Threads(2)
-        self._clock = actors.clock
+        self._clock = clock
         self._count: Count | None = None
         self._loading = trio.Lock()
-        self._splits = Splits(actors.sizes.size, actors.sizes.maximum)
-        actors.catalogue.when_removed.append(self._splits.forget)
+        self._splits = Splits(sizes.size, sizes.maximum)
+        catalogue.when_removed.append(self._splits.forget)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
         """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""

@@ -13,8 +13,9 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.actors.actors import Actors
 from lithos.core.learning.memory import ClaimJobs, EnrichJob, FinishJobs
+from lithos.kernel.parts import Clock
+from lithos.metrics import Metrics
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, JournalFeed, survive
 from lithos.services.enrich.projection import Projection
@@ -36,7 +37,8 @@ MOST_ATTEMPTS: Final = 3
 class Drain:
     """Claims jobs from the queue and processes them; one run at a time."""
 
-    actors: Actors
+    clock: Clock
+    metrics: Metrics
     feed: JournalFeed
     memory: Learning
     projection: Projection
@@ -88,7 +90,7 @@ class Drain:
         self._measure(done)
         for job in failed:
             if job.attempts >= MOST_ATTEMPTS:
-                self.actors.metrics.count("lcma_enrich_exhausted")
+                self.metrics.count("lcma_enrich_exhausted")
                 log.warning(
                     "enrichment given up until the next change",
                     note=job.node_id,
@@ -96,7 +98,7 @@ class Drain:
                 )
 
     def _measure(self, done: Sequence[EnrichJob]) -> None:
-        metrics, now = self.actors.metrics, self.actors.clock()
+        metrics, now = self.metrics, self.clock()
         for job in done:
             metrics.observe("lcma_enrich_attempts", job.attempts)
             if job.waiting_since is not None:

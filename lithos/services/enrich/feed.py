@@ -13,8 +13,10 @@ from typing import Any, Final
 
 import trio
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError
@@ -31,6 +33,7 @@ from lithos.core.events import (
 from lithos.core.learning.memory import Enqueue, EnrichTrigger
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.agents import Cursors
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -125,12 +128,20 @@ async def _follow(bell: _Bell, catch_up: Callable[[], Awaitable[object]]) -> Non
 class JournalFeed:
     """Consumes the event journal from a durable cursor on."""
 
-    def __init__(self, actors: Actors, queue: Learning) -> None:
-        self._broadcaster = actors.broadcaster
-        self._store = actors.stores.coordination
-        self._reading = actors.coordination_reading
-        self._cursors = Cursors(actors.coordinator.mailbox, self._store, self._reading)
-        self._catalogue = actors.catalogue
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        catalogue: Catalogue,
+        reading: JournalThread,
+        coordinator: Coordinator,
+        broadcaster: Broadcaster,
+        queue: Learning,
+    ) -> None:
+        self._broadcaster = broadcaster
+        self._store = journal
+        self._reading = reading
+        self._cursors = Cursors(coordinator.mailbox, self._store, self._reading)
+        self._catalogue = catalogue
         self._queue = queue
         self._position: int | None = None
         self._turn = trio.Lock()

@@ -12,10 +12,10 @@ from typing import Final
 
 import trio
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.semantic import SemanticUnavailable
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.config.sections import StorageConfig
 from lithos.core.learning.questions import (
     SHARE_KEPT,
     EmbedQuestions,
@@ -44,13 +44,21 @@ SOME: Final = 200
 class QuestionUpkeep:
     """Background work; what fails is tried again at the next occasion."""
 
-    def __init__(self, actors: Actors, learning: Learning, memory: QuestionMemory, texts: NoteTexts) -> None:
+    def __init__(
+        self,
+        storage: StorageConfig,
+        catalogue: Catalogue,
+        semantic: SemanticBackend,
+        learning: Learning,
+        memory: QuestionMemory,
+        texts: NoteTexts,
+    ) -> None:
         self.memory = memory
         self._learning = learning
-        self._semantic = actors.semantic
-        self._catalogue = actors.catalogue
+        self._semantic = semantic
+        self._catalogue = catalogue
         self._texts = texts
-        self._orders = ForgetOrders(actors.config.storage.data_dir / ".lithos")
+        self._orders = ForgetOrders(storage.data_dir / ".lithos")
         self._blocking = Threads()
 
     async def keep(self) -> None:

@@ -17,7 +17,8 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from lithos.actors.actors import Actors
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import (
     ForgetJobs,
     ForgetNotes,
@@ -28,16 +29,21 @@ from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.feed import survive
 from lithos.services.enrich.projection import IncompleteScan
 from lithos.services.retrieve.feedback import Learning
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 
 
 class TaskStates:
     """Queries of task status in the coordination database; all raise `DatabaseFailed`."""
 
-    def __init__(self, actors: Actors) -> None:
-        self._rows = actors.stores.coordination.readable_task_rows()
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        reading: JournalThread,
+    ) -> None:
+        self._rows = journal.readable_task_rows()
         #: One thread for the one read connection of the coordination database.
-        self._reading = actors.coordination_reading
+        self._reading = reading
 
     async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
         """The open ones of these tasks, and those closed later than `since`, which may well be reopened."""
@@ -138,6 +144,7 @@ class Enrichment:
 
     _drain: Drain
     _retention: Retention
+    _lcma: LcmaConfig
     #: Applies the pending feedback of completed tasks.
     _teach: Callable[[], Awaitable[None]]
 
@@ -147,9 +154,13 @@ class Enrichment:
             nursery.start_soon(self._drain.feed.run)
             nursery.start_soon(self._keep_time)
 
+    async def keep_questions(self) -> None:
+        """Keep the memory of questions within its bounds until cancelled."""
+        await self._drain.questions.keep()
+
     async def _keep_time(self) -> None:
         await self._catch_up()
-        now, config = trio.current_time(), self._drain.actors.config.lcma
+        now, config = trio.current_time(), self._lcma
         # The first drain comes one interval after the start.
         interval = 60.0 * config.enrich_drain_interval_minutes
         drain_at, sweep_at = now + interval, now + 60.0 * config.sweep_startup_delay_minutes

@@ -18,10 +18,14 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads, slices
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import FulltextIndexer
+from lithos.actors.opening import Opening
+from lithos.actors.remembering.actor import Memory
 from lithos.actors.writing.messages import ImportNote
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.config.sections import StorageConfig
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
 from lithos.core.importing import Carried, Record, RowBatch
 from lithos.core.learning.edges import UpsertEdge
@@ -32,6 +36,7 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import IMPORT_AGENT, check_agent
 from lithos.core.text.analysis import name_key
 from lithos.core.times import EPOCH
+from lithos.kernel.parts import Clock
 from lithos.services.importing.dead_links import PAGE, DeadLink, LinksOfImport
 from lithos.services.importing.records import (
     CHANGED_HERE,
@@ -59,6 +64,7 @@ from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.importing.attachments import ImportLedger, key_of
+from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import digest_of
 
 #: Of the ids of imported notes: UUIDv5 of kind and id of the record.
@@ -120,22 +126,34 @@ class _Step:
 class Importing:
     """Imports into one knowledge base; there is one at a time."""
 
-    def __init__(self, actors: Actors, knowledge: Knowledge, edges: Edges, texts: NoteTexts) -> None:
-        storage, files = actors.config.storage, actors.stores.files
-        self._catalogue = actors.catalogue
+    def __init__(
+        self,
+        files: NoteFiles,
+        storage: StorageConfig,
+        catalogue: Catalogue,
+        coordinator: Coordinator,
+        clock: Clock,
+        memory: Memory,
+        opening: Opening,
+        fulltext_indexer: FulltextIndexer,
+        knowledge: Knowledge,
+        edges: Edges,
+        texts: NoteTexts,
+    ) -> None:
+        self._catalogue = catalogue
         self._knowledge = knowledge
         self._edges = edges
         self._texts = texts
         self._ledger = ImportLedger(storage.data_dir / ".lithos")
         self._working = Threads()
-        self._clock = actors.clock
-        self._wait_known = actors.opening.wait_known
+        self._clock = clock
+        self._wait_known = opening.wait_known
         self._notes_folder = files.root.absolute()
         self._ignored = files.ignored
         self._content_limit = storage.max_content_size_bytes
-        self._tables = Tables(actors.coordinator.mailbox, actors.memory.mailbox)
+        self._tables = Tables(coordinator.mailbox, memory.mailbox)
         #: Called before each batch that is written: more will follow.
-        self._gather = actors.fulltext_indexer.gather
+        self._gather = fulltext_indexer.gather
         self._session: _Session | None = None
 
     async def begin(self, options: Options) -> Begun:

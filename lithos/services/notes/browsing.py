@@ -17,9 +17,9 @@ from typing import Any, Final
 import trio
 from attrs import field, frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Blocking, Threads, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import InvalidInput
 from lithos.core.notes.links import linking_sentence, note_keys, same_name
 from lithos.core.notes.matching import has_tags
@@ -27,6 +27,7 @@ from lithos.core.notes.model import NoteWarning
 from lithos.core.notes.paths import folder_of
 from lithos.core.text.markdown import plain_title
 from lithos.core.text.snippet import plain_passage
+from lithos.kernel.parts import Clock
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import Attachment, open_attachment
@@ -147,12 +148,18 @@ class _Folders:
 class Browsing:
     """Reads the catalogue for lists that people look through."""
 
-    def __init__(self, actors: Actors, texts: NoteTexts) -> None:
-        self._catalogue = actors.catalogue
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        lineage: Lineage,
+        clock: Clock,
+        texts: NoteTexts,
+    ) -> None:
+        self._catalogue = catalogue
         self._texts = texts
-        self._lineage = actors.lineage
+        self._lineage = lineage
         self._blocking = Threads()
-        self._clock = actors.clock
+        self._clock = clock
         self._folders = _Folders((-1, -1))
 
     async def find(self, request: BrowseRequest) -> BrowsePage:

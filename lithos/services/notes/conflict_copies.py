@@ -16,13 +16,14 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.actors.writing.messages import RestoreNote, acting_as
 from lithos.actors.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.kinship import MOST_VERSIONS
+from lithos.config.sections import StorageConfig
 from lithos.core.errors import (
     DocNotFound,
     HistoryDisabled,
@@ -55,9 +56,12 @@ from lithos.core.history.versions import (
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import COMMAND, MERGE_AGENT
+from lithos.kernel.parts import Clock
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import LoadedNote, NoteTexts
-from lithos.stores.notes.displaced import CopyIntent
+from lithos.stores.history.store import HistoryStore
+from lithos.stores.notes.displaced import CopyIntent, CopyMerges
+from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge, digest_of
 from lithos.telemetry import get_logger
 
@@ -144,18 +148,29 @@ class MergedCopy:
 class ConflictCopies:
     """Merges conflict copies, one at a time."""
 
-    def __init__(self, actors: Actors, knowledge: Knowledge, texts: NoteTexts) -> None:
-        self._catalogue = actors.catalogue
-        self._files = actors.stores.files
-        self._reader = actors.stores.history
-        self._intents = actors.stores.copy_merges
-        self._writer = actors.writer.mailbox
-        self._clock = actors.clock
+    def __init__(
+        self,
+        versions: HistoryStore | None,
+        files: NoteFiles,
+        copy_merges: CopyMerges,
+        storage: StorageConfig,
+        catalogue: Catalogue,
+        clock: Clock,
+        writer: Writer,
+        knowledge: Knowledge,
+        texts: NoteTexts,
+    ) -> None:
+        self._catalogue = catalogue
+        self._files = files
+        self._reader = versions
+        self._intents = copy_merges
+        self._writer = writer.mailbox
+        self._clock = clock
         self._knowledge = knowledge
         self._texts = texts
         self._working = Threads(2)
         self._turn = trio.Lock()
-        self._merges_at_once = actors.config.storage.conflict_copies == "merge"
+        self._merges_at_once = storage.conflict_copies == "merge"
         #: Set once what an earlier process began is finished.
         self.resumed = trio.Event()
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
+from lithos.actors.remembering.actor import Memory
 from lithos.actors.writing.messages import PROPOSED, PatchNote
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.commands import R
 from lithos.core.errors import Forbidden, LithosError, NoteNotFound, StorageFailed
 from lithos.core.learning.edges import (
@@ -20,6 +22,7 @@ from lithos.core.learning.edges import (
     other_end,
 )
 from lithos.services.notes.knowledge import Knowledge
+from lithos.stores.learning.edges import EdgeStore
 
 EDGE_DEADLINE = 30.0
 
@@ -27,14 +30,21 @@ EDGE_DEADLINE = 30.0
 class Edges:
     """The use cases around typed edges."""
 
-    def __init__(self, actors: Actors, knowledge: Knowledge) -> None:
-        self._mailbox = actors.memory.mailbox
-        self._store = actors.stores.edges
+    def __init__(
+        self,
+        store: EdgeStore,
+        catalogue: Catalogue,
+        coordinator: Coordinator,
+        memory: Memory,
+        knowledge: Knowledge,
+    ) -> None:
+        self._mailbox = memory.mailbox
+        self._store = store
         #: One thread for the one read connection of the edges.
         self._reading = Threads()
-        self._coordinator = actors.coordinator
+        self._coordinator = coordinator
         self._knowledge = knowledge
-        self._catalogue = actors.catalogue
+        self._catalogue = catalogue
 
     async def upsert(self, command: UpsertEdge) -> Edge:
         """Create or overwrite a typed edge (upsert); returns once it is durable and its event journalled."""

@@ -12,9 +12,11 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads, slices
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
+from lithos.actors.opening import Opening
+from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.messages import (
     DeleteNote,
     EditNote,
@@ -28,8 +30,8 @@ from lithos.actors.writing.messages import (
     WriteOutcome,
     WriteRequest,
 )
-from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.writing.writer import Writer, WriterMailbox
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.facets import FacetFilter
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
@@ -43,11 +45,13 @@ from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import READ, AuditRow
 from lithos.core.text.analysis import fold, name_key
 from lithos.core.text.snippet import cut, truncate
+from lithos.kernel.parts import Clock
 from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
 from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
 from lithos.services.search.answers import AnswerFinder, Answers, CacheCandidate
 from lithos.services.search.search import Search
+from lithos.stores.history.store import HistoryStore
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.notes.lookup import AliasedPath
 
@@ -163,25 +167,31 @@ class Knowledge:
 
     def __init__(
         self,
-        actors: Actors,
+        versions: HistoryStore | None,
+        catalogue: Catalogue,
+        coordinator: Coordinator,
+        clock: Clock,
+        opening: Opening,
+        writer: Writer,
+        outlines: Outlines,
         search: Search,
         texts: NoteTexts,
         history: NoteHistory,
         cited_before: CitedBefore,
     ) -> None:
         """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
-        self._catalogue = actors.catalogue
-        self._merging = Merging(actors.catalogue, actors.stores.history, Threads())
+        self._catalogue = catalogue
+        self._merging = Merging(catalogue, versions, Threads())
         self._history = history
-        self._sections = Sections(actors.outlines, keeps_heading=actors.catalogue.style.is_foreign)
-        self._opening = actors.opening
+        self._sections = Sections(outlines, keeps_heading=catalogue.style.is_foreign)
+        self._opening = opening
         self._cited_before = cited_before
-        self._writer = actors.writer.mailbox
-        self._coordinator = actors.coordinator
+        self._writer = writer.mailbox
+        self._coordinator = coordinator
         self._search = search
-        self._answers = AnswerFinder(search, actors.catalogue)
+        self._answers = AnswerFinder(search, catalogue)
         self._texts = texts
-        self._clock = actors.clock
+        self._clock = clock
 
     async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
         """Write, patch, delete, import or restore a note.

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 import trio
 from attrs import define, evolve, field, frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.actors.writing.messages import (
     MoveNote,
@@ -24,10 +24,12 @@ from lithos.actors.writing.messages import (
     WriteOutcome,
 )
 from lithos.actors.writing.moving import RelinkCanvas
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden, LithosError, StorageFailed
 from lithos.core.principals import COMMAND, Principal
 from lithos.services.notes.knowledge import BUSY_PATIENCE, LONGEST_BUSY_PAUSE, ask_patiently
-from lithos.stores.notes.displaced import MoveIntent
+from lithos.stores.notes.displaced import MoveIntent, Moves
 from lithos.stores.notes.values import FileBusy, FileChanged
 from lithos.telemetry import get_logger
 
@@ -71,11 +73,17 @@ class _Job:
 class Moving:
     """Moves notes; `run` has to be running."""
 
-    def __init__(self, actors: Actors) -> None:
-        self._catalogue = actors.catalogue
-        self._writer = actors.writer.mailbox
-        self._coordinator = actors.coordinator
-        self._moves = actors.stores.moves
+    def __init__(
+        self,
+        moves: Moves,
+        catalogue: Catalogue,
+        coordinator: Coordinator,
+        writer: Writer,
+    ) -> None:
+        self._catalogue = catalogue
+        self._writer = writer.mailbox
+        self._coordinator = coordinator
+        self._moves = moves
         self._blocking = Threads()
         self._send, self._receive = trio.open_memory_channel[_Job](CAPACITY)
         #: Set once all that an earlier process began is finished.

@@ -17,8 +17,9 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.actors.writing.messages import (
     ACTING,
@@ -30,8 +31,9 @@ from lithos.actors.writing.messages import (
     acting_as,
 )
 from lithos.actors.writing.write_rules import check_content
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.relinking import relinked_by
+from lithos.config.sections import StorageConfig
 from lithos.core.errors import (
     Forbidden,
     InvalidInput,
@@ -59,11 +61,14 @@ from lithos.core.proposals import (
     ProposalTexts,
     Status,
 )
+from lithos.kernel.parts import Clock
 from lithos.services.notes.history import HistoryRequest, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.merging import merge_files
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.texts import LoadedNote, NoteTexts
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.history.store import HistoryStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.proposals")
@@ -120,21 +125,32 @@ class Proposals:
     """What waits for a person, and what became of it."""
 
     def __init__(
-        self, actors: Actors, knowledge: Knowledge, moving: Moving, history: NoteHistory, texts: NoteTexts
+        self,
+        journal: CoordinationStore,
+        versions: HistoryStore | None,
+        storage: StorageConfig,
+        catalogue: Catalogue,
+        reading: JournalThread,
+        coordinator: Coordinator,
+        clock: Clock,
+        knowledge: Knowledge,
+        moving: Moving,
+        history: NoteHistory,
+        texts: NoteTexts,
     ) -> None:
-        self._catalogue = actors.catalogue
-        self._pending = actors.coordinator.proposals
-        self._mailbox = actors.coordinator.mailbox
-        self._rows = actors.stores.coordination.readable_proposals()
-        self._reading = actors.coordination_reading
+        self._catalogue = catalogue
+        self._pending = coordinator.proposals
+        self._mailbox = coordinator.mailbox
+        self._rows = journal.readable_proposals()
+        self._reading = reading
         self._working = Threads(2)
         self._knowledge = knowledge
         self._moving = moving
         self._history = history
-        self._has_history = actors.stores.history is not None
+        self._has_history = versions is not None
         self._texts = texts
-        self._clock = actors.clock
-        self._content_limit = actors.config.storage.max_content_size_bytes
+        self._clock = clock
+        self._content_limit = storage.max_content_size_bytes
 
     # -- looking ---------------------------------------------------------------------------------
 

@@ -18,16 +18,18 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 from attrs import define, frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.opening import Opening
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import TaskNotFound
 from lithos.core.events import Event
 from lithos.core.offers import TAGS_URI, Address, changed_by, changes_list, read_address
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import READ, AuditRow, Task
 from lithos.core.times import format_time, parse_time
+from lithos.kernel.parts import Clock
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.tasks.coordination import Coordination, TaskFilter, TaskSheet
@@ -219,7 +221,10 @@ class ResourcePage:
 class Resources:
     """Reads and lists resources; the only side effect is the access log."""
 
-    _actors: Actors
+    _catalogue: Catalogue
+    _coordinator: Coordinator
+    _clock: Clock
+    _opening: Opening
     _texts: NoteTexts
     _knowledge: Knowledge
     _coordination: Coordination
@@ -228,7 +233,7 @@ class Resources:
         """Resolve a URI to an existing resource. Raises `UnknownResource`."""
         address = _address(uri)
         if address.kind == "note":
-            await self._actors.opening.wait_known()
+            await self._opening.wait_known()
             self._entry(address)
         elif address.kind == "task":
             with _known_task():
@@ -242,7 +247,7 @@ class Resources:
         """
         address = _address(uri)
         if address.kind != "task":
-            await self._actors.opening.wait_known()
+            await self._opening.wait_known()
         if address.kind == "note":
             return await self._read_note(self._entry(address), agent or UNKNOWN_AGENT)
         if address.kind == "tags":
@@ -261,7 +266,7 @@ class Resources:
         kind, after = ("tags", None) if cursor is None else _read_cursor(cursor)
         found = [ListedResource(Address("tags"))] if cursor is None else []
         if kind != "task":
-            known = list(self._actors.catalogue) if self._actors.opening.known.is_set() else []
+            known = list(self._catalogue) if self._opening.known.is_set() else []
             notes = await _newest(known, _place_of_note, after, PAGE + 1 - len(found))
             found += [ListedResource(Address("note", entry.note.id), entry) for entry in notes]
             after = None
@@ -274,7 +279,7 @@ class Resources:
         return ResourcePage(shown, _write_cursor(shown[-1]) if len(found) > PAGE else None)
 
     def _entry(self, address: Address) -> Entry:
-        entry = self._actors.catalogue.get(address.id)
+        entry = self._catalogue.get(address.id)
         if entry is None:
             raise UnknownResource(
                 f"No note has the id {address.id[:100]!r}. Find it with lithos_search or lithos_list."
@@ -288,7 +293,7 @@ class Resources:
                 f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
                 "then retry."
             )
-        self._actors.coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._actors.clock())])
+        self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])
         return NoteFile(data)
 
 

@@ -19,11 +19,13 @@ import attrs
 import cattrs
 import trio
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import honest_outcome
 from lithos.actors.remembering.actor import MemoryMailbox
 from lithos.actors.writing.messages import PatchNote
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
 from lithos.core.events import ENRICHMENT
 from lithos.core.learning.memory import (
@@ -40,6 +42,7 @@ from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.candidates import Gate
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.questions import Unembedded
 from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage
 from lithos.stores.learning.stats import StatsStore, StatsTables
@@ -145,10 +148,15 @@ class Learning:
 class Lessons:
     """Pending lessons; reads over the read connection of `coordination.db` raise `DatabaseFailed`."""
 
-    def __init__(self, actors: Actors) -> None:
-        self._mailbox = actors.coordinator.mailbox
-        self._rows = actors.stores.coordination.readable_task_rows()
-        self._reading = actors.coordination_reading
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        reading: JournalThread,
+        coordinator: Coordinator,
+    ) -> None:
+        self._mailbox = coordinator.mailbox
+        self._rows = journal.readable_task_rows()
+        self._reading = reading
 
     def write_down(self, feedback: ApplyFeedback) -> Lesson:
         """Serialize a lesson for storage with the completion of its task."""
@@ -184,15 +192,16 @@ class Feedback:
 
     def __init__(
         self,
-        actors: Actors,
+        catalogue: Catalogue,
         learning: Learning,
         knowledge: Knowledge,
+        lessons: Lessons,
         prepare: Callable[[ApplyFeedback], Awaitable[ApplyFeedback]],
     ) -> None:
         self._learning = learning
         self._knowledge = knowledge
-        self._catalogue = actors.catalogue
-        self.lessons = Lessons(actors)
+        self._catalogue = catalogue
+        self.lessons = lessons
         #: Adds the question that feedback is about; raises `LithosError` and `DatabaseFailed`.
         self._prepare = prepare
 

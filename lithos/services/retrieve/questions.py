@@ -11,9 +11,8 @@ from typing import Final, TypeVar
 import attrs
 import trio
 
-from lithos.actors.actors import Actors
-from lithos.actors.indexing.semantic import SemanticUnavailable, StaticQuestion
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable, StaticQuestion
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, Receipt
 from lithos.core.learning.questions import (
     QUESTION_KEPT,
@@ -29,6 +28,7 @@ from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.learning.question_matrix import Evidence
+from lithos.stores.learning.stats import StatsStore
 
 T = TypeVar("T")
 
@@ -55,11 +55,18 @@ def tell_question(question: RememberedQuestion | None, *, may_read: bool) -> str
 class QuestionMemory:
     """Queries over the memory of questions; database reads raise `DatabaseFailed`, commands `LithosError`."""
 
-    def __init__(self, actors: Actors, learning: Learning, texts: NoteTexts) -> None:
+    def __init__(
+        self,
+        stats: StatsStore,
+        catalogue: Catalogue,
+        semantic: SemanticBackend,
+        learning: Learning,
+        texts: NoteTexts,
+    ) -> None:
         self._learning = learning
-        self.matrix = actors.stores.stats.remembered
-        self._semantic = actors.semantic
-        self._catalogue = actors.catalogue
+        self.matrix = stats.remembered
+        self._semantic = semantic
+        self._catalogue = catalogue
         self._texts = texts
         self._loading = trio.Lock()
 

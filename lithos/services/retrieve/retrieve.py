@@ -15,8 +15,9 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.actors import Actors
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.indexing.indexer import Visibility
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.config.sections import LcmaConfig, SearchConfig
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
 from lithos.core.learning.match import WEAK
 from lithos.core.learning.memory import (
@@ -29,6 +30,8 @@ from lithos.core.learning.memory import (
     SurfacedConflict,
 )
 from lithos.core.text.snippet import Terms
+from lithos.kernel.parts import Clock
+from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.candidates import Chosen, Gate, Selection
 from lithos.services.retrieve.evidence import EvidencePipeline
@@ -136,7 +139,12 @@ def make_receipt_id() -> str:
 class Retrieve:
     """The retrieval service."""
 
-    _actors: Actors
+    _settings: SearchConfig
+    _lcma: LcmaConfig
+    _catalogue: Catalogue
+    _clock: Clock
+    _visibility: Visibility
+    _metrics: Metrics
     _team: Team
     _pipeline: EvidencePipeline
     _snippets: Snippets
@@ -146,7 +154,7 @@ class Retrieve:
     @property
     def is_enabled(self) -> bool:
         """Whether anything is retrieved at all (`lcma.enabled`)."""
-        return self._actors.config.lcma.enabled
+        return self._lcma.enabled
 
     async def retrieve(self, request: RetrieveRequest) -> RetrieveAnswer:
         """The top-ranked notes for a query. Raises `LcmaDisabled`, `InvalidInput`.
@@ -154,7 +162,7 @@ class Retrieve:
         Every accepted call leaves a receipt, whether it finds something, fails or is given up.
         """
         async with self.accept(request) as drawing:
-            with self._actors.metrics.timed("lcma_retrieve_duration_seconds"):
+            with self._metrics.timed("lcma_retrieve_duration_seconds"):
                 answer = await self.show(drawing, await self.select(drawing))
         return await self.complete(drawing, answer)
 
@@ -179,7 +187,7 @@ class Retrieve:
         `LcmaDisabled`, `InvalidInput`.
         """
         request = self._check(request)
-        drawing = Drawing(request, self._draft_receipt(request, self._actors.clock()), Report())
+        drawing = Drawing(request, self._draft_receipt(request, self._clock()), Report())
         try:
             yield drawing
         except BaseException:
@@ -195,11 +203,11 @@ class Retrieve:
         `hybrid`: the search's ranking of these notes, where it is on one scale with those of other vaults.
         """
         request, report = drawing.request, drawing.report
-        await self._actors.visibility.reach()
+        await self._visibility.reach()
         ask = await self._ask(request, drawing.receipt.ts, hybrid)
         selection = await self._pipeline.select(ask, request.max_context_nodes or request.limit, report)
         ask = attrs.evolve(ask, seeds=selection.seeds)
-        get = self._actors.catalogue.get
+        get = self._catalogue.get
         pairs = [(note, get(note.id)) for note in selection.notes]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
         return Drawn(ask, selection, present)
@@ -227,12 +235,12 @@ class Retrieve:
 
     def _check(self, request: RetrieveRequest) -> RetrieveRequest:
         """The request with its limit in bounds."""
-        if not self._actors.config.lcma.enabled:
+        if not self._lcma.enabled:
             raise LcmaDisabled("Retrieval that learns is off (lcma.enabled). Use lithos_search instead.")
         context = request.max_context_nodes
         if context is not None and context < 1:
             raise InvalidInput(f"max_context_nodes must be at least 1, not {context}.")
-        most = self._actors.config.search.max_results if request.most is None else request.most
+        most = self._settings.max_results if request.most is None else request.most
         return attrs.evolve(request, limit=max(1, min(request.limit, most)))
 
     def _draft_receipt(self, request: RetrieveRequest, now: datetime) -> Receipt:
@@ -270,7 +278,7 @@ class Retrieve:
 
     async def _ask(self, request: RetrieveRequest, now: datetime, hybrid: HybridRanking | None) -> Ask:
         gate, limit = request.gate, request.limit
-        admitted = await gate.admit(self._actors.catalogue) if gate.is_narrow else None
+        admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
         return Ask(query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid)
 
     async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
@@ -325,7 +333,7 @@ class Retrieve:
             return {}
 
     def _count(self, receipt: Receipt, shown: int) -> None:
-        metrics = self._actors.metrics
+        metrics = self._metrics
         metrics.observe("lcma_retrieve_candidates", receipt.candidates_considered)
         metrics.observe("lcma_retrieve_final_nodes", shown)
         metrics.count("lcma_cold_start")

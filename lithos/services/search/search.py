@@ -9,16 +9,21 @@ from operator import itemgetter
 import attrs
 from attrs import field, frozen
 
-from lithos.actors.actors import Actors
-from lithos.actors.indexing.semantic import SemanticUnavailable
-from lithos.actors.opening import wait_telling
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.blocking import NoteThreads
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import Visibility
+from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.actors.opening import Opening, wait_telling
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.config.sections import SearchConfig
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import SEARCH_RESULT, AuditRow
 from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import Terms
+from lithos.kernel.parts import Clock
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.search.asked import Asked
 from lithos.services.search.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
@@ -35,6 +40,7 @@ from lithos.services.search.hybrid import (
 from lithos.services.search.least import LEAST_OF_MODEL, judged_part, least_similarity
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
+from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters
 
 MODES = ("hybrid", "fulltext", "semantic", "graph")
@@ -114,22 +120,35 @@ _NOTHING = RankedRows((), ())
 class Search:
     """The search service: queries the indexes, ranks, cuts snippets; writes nothing but the access log."""
 
-    def __init__(self, actors: Actors, texts: NoteTexts) -> None:
-        self._catalogue = catalogue = actors.catalogue
-        self._snippets = Snippets(texts, actors.sizes)
-        self._semantic = actors.semantic
-        self._nearest = Nearest(catalogue, actors.semantic)
-        self._fulltext = fulltext = actors.stores.fulltext
-        self.hybrid = Hybrid(self._nearest, actors.semantic, fulltext, actors.config.search, catalogue)
+    def __init__(
+        self,
+        fulltext: FulltextIndex,
+        settings: SearchConfig,
+        catalogue: Catalogue,
+        semantic: SemanticBackend,
+        coordinator: Coordinator,
+        clock: Clock,
+        sizes: ChunkSizes,
+        visibility: Visibility,
+        opening: Opening,
+        threads: NoteThreads,
+        texts: NoteTexts,
+    ) -> None:
+        self._catalogue = catalogue
+        self._snippets = Snippets(texts, sizes)
+        self._semantic = semantic
+        self._nearest = Nearest(catalogue, semantic)
+        self._fulltext = fulltext
+        self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings, catalogue)
         #: Walks of links from notes.
-        self.graph_search = GraphSearch(catalogue, self._nearest, actors.reading)
+        self.graph_search = GraphSearch(catalogue, self._nearest, threads)
         self.asked = Asked()
         self._explainer = Explainer(fulltext, self.hybrid)
-        self._visibility = actors.visibility
-        self._coordinator = actors.coordinator
-        self._settings = actors.config.search
-        self._clock = actors.clock
-        self._known = actors.opening.known
+        self._visibility = visibility
+        self._coordinator = coordinator
+        self._settings = settings
+        self._clock = clock
+        self._known = opening.known
 
     async def search(self, request: SearchRequest) -> SearchAnswer:
         """The best matches of one search. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""

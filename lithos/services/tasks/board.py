@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from attrs import field, frozen
 
-from lithos.actors.actors import Actors
+from lithos.actors.coordinating.reading import JournalThread
 from lithos.core.errors import TaskNotFound
 from lithos.core.tasks.graph import Blocker, is_satisfied
 from lithos.core.tasks.model import (
@@ -25,7 +25,9 @@ from lithos.core.tasks.model import (
     Finding,
     Task,
 )
+from lithos.kernel.parts import Clock
 from lithos.stores.coordination.board_rows import HeldClaim, LightTask, Told
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.tasks import TaskRows
 
 T = TypeVar("T")
@@ -143,11 +145,16 @@ class Effects:
 class Board:
     """Reads columns of the board and single tasks, each time as of one moment."""
 
-    def __init__(self, actors: Actors) -> None:
-        self._tasks = actors.stores.coordination.readable_task_rows()
-        self._rows = actors.stores.coordination.board_rows()
-        self._reading = actors.coordination_reading
-        self._clock = actors.clock
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        reading: JournalThread,
+        clock: Clock,
+    ) -> None:
+        self._tasks = journal.readable_task_rows()
+        self._rows = journal.board_rows()
+        self._reading = reading
+        self._clock = clock
 
     async def _look(self, read: Callable[[], T]) -> T:
         def look() -> T:

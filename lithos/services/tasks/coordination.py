@@ -11,8 +11,9 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.actors import Actors
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
+from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.notes.matching import check_metadata_match, has_tags, matches_metadata
@@ -27,9 +28,11 @@ from lithos.core.tasks.commands import (
 )
 from lithos.core.tasks.graph import Blocker, TaskGraph
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
+from lithos.kernel.parts import Clock
 from lithos.services.retrieve.feedback import Feedback
 from lithos.services.tasks.requests import id_to_make
 from lithos.stores.coordination.board_rows import Reader, RestingTask
+from lithos.stores.coordination.store import CoordinationStore
 
 T = TypeVar("T")
 
@@ -120,12 +123,19 @@ class Page:
 class Coordination:
     """The use cases around tasks."""
 
-    def __init__(self, actors: Actors, feedback: Feedback | None) -> None:
-        rows = actors.stores.coordination.readable_task_rows()
-        self._coordinator = actors.coordinator
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        reading: JournalThread,
+        coordinator: Coordinator,
+        clock: Clock,
+        feedback: Feedback | None,
+    ) -> None:
+        rows = journal.readable_task_rows()
+        self._coordinator = coordinator
         self._rows = rows
-        self._reading = actors.coordination_reading
-        self._clock = actors.clock
+        self._reading = reading
+        self._clock = clock
         #: None when nothing is learned.
         self._feedback = feedback
 

@@ -13,10 +13,12 @@ from typing import Final
 import trio
 from attrs import define, frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import SLICE, slices
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.opening import Opening
 from lithos.actors.writing.messages import PROPOSED, PatchNote, WriteOutcome
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import DocNotFound, NoteNotFound
 from lithos.core.limits import cut_name
 from lithos.core.tasks.commands import Dependent, OpenReverification, Reverification
@@ -55,13 +57,16 @@ class Affected:
 class Impact:
     """The use cases of `lithos_impact`; all raise `DocNotFound`."""
 
-    _actors: Actors
+    _catalogue: Catalogue
+    _lineage: Lineage
+    _coordinator: Coordinator
+    _opening: Opening
     _knowledge: Knowledge
     _coordination: Coordination
 
     async def preview(self, note_id: str) -> Affected:
         """Look, and change nothing."""
-        await self._actors.opening.wait_known()
+        await self._opening.wait_known()
         return await self._look(note_id, Reverification(()))
 
     async def quarantine(self, note_id: str, agent: str, reason: str, *, open_tasks: bool) -> Affected:
@@ -84,9 +89,9 @@ class Impact:
         return await self._look(note_id, Reverification(()))
 
     async def _find(self, note_id: str, agent: str) -> Entry:
-        self._actors.coordinator.touch(agent)
-        await self._actors.opening.wait_known()
-        return self._actors.catalogue.require(note_id)
+        self._coordinator.touch(agent)
+        await self._opening.wait_known()
+        return self._catalogue.require(note_id)
 
     async def _patch(self, request: PatchNote) -> WriteOutcome:
         try:
@@ -95,11 +100,11 @@ class Impact:
             raise DocNotFound(gone.message) from None
 
     async def _reverify(self, note_id: str, agent: str, reason: str) -> Reverification:
-        entry = self._actors.catalogue.require(note_id)
+        entry = self._catalogue.require(note_id)
         dependents: list[Dependent] = []
-        async for some in slices(self._actors.lineage.dependents(note_id)):
+        async for some in slices(self._lineage.dependents(note_id)):
             for kin in some:
-                if (other := self._actors.catalogue.get(kin.id)) is not None:
+                if (other := self._catalogue.get(kin.id)) is not None:
                     dependents.append(_as_dependent(other))
         command = OpenReverification(
             note=_as_dependent(entry), reason=reason, dependents=tuple(dependents), agent=agent
@@ -107,12 +112,12 @@ class Impact:
         return await self._coordination.run(command)
 
     async def _look(self, note_id: str, opened: Reverification) -> Affected:
-        entry = self._actors.catalogue.require(note_id)
+        entry = self._catalogue.require(note_id)
         reached, is_all = await self._walk(note_id)
         tasks, readers = await self._coordination.impact(note_id, MOST + 1)
         lists = (tasks, readers, opened.task_ids)
         return Affected(
-            self._actors.catalogue.get(note_id) or entry,
+            self._catalogue.get(note_id) or entry,
             reached,
             tasks[:MOST],
             readers[:MOST],
@@ -133,7 +138,7 @@ class Impact:
             distance += 1
             fresh: dict[str, str] = {}
             for parent in level:
-                kindred = self._actors.lineage.dependents(parent)
+                kindred = self._lineage.dependents(parent)
                 for kin in kindred:
                     if kin.id not in seen:
                         seen.add(kin.id)
@@ -150,7 +155,7 @@ class Impact:
         return [
             Reached(entry, distance, via)
             for note_id, distance, via in found
-            if (entry := self._actors.catalogue.get(note_id)) is not None
+            if (entry := self._catalogue.get(note_id)) is not None
         ]
 
 

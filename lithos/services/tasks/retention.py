@@ -13,8 +13,12 @@ from typing import Final
 
 import trio
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import slices
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.settled_clock import SettledClock
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.sections import EventsConfig
 from lithos.core.proposals import TidyProposals
 from lithos.core.tasks.commands import (
     DropAgents,
@@ -28,6 +32,7 @@ from lithos.core.tasks.commands import (
 )
 from lithos.core.tasks.model import Agent, size_of
 from lithos.services.enrich.feed import survive
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.upkeep")
@@ -59,15 +64,23 @@ EVENT_BYTES, LEAST_JOURNAL_BYTES = 2_560, 16 * 1024 * 1024
 class Upkeep:
     """Deletes rows that are too old or too many; one step after the other, never two at once."""
 
-    def __init__(self, actors: Actors) -> None:
-        self._coordinator = actors.coordinator
-        self._rows = actors.stores.coordination.readable_old_rows()
-        self._reading = actors.coordination_reading
-        self._clock = actors.settled
-        self._events = actors.config.events
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        events: EventsConfig,
+        catalogue: Catalogue,
+        reading: JournalThread,
+        coordinator: Coordinator,
+        settled: SettledClock,
+    ) -> None:
+        self._coordinator = coordinator
+        self._rows = journal.readable_old_rows()
+        self._reading = reading
+        self._clock = settled
+        self._events = events
         #: Bytes of the journal; they follow from the number of events that it may keep.
         self.journal_bytes = max(LEAST_JOURNAL_BYTES, self._events.journal_size * EVENT_BYTES)
-        self._catalogue = actors.catalogue
+        self._catalogue = catalogue
 
     async def run(self) -> None:
         """Run retention periodically until cancelled, earlier when much was stored."""

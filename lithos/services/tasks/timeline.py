@@ -13,16 +13,19 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from lithos.actors.actors import Actors
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import HistoryDisabled
 from lithos.core.history.versions import VersionRow
 from lithos.core.tasks.model import READ
 from lithos.core.times import parse_time
+from lithos.kernel.parts import Clock
 from lithos.services.notes.history import NoteHistory
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.asked import Asked
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.coordination.board_rows import Told
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.receipts import ReceiptSummary
 
 READS: Final = "read"
@@ -89,20 +92,23 @@ class Timelines:
 
     def __init__(
         self,
-        actors: Actors,
+        journal: CoordinationStore,
+        catalogue: Catalogue,
+        reading: JournalThread,
+        clock: Clock,
         access_log: AccessLog,
         history: NoteHistory,
         learning: Learning,
         asked: Asked,
     ) -> None:
-        self._rows = actors.stores.coordination.board_rows()
-        self._reading = actors.coordination_reading
+        self._rows = journal.board_rows()
+        self._reading = reading
         self._access_log = access_log
         self._history = history
         self._learning = learning
         self._asked = asked
-        self._clock = actors.clock
-        self._catalogue = actors.catalogue
+        self._clock = clock
+        self._catalogue = catalogue
 
     async def activity(self, since: datetime) -> Mapping[str, Mapping[str, int]]:
         """How many reads (`read`), found notes (`search_result`) and changes (`write`) by agent."""

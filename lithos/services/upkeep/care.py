@@ -17,14 +17,21 @@ from typing import Final, TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import BackgroundThread, Blocking
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
+from lithos.config.sections import CareConfig
 from lithos.core.findings import Group, Issue, Named, Report, checks_of
 from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.commands import CreateTask
+from lithos.kernel.parts import Clock
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.tasks.coordination import Coordination, TaskFilter
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.notes.files import NoteFiles
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -51,14 +58,27 @@ def about(detail: str, *notes: Named, link: str | None = None, likely: Named | N
     return Issue(notes[0].path if notes else "", detail, notes, link, likely)
 
 
+@frozen
+class Inspected:
+    """The parts of a server that the checks of its notes look at."""
+
+    catalogue: Catalogue
+    lineage: Lineage
+    semantic: SemanticBackend
+    files: NoteFiles
+    texts: NoteTexts
+    journal: CoordinationStore
+    reading: JournalThread
+    opening: Opening
+    clock: Clock
+    settings: CareConfig
+
+
 @define(eq=False)
 class Round:
     """What the checks of one run look at."""
 
-    actors: Actors
-    texts: NoteTexts
-    #: Days without a change, a read or a citation after which a note counts as not used.
-    days: int
+    parts: Inspected
     now: datetime
     thread: Blocking
     #: What could not be checked, and why.
@@ -68,7 +88,7 @@ class Round:
     @property
     def catalogue(self) -> Catalogue:
         """The notes."""
-        return self.actors.catalogue
+        return self.parts.catalogue
 
     def entries(self) -> AsyncIterator[Entry]:
         """The notes that are still there when their turn comes, in slices with pauses."""
@@ -92,7 +112,7 @@ class Round:
 
     def _warnings_of(self, entry: Entry) -> Iterable[tuple[WarningKind, Issue]]:
         own, told = entry.note.id, set[WarningKind]()
-        for warning in self.actors.lineage.warnings(own, self.now):
+        for warning in self.parts.lineage.warnings(own, self.now):
             is_pair = warning.kind == "contradicted"
             if warning.kind in told or (is_pair and warning.id < own):
                 continue
@@ -138,9 +158,7 @@ class Rounds:
 
     _view: str
     _most: int
-    _actors: Actors
-    _texts: NoteTexts
-    _days: int
+    _parts: Inspected
     _thread: Blocking = field(factory=lambda: BackgroundThread("care"))
     #: The last report.
     last: Report | None = field(default=None, init=False)
@@ -178,12 +196,12 @@ class Rounds:
         return self.last
 
     async def _check(self) -> Report:
-        actors = self._actors
-        await actors.opening.wait_known()
-        await actors.lineage.settle()
-        while not actors.catalogue.graph.settle(1):
+        parts = self._parts
+        await parts.opening.wait_known()
+        await parts.lineage.settle()
+        while not parts.catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()
-        subject = Round(actors, self._texts, self._days, actors.clock(), self._thread)
+        subject = Round(parts, parts.clock(), self._thread)
         groups: dict[str, Group] = {}
         for each in checks_of(self._view):
             total, issues = 0, list[Issue]()
@@ -193,7 +211,15 @@ class Rounds:
                     issues.append(issue)
             if total:
                 groups[each.name] = Group(each, total, issues)
-        return Report(subject.now, len(actors.catalogue), groups, subject.troubles)
+        return Report(subject.now, len(parts.catalogue), groups, subject.troubles)
+
+
+class Care(Rounds):
+    """What people look through now and then."""
+
+
+class Concerns(Rounds):
+    """What the overview warns of."""
 
 
 @frozen

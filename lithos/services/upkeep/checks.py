@@ -13,8 +13,9 @@ from typing import TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.actors import Actors
-from lithos.actors.indexing.ports import ChunkSizes
+from lithos.actors.indexing.indexer import Visibility
+from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
@@ -47,7 +48,10 @@ class Ownership:
 class Live:
     """What a check asks inside of a running server."""
 
-    actors: Actors
+    catalogue: Catalogue
+    semantic: SemanticBackend
+    fulltext_port: FulltextPort
+    visibility: Visibility
     projection: Projection
 
 

@@ -182,7 +182,7 @@ async def _stubs(notes: Round) -> AsyncIterator[Issue]:
 
 
 def _count_words(notes: Round, entries: Sequence[Entry]) -> list[int | None]:
-    texts = read_bodies(notes.actors.stores.files, entries)
+    texts = read_bodies(notes.parts.files, entries)
     return [None if text is None else len(words_of(visible_text(text))) for text in texts]
 
 
@@ -197,8 +197,8 @@ async def _unlinked(notes: Round) -> AsyncIterator[Issue]:
 @_told("unused", CARE)
 async def _unused(notes: Round) -> AsyncIterator[Issue]:
     """Notes that were neither changed, read nor cited within the days that count."""
-    since, used = notes.now - timedelta(days=notes.days), set[str]()
-    store, reading = notes.actors.stores.coordination, notes.actors.coordination_reading
+    since, used = notes.now - timedelta(days=notes.parts.settings.days), set[str]()
+    store, reading = notes.parts.journal, notes.parts.reading
     try:
         at, place = -1, 0
         while place != at:
@@ -220,7 +220,7 @@ async def _near_duplicates(notes: Round) -> AsyncIterator[Issue]:
     """Clusters of notes that share most of their pairs of words; small ones first, the most alike first."""
     catalogue = notes.catalogue
     try:
-        vectors = notes.actors.semantic.static_vectors()
+        vectors = notes.parts.semantic.static_vectors()
     except SemanticUnavailable as problem:
         notes.troubles.append(f"Near duplicates were not looked for: {problem}")
         return
@@ -276,7 +276,7 @@ async def _alike(notes: Round, pairs: Mapping[Both, tuple[Entry, Entry]]) -> dic
     known: dict[str, Pairs] = {}
     for start in range(0, len(entries), AT_ONCE):
         some = entries[start : start + AT_ONCE]
-        await notes.texts.frames.learn(some)  # of a few folders each time: it forgets the others
+        await notes.parts.texts.frames.learn(some)  # of a few folders each time: it forgets the others
         known |= await notes.thread.run(partial(_word_pairs, notes, some))
     found = await notes.aside(partial(_shares, known, likeness), list(pairs), 10 * AT_ONCE)
     if not found:
@@ -289,9 +289,9 @@ async def _alike(notes: Round, pairs: Mapping[Both, tuple[Entry, Entry]]) -> dic
 def _word_pairs(notes: Round, entries: Sequence[Entry]) -> dict[str, Pairs]:
     """The pairs of words of notes without what their folders share. Blocks."""
     known: dict[str, Pairs] = {}
-    for entry, text in zip(entries, read_bodies(notes.actors.stores.files, entries), strict=True):
+    for entry, text in zip(entries, read_bodies(notes.parts.files, entries), strict=True):
         if text is not None:
-            shown = without_hidden(hide(text[:LOOKED_AT], notes.texts.frames.of(entry)))
+            shown = without_hidden(hide(text[:LOOKED_AT], notes.parts.texts.frames.of(entry)))
             known[entry.note.id] = word_pairs(shown)
     return known
 

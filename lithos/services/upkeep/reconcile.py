@@ -13,7 +13,6 @@ from typing import Final
 
 import trio
 
-from lithos.actors.actors import Actors
 from lithos.actors.blocking import Threads
 from lithos.actors.remembering.actor import make_edge_id
 from lithos.catalogue.catalogue import Entry
@@ -22,7 +21,7 @@ from lithos.core.errors import leaves_of
 from lithos.core.findings import RECONCILE, Check, check, checks_of
 from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
 from lithos.services.enrich.projection import IncompleteScan, check_complete, desired_edges
-from lithos.services.upkeep.checks import Patient
+from lithos.services.upkeep.checks import Live, Patient
 from lithos.services.upkeep.reconcile_indices import (
     DANGLING,
     FAILURE_CODES,
@@ -104,17 +103,17 @@ async def look_at_indices(patient: Patient) -> Sequence[Action]:
     """The differences between the indexes and the notes."""
     if patient.live is None:
         return await Threads().run(lambda: find_index_faults(patient, patient.load))
-    actors = patient.live.actors
+    live = patient.live
     with trio.move_on_after(PATIENCE):
-        await actors.semantic.settled.wait()
+        await live.semantic.settled.wait()
     # What changed meanwhile is no fault: only what a second look finds as well.
-    return await _compare_held(actors) and await _compare_held(actors)
+    return await _compare_held(live) and await _compare_held(live)
 
 
-async def _compare_held(actors: Actors) -> list[Action]:
+async def _compare_held(live: Live) -> list[Action]:
     """What the indexes that a server holds lack, or have too much."""
-    await actors.visibility.reach()
-    entries, fulltext, port = list(actors.catalogue), actors.fulltext_port, actors.semantic.port
+    await live.visibility.reach()
+    entries, fulltext, port = list(live.catalogue), live.fulltext_port, live.semantic.port
 
     def compare() -> list[Action]:
         words = {entry.serial: fulltext.expected(entry) for entry in entries}
@@ -122,7 +121,7 @@ async def _compare_held(actors: Actors) -> list[Action]:
         if port.target is not None:
             meaning = {entry.serial: port.expected(entry) for entry in entries}
             return [*found, *index_differences("vectors", meaning, port.stamps())]
-        reason = actors.semantic.reason or "the model is being loaded; ask again in a moment"
+        reason = live.semantic.reason or "the model is being loaded; ask again in a moment"
         return [*found, Action("check_failed", {"index": "vectors", "detail": reason})]
 
     return await Threads().run(compare)

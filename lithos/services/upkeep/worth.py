@@ -11,15 +11,18 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from lithos.actors.actors import Actors
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
+from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import UNKNOWN_AGENT, is_reserved
 from lithos.core.worth import Asked, Citation, Counts, Tally, Worth, ordered
+from lithos.kernel.parts import Clock
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.shared import Shared
 from lithos.services.tasks.agents import FLUSH_PATIENCE
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.stats import StatsTables
 
 #: Days that are counted unless others are asked for, and at most.
@@ -35,7 +38,11 @@ AGE, AGE_TIMES = 60.0, 100.0
 class WorthCounter:
     """Counts when it is asked; raises `DatabaseFailed`."""
 
-    _actors: Actors
+    _journal: CoordinationStore
+    _catalogue: Catalogue
+    _reading: JournalThread
+    _coordinator: Coordinator
+    _clock: Clock
     _learning: Learning
     _turn: trio.Lock = field(factory=trio.Lock, init=False)
     #: The last days, as they were a minute ago or so; longer where counting takes long.
@@ -51,8 +58,8 @@ class WorthCounter:
 
     async def _count(self, days: int) -> Worth:
         with suppress(ActorDown, ShuttingDown, trio.TooSlowError):
-            await self._actors.coordinator.mailbox.ask(Flush(), within=FLUSH_PATIENCE)
-        today = self._actors.clock().astimezone(UTC).date()
+            await self._coordinator.mailbox.ask(Flush(), within=FLUSH_PATIENCE)
+        today = self._clock().astimezone(UTC).date()
         tally = Tally(today - timedelta(days=days - 1))
         await self._add_accesses(tally, today)
         await self._add_citations(tally)
@@ -61,7 +68,7 @@ class WorthCounter:
         return Worth(since=tally.since, until=today, rows=rows)
 
     async def _add_accesses(self, tally: Tally, today: date) -> None:
-        store, reading = self._actors.stores.coordination, self._actors.coordination_reading
+        store, reading = self._journal, self._reading
         day = tally.since
         while day <= today:
             begin = datetime.combine(day, time(), UTC)
@@ -71,10 +78,10 @@ class WorthCounter:
             day += timedelta(days=1)
 
     async def _add_citations(self, tally: Tally) -> None:
-        rows = self._actors.stores.coordination.readable_task_rows().impact
-        reading = self._actors.coordination_reading
-        agents = self._actors.coordinator.agents
-        is_other = _others_work(self._actors.catalogue, agents)
+        rows = self._journal.readable_task_rows().impact
+        reading = self._reading
+        agents = self._coordinator.agents
+        is_other = _others_work(self._catalogue, agents)
         place = ("", "")
         while True:
             at = place

@@ -16,9 +16,10 @@ from attrs import frozen
 from lithos.core.context.briefing import Briefing, Material
 from lithos.core.errors import InvalidInput, LithosError, TaskNotFound
 from lithos.core.text.snippet import Terms
-from lithos.services.context.context import NOTHING_TOLD, ContextAnswer, ContextRequest, Gathered
+from lithos.kernel.parts import Parts
+from lithos.services.context.context import NOTHING_TOLD, Context, ContextAnswer, ContextRequest, Gathered
 from lithos.services.retrieve.retrieve import RetrieveRequest
-from lithos.services.services import Services
+from lithos.services.tasks.coordination import Coordination
 from lithos.services.vaults.retrieving import JointRetrieve
 
 #: The cursor over several vaults: those of each, as `work:12,home:9`.
@@ -44,7 +45,7 @@ class JointBriefing:
 class JointContext:
     """Briefs from these vaults, at least one."""
 
-    vaults: Mapping[str, Services]
+    vaults: Mapping[str, Parts]
 
     async def brief(self, request: ContextRequest) -> JointBriefing:
         """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`; why a vault refuses is in `failed`."""
@@ -52,7 +53,7 @@ class JointContext:
         task_of = await self._owner_of_task(request.task_id)
         query = request.query
         if not query.strip() and task_of is not None and request.task_id is not None:
-            query = await self.vaults[task_of].context.query_of(request.task_id)
+            query = await self.vaults[task_of].get(Context).query_of(request.task_id)
         retrieve = JointRetrieve(self.vaults)
         rankings = await retrieve.rank(
             RetrieveRequest(query=query, limit=20, agent_id=request.agent_id, filters=request.filters)
@@ -69,7 +70,7 @@ class JointContext:
                 )
                 try:
                     gathered[name] = await stack.enter_async_context(
-                        services.context.gather(own, rankings.get(name))
+                        services.get(Context).gather(own, rankings.get(name))
                     )
                 except LithosError as refusal:
                     if isinstance(refusal, InvalidInput):
@@ -85,7 +86,7 @@ class JointContext:
             briefing = NOTHING_TOLD
             if not is_silent:
                 count = next(iter(gathered.values())).count
-                briefing = await first.context.compose(material, request.budget, count)
+                briefing = await first.get(Context).compose(material, request.budget, count)
             answers = {
                 name: await each.answer(_part(briefing, name), request.budget)
                 for name, each in gathered.items()
@@ -97,7 +98,7 @@ class JointContext:
         if task_id is None:
             return None
         for name, services in self.vaults.items():
-            if await services.coordination.status(task_id):
+            if await services.get(Coordination).status(task_id):
                 return name
         raise TaskNotFound(f"Task '{task_id[:100]}' not found.")
 

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.config.catalogue import Config
 from lithos.core.learning.joining import Scale, even_out
 from lithos.core.learning.ranking import order_by_score
+from lithos.kernel.parts import Parts
 from lithos.services.search.hybrid import HybridRanking
-from lithos.services.services import Services
+from lithos.services.search.search import Search
 
 
 def on_one_scale(
-    rankings: Mapping[str, HybridRanking], vaults: Mapping[str, Services]
+    rankings: Mapping[str, HybridRanking], vaults: Mapping[str, Parts]
 ) -> dict[str, HybridRanking]:
     """Return the rankings, by vault, with scores that compare; a single one as it is."""
-    if len(rankings) < 2 or any(vaults[name].config.search.fusion == "rrf" for name in rankings):
+    if len(rankings) < 2 or any(vaults[name].get(Config).search.fusion == "rrf" for name in rankings):
         return dict(rankings)  # reciprocal ranks compare as they are
     factors = even_out({name: ranking.terms.total for name, ranking in rankings.items()})
     scales = {name: _scale(ranking, vaults[name], factors[name]) for name, ranking in rankings.items()}
@@ -25,27 +27,27 @@ def on_one_scale(
     return {name: _rescale(ranking, vaults[name], scales[name], whole) for name, ranking in rankings.items()}
 
 
-def model_of(services: Services, *, is_accurate: bool) -> object:
+def model_of(services: Parts, *, is_accurate: bool) -> object:
     """Return what similarities are of: the accurate tier is the same in all vaults."""
     try:
-        return "accurate" if is_accurate else services.semantic.static_identity()
+        return "accurate" if is_accurate else services.get(SemanticBackend).static_identity()
     except SemanticUnavailable:
         return None
 
 
-def _scale(ranking: HybridRanking, services: Services, factor: float) -> Scale:
+def _scale(ranking: HybridRanking, services: Parts, factor: float) -> Scale:
     similarities = [hit.similarity for hit in ranking.chunks]
     return Scale(
         words=factor * max(ranking.lexical.values(), default=0.0),
         lowest=min(similarities, default=0.0),
         highest=max(similarities, default=0.0),
-        meaning=ranking.weight / services.search.hybrid.divisor(ranking),
+        meaning=ranking.weight / services.get(Search).hybrid.divisor(ranking),
         model=model_of(services, is_accurate=ranking.is_accurate),
     )
 
 
-def _rescale(ranking: HybridRanking, services: Services, own: Scale, whole: Scale) -> HybridRanking:
-    words, meaning, _ = services.search.hybrid.parts(ranking)
+def _rescale(ranking: HybridRanking, services: Parts, own: Scale, whole: Scale) -> HybridRanking:
+    words, meaning, _ = services.get(Search).hybrid.parts(ranking)
     scores = {
         serial: score + own.onto(whole, words.get(serial, 0.0), meaning.get(serial))
         for serial, score in ranking.scores

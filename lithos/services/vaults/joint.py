@@ -15,8 +15,8 @@ from attrs import define, field, frozen
 from lithos.core.errors import InvalidInput, VaultUnavailable
 from lithos.core.principals import ANYONE, OWNER, TOKEN_RIGHTS, Principal
 from lithos.core.scopes import Scope
+from lithos.kernel.parts import Parts
 from lithos.services.keyring import TokenRing
-from lithos.services.services import Services
 
 #: `opening` until its server is there, `serving`, `unavailable` while it cannot be.
 VaultState = Literal["opening", "serving", "unavailable"]
@@ -30,12 +30,12 @@ class Vault:
 
     name: str
     ring: TokenRing
-    services: Services | None = None
+    services: Parts | None = None
     state: VaultState = "opening"
     #: Why it is not served.
     reason: str = ""
 
-    def serving(self) -> Services:
+    def serving(self) -> Parts:
         """Its services. Raises `VaultUnavailable`."""
         if self.services is None:
             why = self.reason or "it is being opened"

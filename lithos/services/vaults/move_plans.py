@@ -19,7 +19,8 @@ from lithos.actors.writing.write_rules import (
     no_such_note,
     path_collision,
 )
-from lithos.catalogue.catalogue import Entry
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
 from lithos.core.history.versions import VersionRow
 from lithos.core.notes.document import parse_identified
@@ -27,10 +28,13 @@ from lithos.core.notes.paths import resolve_new_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import Principal
 from lithos.core.scopes import refusal_of
+from lithos.kernel.parts import Parts
+from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import RESUMED
-from lithos.services.notes.texts import LoadedNote
-from lithos.services.services import Services
+from lithos.services.notes.texts import LoadedNote, NoteTexts
 from lithos.stores.history.schema import NewVersion
+from lithos.stores.history.store import HistoryStore
+from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import LinkedFile, OutsideKnowledge
 
 #: Bytes of the kept versions that go along, of each as a whole file: they are in memory all at once.
@@ -72,8 +76,8 @@ class _Past:
 class VaultMovePlanning:
     """Plans moves from one vault to another, which has a name."""
 
-    _source: Services
-    _target: Services
+    _source: Parts
+    _target: Parts
     _target_name: str
     _working: Threads = field(factory=Threads)
 
@@ -88,18 +92,18 @@ class VaultMovePlanning:
     ) -> VaultMovePlan:
         """Look at everything that can be against the move. Raises the refusals of `VaultMoving.move`."""
         source, target = self._source, self._target
-        entry = source.catalogue.get(note_id)
+        entry = source.get(Catalogue).get(note_id)
         if entry is None:
             raise no_such_note(DeleteNote(id=note_id, agent=agent))
         new = entry.path
         if path is not None and path.strip():
             resolved = resolve_new_path(path, entry.path.rpartition("/")[2].removesuffix(".md"))
-            new = target.catalogue.path_to_make(resolved)
+            new = target.get(Catalogue).path_to_make(resolved)
         former = await self._working.run(lambda: _decided_paths(source, entry.path, is_removed=True))
         _check_caller(source, by, agent, *former)
         later = await self._working.run(lambda: _decided_paths(target, new))
         _check_caller(target, by_there, agent, *later)
-        loaded = await source.texts.load(entry)
+        loaded = await source.get(NoteTexts).load(entry)
         if loaded is None:
             raise StorageFailed(
                 f"The file {entry.path} cannot be read now. Nothing was changed; read the note, then retry."
@@ -112,11 +116,13 @@ class VaultMovePlanning:
         past = await self._working.run(lambda: self._past(note_id))
         request = await self._working.run(lambda: self._request(entry, loaded, agent, new, past))
         if not was_there:
-            check_unique(request.document.note, None if copy is None else copy.note, new, target.catalogue)
+            check_unique(
+                request.document.note, None if copy is None else copy.note, new, target.get(Catalogue)
+            )
             is_own = copy is not None and copy.path == new
-            if not is_own and await self._working.run(lambda: target.actors.stores.files.is_file(new)):
-                raise path_collision(new, target.catalogue)
-        linked = await source.knowledge.linked_from(note_id, 1)
+            if not is_own and await self._working.run(lambda: target.get(NoteFiles).is_file(new)):
+                raise path_collision(new, target.get(Catalogue))
+        linked = await source.get(Knowledge).linked_from(note_id, 1)
         return VaultMovePlan(
             path=entry.path,
             version=loaded.document.note.version,
@@ -129,7 +135,7 @@ class VaultMovePlanning:
 
     def _check_place(self, note_id: str, new: str, loaded: LoadedNote) -> Entry | None:
         """What the target has of the note. Blocks. Raises `PathCollision`, `Duplicate` of another note."""
-        catalogue, history = self._target.catalogue, self._source.actors.stores.history
+        catalogue, history = self._target.get(Catalogue), self._source.find(HistoryStore)
         there = catalogue.get(note_id)
         check_free(new, catalogue, note_id)
         if there is None or there.digest == loaded.source.digest:
@@ -144,7 +150,7 @@ class VaultMovePlanning:
 
     def _past(self, note_id: str) -> _Past:
         """What goes along of the history. Blocks."""
-        here, there = self._source.actors.stores.history, self._target.actors.stores.history
+        here, there = self._source.find(HistoryStore), self._target.find(HistoryStore)
         rows = () if there is None else there.rows(note_id, MOST_KNOWN)[0]
         newest = rows[0].version if rows else 0
         if here is None:
@@ -161,7 +167,7 @@ class VaultMovePlanning:
         A note that comes back gets a version after all that it had there, its deletion too.
         """
         note, data = loaded.document.note, loaded.source.data
-        now, style = self._target.clock(), self._target.catalogue.style
+        now, style = self._target.clock(), self._target.get(Catalogue).style
         version = note.version if note.version > past.newest else past.newest + 1
         try:
             document, identified = parse_identified(data, new, now, note.id, style)
@@ -193,12 +199,12 @@ def _mark(version: VersionRow | NewVersion) -> tuple[object, ...]:
     return version.version, version.at, version.op, version.agent, version.path
 
 
-def _decided_paths(vault: Services, path: str, *, is_removed: bool = False) -> tuple[str, ...]:
+def _decided_paths(vault: Parts, path: str, *, is_removed: bool = False) -> tuple[str, ...]:
     """The path and where links lead from it, by both of which the move is decided. Blocks.
 
     Raises `InvalidInput` where they lead out of the vault, and for a removal of a link.
     """
-    files = vault.actors.stores.files
+    files = vault.get(NoteFiles)
     try:
         if is_removed:
             files.refuse_link(path)
@@ -211,14 +217,14 @@ def _decided_paths(vault: Services, path: str, *, is_removed: bool = False) -> t
     return (path, *reals.values())
 
 
-def _check_caller(vault: Services, by: Principal | None, agent: str, *paths: str) -> None:
+def _check_caller(vault: Parts, by: Principal | None, agent: str, *paths: str) -> None:
     """Raise `Forbidden` unless the caller may change these paths of a vault at once."""
     if by is not None and not by.may("write"):
         raise Forbidden(
             f"The token '{by.name}' has the right {by.rights}; moving a note to another vault needs write in "
             "both. Use a token that has it, or ask for one (lithos token create --rights write)."
         )
-    scopes = vault.actors.writer.scopes
+    scopes = vault.get(Writer).scopes
     for path in paths:
         place = scopes.place_of(by, agent, path)
         if place == "propose":

@@ -16,14 +16,18 @@ from typing import Final
 import trio
 from attrs import frozen
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.actors.opening import Opening
 from lithos.actors.writing.messages import ACTING, DeleteNote, WriteOutcome
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import DocNotFound, LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.principals import Principal
+from lithos.kernel.parts import Parts
 from lithos.services.notes.knowledge import WRITE_DEADLINE, ask_patiently
 from lithos.services.notes.moving import RESUMED
-from lithos.services.services import Services
 from lithos.services.vaults.move_plans import VaultMovePlan, VaultMovePlanning
 from lithos.telemetry import get_logger
 
@@ -55,7 +59,7 @@ class VaultMove:
 class VaultMoving:
     """Moves notes from one vault to another, one at a time; one object for a pair serves all callers."""
 
-    def __init__(self, source: Services, target: Services, target_name: str) -> None:
+    def __init__(self, source: Parts, target: Parts, target_name: str) -> None:
         """`target_name` is the target's name in the configuration, for errors and the log."""
         if source is target:
             raise ValueError("A vault is no other vault than itself")
@@ -85,8 +89,8 @@ class VaultMoving:
         nothing was changed. `StorageFailed` says what is the case.
         """
         caller = by or ACTING.get()
-        await self._source.opening.wait_known()
-        await self._target.opening.wait_known()
+        await self._source.get(Opening).wait_known()
+        await self._target.get(Opening).wait_known()
         async with self._turn:
             for attempt in range(1, RETRIES + 1):
                 plan = await self._planning.plan(
@@ -99,7 +103,7 @@ class VaultMoving:
                             continue
                         return await self._carry_out(plan)
                 except VersionConflict:
-                    is_gone = note_id not in self._source.catalogue
+                    is_gone = note_id not in self._source.get(Catalogue)
                     if expected_version is not None or is_gone or attempt == RETRIES:
                         raise
                     continue
@@ -109,7 +113,7 @@ class VaultMoving:
     async def _carry_out(self, plan: VaultMovePlan) -> VaultMove:
         request = plan.request
         with _honest():
-            self._source.coordinator.touch(request.agent)
+            self._source.get(Coordinator).touch(request.agent)
             if plan.was_there and plan.copy is not None:
                 outcome = WriteOutcome("created", request.id, request.path, plan.copy.note.version)
             else:
@@ -127,11 +131,11 @@ class VaultMoving:
     async def _write(self, plan: VaultMovePlan) -> WriteOutcome:
         """Write the note there. What is refused is as if nothing had begun."""
         target, request = self._target, plan.request
-        target.coordinator.touch(request.agent)
+        target.get(Coordinator).touch(request.agent)
         try:
-            return await ask_patiently(target.actors.writer.mailbox, request, WRITE_DEADLINE)
+            return await ask_patiently(target.get(Writer).mailbox, request, WRITE_DEADLINE)
         except LithosError:
-            there = target.catalogue.get(request.id)
+            there = target.get(Catalogue).get(request.id)
             if there is not None and there.note.version == request.document.note.version:
                 await self._take_back(plan, there.note.version)  # it is there, but not indexed or journalled
             raise
@@ -144,7 +148,7 @@ class VaultMoving:
         try:
             await self._ask_deletion(self._source, plan, expected=plan.version)
         except LithosError as refusal:
-            is_gone = plan.request.id not in self._source.catalogue
+            is_gone = plan.request.id not in self._source.get(Catalogue)
             if not plan.was_there and (not is_gone or isinstance(refusal, DocNotFound)):
                 await self._take_back(plan, plan.request.document.note.version)
             raise
@@ -165,7 +169,7 @@ class VaultMoving:
             ) from None
 
     async def _ask_deletion(
-        self, vault: Services, plan: VaultMovePlan, *, expected: int, source: str = TOOL
+        self, vault: Parts, plan: VaultMovePlan, *, expected: int, source: str = TOOL
     ) -> None:
         request = DeleteNote(
             id=plan.request.id,
@@ -174,7 +178,7 @@ class VaultMoving:
             source=source,
             by=RESUMED,
         )
-        await ask_patiently(vault.actors.writer.mailbox, request, WRITE_DEADLINE)
+        await ask_patiently(vault.get(Writer).mailbox, request, WRITE_DEADLINE)
 
 
 @contextmanager

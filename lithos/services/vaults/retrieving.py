@@ -13,12 +13,17 @@ import trio
 from attrs import define, evolve, field, frozen
 
 from lithos.actors.blocking import slices
+from lithos.actors.indexing.indexer import Visibility
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput, LithosError, SearchBackendFailed
 from lithos.core.learning.joining import interleave
-from lithos.services.retrieve.retrieve import Drawn, Result, RetrieveAnswer, RetrieveRequest
+from lithos.kernel.parts import Parts
+from lithos.metrics import Metrics
+from lithos.services.retrieve.retrieve import Drawn, Result, Retrieve, RetrieveAnswer, RetrieveRequest
 from lithos.services.retrieve.scouts import DEADLINE, PASSED
 from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
-from lithos.services.services import Services
+from lithos.services.search.search import Search
 from lithos.services.vaults.joining import on_one_scale
 
 #: How much more is asked for while too few notes pass the gate.
@@ -73,11 +78,11 @@ class _Meeting:
 class JointRetrieve:
     """Retrieves from these vaults, at least one, as one; the first decides the settings of the search."""
 
-    vaults: Mapping[str, Services]
+    vaults: Mapping[str, Parts]
 
     async def retrieve(self, request: RetrieveRequest) -> JointRetrieved:
         """The top-ranked notes of all vaults. Raises what `Retrieve.retrieve` does if every vault refuses."""
-        settings = next(iter(self.vaults.values())).config.search
+        settings = next(iter(self.vaults.values())).get(Config).search
         most = settings.max_results if request.most is None else request.most
         limit = max(1, min(request.limit, most))
         rankings = await self.rank(evolve(request, limit=limit))
@@ -86,7 +91,7 @@ class JointRetrieve:
         answers: dict[str, RetrieveAnswer] = {}
         refusals: dict[str, LithosError] = {}
 
-        async def take_part(name: str, services: Services) -> None:
+        async def take_part(name: str, services: Parts) -> None:
             try:
                 answers[name] = await self._answer(name, services, request, rankings[name], meeting)
             except LithosError as refusal:
@@ -108,15 +113,15 @@ class JointRetrieve:
     async def _answer(
         self,
         name: str,
-        services: Services,
+        services: Parts,
         request: RetrieveRequest,
         ranking: HybridRanking,
         meeting: _Meeting,
     ) -> RetrieveAnswer:
         """What one vault shows, once the rows of all are chosen."""
-        retrieve = services.retrieve
+        retrieve = services.get(Retrieve)
         async with retrieve.accept(request) as drawing:
-            with services.metrics.timed("lcma_retrieve_duration_seconds"):
+            with services.get(Metrics).timed("lcma_retrieve_duration_seconds"):
                 meeting.drawn[name] = await retrieve.select(drawing, ranking)
                 meeting.arrive(name)
                 await meeting.are_here.wait()
@@ -129,9 +134,9 @@ class JointRetrieve:
             return dict.fromkeys(self.vaults, NOTHING_RANKED)
         rankings = dict.fromkeys(self.vaults, _UNRANKED)
 
-        async def rank(name: str, services: Services) -> None:
+        async def rank(name: str, services: Parts) -> None:
             with trio.move_on_after(DEADLINE):
-                await services.actors.visibility.reach()
+                await services.get(Visibility).reach()
                 try:
                     rankings[name] = await _widen(services, request)
                 except SearchBackendFailed as failure:
@@ -143,14 +148,14 @@ class JointRetrieve:
         return on_one_scale(rankings, self.vaults)
 
 
-async def _widen(services: Services, request: RetrieveRequest) -> HybridRanking:
+async def _widen(services: Parts, request: RetrieveRequest) -> HybridRanking:
     """Search for more until enough notes of a vault pass the gate, or there are no more."""
-    wanted, gate, catalogue = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate, services.catalogue
+    wanted, gate, catalogue = max(LEG_NOTES, LEG_SHARE * request.limit), request.gate, services.get(Catalogue)
     passing = request.limit
     if gate.is_narrow:
         passing = min(passing, len(await gate.admit(catalogue)))
     while True:
-        ranking = await services.search.rank_hybrid(request.query, gate.filters, wanted)
+        ranking = await services.get(Search).rank_hybrid(request.query, gate.filters, wanted)
         scores = list(ranking.scores)
         found = 0
         async for some in slices(scores, PASSED):

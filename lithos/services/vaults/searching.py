@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 import trio
 from attrs import evolve, field, frozen
 
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, InvalidMode, LithosError
 from lithos.core.learning.joining import by_rank, even_out, interleave
+from lithos.kernel.parts import Parts
 from lithos.services.search.hybrid import backend_failure
-from lithos.services.search.search import Hit, RankedRows, SearchRequest
-from lithos.services.services import Services
+from lithos.services.search.search import Hit, RankedRows, Search, SearchRequest
 from lithos.services.vaults.joining import model_of, on_one_scale
 
 
@@ -33,7 +35,7 @@ class JointAnswer:
 class JointSearch:
     """Searches these vaults, at least one, as one; the first decides how many rows there are at most."""
 
-    vaults: Mapping[str, Services]
+    vaults: Mapping[str, Parts]
 
     async def search(self, request: SearchRequest) -> JointAnswer:
         """The best matches of all vaults; each of them keeps a record of its own rows.
@@ -44,12 +46,12 @@ class JointSearch:
         if request.mode == "graph" or request.query.strip():
             for name, services in self.vaults.items():
                 if name not in answer.failed:
-                    services.search.record(request, [hit for vault, hit in answer.rows if vault == name])
+                    services.get(Search).record(request, [hit for vault, hit in answer.rows if vault == name])
         return answer
 
     async def look(self, request: SearchRequest) -> JointAnswer:
         """The same without a record of the asker and the rows shown."""
-        _, limit = next(iter(self.vaults.values())).search.bounds(request)
+        _, limit = next(iter(self.vaults.values())).get(Search).bounds(request)
         failed: dict[str, str] = {}
         ranked = self._comparing(request, await self._rank(request, failed))
         if not ranked:
@@ -63,9 +65,9 @@ class JointSearch:
         ranked: dict[str, RankedRows] = {}
         refusals: list[LithosError] = []
 
-        async def rank(name: str, services: Services) -> None:
+        async def rank(name: str, services: Parts) -> None:
             try:
-                ranked[name] = await services.search.rank(request)
+                ranked[name] = await services.get(Search).rank(request)
             except (InvalidInput, InvalidMode) as refusal:
                 refusals.append(refusal)
             except LithosError as failure:
@@ -109,8 +111,10 @@ class JointSearch:
             room = request.room * len(own) // max(1, len(chosen))
             rows = evolve(ranked[name], scores=own)
             try:
-                hits = await self.vaults[name].search.present(
-                    evolve(request, offset=0, room=room), rows, len(own)
+                hits = (
+                    await self.vaults[name]
+                    .get(Search)
+                    .present(evolve(request, offset=0, room=room), rows, len(own))
                 )
             except LithosError as failure:
                 failed[name] = failure.message
@@ -127,7 +131,7 @@ class JointSearch:
 
     def _first(self, name: str, ranked: RankedRows, most: int) -> list[tuple[int, float]]:
         """The first rows of a vault whose notes still exist."""
-        get, rows = self.vaults[name].catalogue.at_serial, list[tuple[int, float]]()
+        get, rows = self.vaults[name].get(Catalogue).at_serial, list[tuple[int, float]]()
         for serial, score in ranked.scores:
             if len(rows) == most:
                 break
@@ -142,7 +146,7 @@ class JointSearch:
         if request.mode != "semantic":
             return not any(each.failed for each in ranked.values())
         asked = [self.vaults[name] for name, rows in found.items() if rows]
-        return len({model_of(each, is_accurate=each.semantic.is_accurate) for each in asked}) < 2
+        return len({model_of(each, is_accurate=each.get(SemanticBackend).is_accurate) for each in asked}) < 2
 
 
 def _tell(ranked: Mapping[str, RankedRows], failed: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ class AgentInfoTool:
 
     id: str = argument("Agent id.", bound=LOOKUP)
 
-    async def answer(self, using: Services) -> Answer: ...
+    async def answer(self, using: Parts) -> Answer: ...
 ```
 
 The schema, the reading of arguments, the listing, rights, metrics, paging and the reference follow from it.
@@ -20,20 +20,16 @@ import inspect
 from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import walk_packages
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import attrs
 from attrs import define, field
 
 import lithos.tools
+from lithos.kernel.parts import Parts
 from lithos.tools.contract.arguments import ArgumentReader, TakesRequest, ToolSpec
 from lithos.tools.contract.compacting import PLAIN, Sparing
 from lithos.tools.contract.fitting import UNPAGED, Paged
-
-if TYPE_CHECKING:
-    from lithos.services.services import Services as Services  # noqa: PLC0414
-else:
-    Services = Any  # loads slowly, and a description of tools does without
 
 Profile = Literal["core", "standard", "full", "connector", "own"]
 #: Each lists the tools of those before it, too; beside them `CONNECTOR` lists its own alone.
@@ -48,7 +44,7 @@ C = TypeVar("C", bound=type[Any])
 class Answering(Protocol):
     """One call: the checked arguments, of a class declared by `@tool`."""
 
-    async def answer(self, using: Services) -> Answer: ...
+    async def answer(self, using: Parts) -> Answer: ...
 
 
 @define(eq=False)

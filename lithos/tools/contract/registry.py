@@ -14,10 +14,16 @@ from typing import Any, Final
 
 from attrs import evolve, field, fields, frozen
 
+from lithos.actors.opening import Opening
 from lithos.actors.writing.messages import acting_as
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.catalogue import Config
 from lithos.core.errors import Forbidden, LithosError, SearchBackendFailed
 from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
+from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.writing.cut_reads import CutReads
 from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
 from lithos.tools.contract.compacting import compact, compact_refusal, drop_plain_totals
@@ -27,7 +33,6 @@ from lithos.tools.contract.declaring import (
     PROFILES,
     Answer,
     Answering,
-    Services,
     Tool,
     all_tools,
     own_tools,
@@ -201,11 +206,11 @@ class Tools:
     #: What clients are told besides the usual instructions.
     told = ""
 
-    def __init__(self, using: Services) -> None:
+    def __init__(self, using: Parts) -> None:
         """Until its start is complete, what is read of notes says so, and writes wait for its first pass."""
-        server = using.config.server
-        self._locate, self._identify = using.knowledge.locate, using.knowledge.identify
-        self._opening = using.opening
+        server = using.get(Config).server
+        self._locate, self._identify = using.get(Knowledge).locate, using.get(Knowledge).identify
+        self._opening = using.get(Opening)
         self._using = using
         has_connectors = server.tools == CONNECTOR or server.public_url is not None
         self._by_name = {
@@ -217,12 +222,12 @@ class Tools:
         self._listed = self._specs(shown)
         #: What is listed besides to clients that came by OAuth.
         self._for_connectors = () if server.tools == CONNECTOR else self._specs((CONNECTOR,))
-        self._outcome_status = using.is_plain
+        self._outcome_status = using.get(Config).server.is_plain
         #: Characters of JSON of an answer, 0 for no limit.
         self._max_answer_chars = server.answer_limit
-        self._is_compact = using.config.answers_compactly
-        self._meter = ToolMeter(using.metrics)
-        begin_tools(using.metrics, has_connectors=has_connectors)
+        self._is_compact = using.get(Config).answers_compactly
+        self._meter = ToolMeter(using.get(Metrics))
+        begin_tools(using.get(Metrics), has_connectors=has_connectors)
         self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:
@@ -230,7 +235,7 @@ class Tools:
         return ActingTools(self, principal)
 
     def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
-        is_short = self._using.config.server.tools != PROFILES[-1]
+        is_short = self._using.get(Config).server.tools != PROFILES[-1]
         return tuple(
             (tool, tool.spec(is_short=is_short))
             for tool in self._by_name.values()
@@ -322,7 +327,7 @@ class Tools:
         Clients that were written for upstream's Lithos mean the filter by it; all others mean the caller.
         """
         name, agent = tool.reader.agent_filter, arguments.get(_FILTER)
-        if not self._using.is_plain or name is None or _said(agent) is None:
+        if not self._using.get(Config).server.is_plain or name is None or _said(agent) is None:
             return arguments
         if _said(arguments.get(name)) is not None:
             return arguments
@@ -354,7 +359,7 @@ class Tools:
         """The arguments with the path prefix as the folders of the notes are spelled."""
         if not tool.reader.has_prefix or not given.path_prefix:
             return given
-        return evolve(given, path_prefix=self._using.catalogue.prefix_as_spelled(given.path_prefix))
+        return evolve(given, path_prefix=self._using.get(Catalogue).prefix_as_spelled(given.path_prefix))
 
     async def _serve_once(
         self,
@@ -401,7 +406,7 @@ class Tools:
         if text and "id" in holder:
             agent = getattr(given, "agent_id", None) or principal.agent
             start = None if "section" in answer else max(0, offset)
-            self._using.cut_reads.see(holder["id"], agent, text, start, is_cut="next_offset" in holder)
+            self._using.get(CutReads).see(holder["id"], agent, text, start, is_cut="next_offset" in holder)
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES

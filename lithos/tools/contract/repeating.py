@@ -12,16 +12,18 @@ from attrs import frozen
 from lithos.core.errors import OutcomeUnknown
 from lithos.core.principals import UNKNOWN_AGENT, Principal
 from lithos.core.tasks.requests import Call
+from lithos.services.tasks.requests import Requests
 
 if TYPE_CHECKING:
-    from lithos.tools.contract.declaring import Answer, Answering, Services, Tool
+    from lithos.kernel.parts import Parts
+    from lithos.tools.contract.declaring import Answer, Answering, Tool
 
 
 @runtime_checkable
 class Recovering(Protocol):
     """A call that finds out itself whether it took effect, perhaps, since `begun`."""
 
-    async def answer_again(self, using: Services, begun: datetime) -> Answer: ...
+    async def answer_again(self, using: Parts, begun: datetime) -> Answer: ...
 
 
 @frozen
@@ -32,7 +34,7 @@ class _Again:
     _given: Answering
     _begun: datetime
 
-    async def answer(self, using: Services) -> Answer:
+    async def answer(self, using: Parts) -> Answer:
         """The answer, where a repetition makes nothing twice. Raises `OutcomeUnknown` elsewhere."""
         if isinstance(self._given, Recovering):
             return await self._given.answer_again(using, self._begun)
@@ -50,7 +52,7 @@ def unknown_outcome() -> OutcomeUnknown:
 
 
 async def serve_once(
-    using: Services,
+    using: Parts,
     tool: Tool,
     given: Answering,
     caller: tuple[Principal, object],
@@ -66,4 +68,4 @@ async def serve_once(
     async def answer(begun: datetime | None) -> Answer:
         return await serve(given if begun is None else _Again(tool, given, begun))
 
-    return await using.requests.once(call, answer)
+    return await using.get(Requests).once(call, answer)

@@ -17,6 +17,7 @@ from lithos.actors.blocking import slices
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.first_looks import FirstLook
+from lithos.catalogue.lineage import Lineage
 from lithos.core.context.parts import LeftOut
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import OWNED_KEYS, Note, NoteWarning
@@ -24,11 +25,11 @@ from lithos.core.proposals import Proposal
 from lithos.core.tasks.commands import Given
 from lithos.core.tasks.model import Claim, Finding, Grant
 from lithos.core.times import format_optional, format_time, from_nanoseconds
+from lithos.kernel.parts import Parts
 from lithos.services.notes.knowledge import LinkedFrom, ReadNote
 from lithos.services.search.search import Hit
 from lithos.services.tasks.coordination import DirectedEdge, TaskView
 from lithos.stores.coordination.board_rows import RestingTask
-from lithos.tools.contract.declaring import Services
 from lithos.tools.contract.fitting import cut_warning
 
 #: Seconds of looking after which others may run.
@@ -38,18 +39,17 @@ TURN: Final = 0.002
 Veil: TypeAlias = Callable[[NoteWarning], NoteWarning | None]
 
 
-async def warn(
-    using: Services, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None
-) -> None:
+async def warn(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None) -> None:
     """Add the warnings of each note to its row, before any that the row has; long lists take turns.
 
     `shown` are ids of notes with their rows; the key `warnings` comes where there is something to say, as the
     notes are now. `veil` hides what the asker may not know of other notes.
     """
-    await using.lineage.settle()
+    lineage = using.get(Lineage)
+    await lineage.settle()
     now, began = using.clock(), time.perf_counter()
     for note_id, row in shown:
-        found = using.lineage.warnings(note_id, now)
+        found = lineage.warnings(note_id, now)
         if found:
             told = found if veil is None else [each for one in found if (each := veil(one)) is not None]
             if told:
@@ -59,10 +59,11 @@ async def warn(
             began = time.perf_counter()
 
 
-def add_copies(using: Services, shown: Iterable[tuple[str, dict[str, Any]]]) -> None:
+def add_copies(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]]) -> None:
     """Add `conflict_copies` to the row of each note that has some."""
-    for note_id, row in shown if using.lineage.has_second_files else ():
-        if copies := using.lineage.copies(note_id):
+    lineage = using.get(Lineage)
+    for note_id, row in shown if lineage.has_second_files else ():
+        if copies := lineage.copies(note_id):
             row["conflict_copies"] = copies
 
 

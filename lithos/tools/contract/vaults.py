@@ -12,12 +12,20 @@ from typing import Any, ClassVar, Final, Protocol
 
 from attrs import evolve, frozen
 
+from lithos.actors.attaching.attaching import Attaching
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.opening import Opening
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal
+from lithos.kernel.parts import Parts
+from lithos.services.notes.edges import Edges
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.tasks.coordination import Coordination
 from lithos.services.vaults.joint import ALL, Vault, VaultSet, find_named
 from lithos.services.vaults.moving import VaultMoving
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
-from lithos.tools.contract.declaring import Answer, Services
+from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.fitting import Pictured
 from lithos.tools.contract.registry import ActingTools, Tools, envelope
 from lithos.tools.contract.rows import row_of
@@ -53,7 +61,7 @@ class Asked:
     """One vault that is asked, with its tools as the caller has them there."""
 
     name: str
-    services: Services
+    services: Parts
     tools: Tools
     principal: Principal
 
@@ -169,7 +177,7 @@ class JointActing:
                 missing[vault.name] = vault.reason or "it is being opened"
             else:
                 asked.append(Asked(vault.name, vault.services, tools, who))
-                if not vault.services.opening.complete.is_set():
+                if not vault.services.get(Opening).complete.is_set():
                     missing[vault.name] = "it is being indexed: notes may be missing"
         if not asked:
             raise find_first(missing)
@@ -205,17 +213,17 @@ def tools_of(vault: Vault) -> Tools | None:
     return found
 
 
-async def has(services: Services, thing: str) -> bool:
+async def has(services: Parts, thing: str) -> bool:
     """Whether a vault has a note, task, receipt, edge, proposal or file with this id."""
-    if services.catalogue.get(thing) is not None or thing in services.actors.attaching.ids:
+    if services.get(Catalogue).get(thing) is not None or thing in services.get(Attaching).ids:
         return True
     if thing.startswith("rcpt_"):
-        return await services.learning.receipt(thing) is not None
+        return await services.get(Learning).receipt(thing) is not None
     if thing.startswith("edge_"):
-        return await services.edges.find(thing) is not None
-    if services.coordinator.proposals.get(thing) is not None:
+        return await services.get(Edges).find(thing) is not None
+    if services.get(Coordinator).proposals.get(thing) is not None:
         return True
-    return bool(await services.coordination.status(thing))
+    return bool(await services.get(Coordination).status(thing))
 
 
 def with_vault(answer: Answer, name: str) -> Answer:

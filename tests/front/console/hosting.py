@@ -24,6 +24,7 @@ from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, VaultLink
 from lithos.front.server.serve import serve_http
 from lithos.services.keyring import Keyring, TokenRing
+from lithos.services.state import ServerState
 from lithos.stores.tokens import Token, TokenStore, digest_of
 from tests.front.console import visiting as visiting_module
 from tests.front.console.prefixing import behind_prefix
@@ -88,7 +89,7 @@ async def hosting(
             _define(data / name, opening, RIGHTS.get(name, "admin"))
             vaults[name] = person = await stack.enter_async_context(visiting(data / name))
             await person.client.get("/console/login")  # its console is made once somebody wants a page
-            views[name] = View(name, person.lithos.server.keyring, consoles[-1])
+            views[name] = View(name, person.lithos.server.get(TokenRing), consoles[-1])
         inner = dict(zip(names, apps, strict=True))
 
         class Routed(Exchanges):
@@ -105,9 +106,9 @@ async def hosting(
             serve_http,
             evolve(SETTINGS, console=True),
             server.tools,
-            server.state,
+            server.get(ServerState),
             shutdown=trio.Event(),
-            keyring=server.keyring,
+            keyring=server.get(TokenRing),
             routes=[several.add_routes],
         )
         host, port = await nursery.start(serving)

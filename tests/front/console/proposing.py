@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lithos.actors.writing.writer import Writer
 from lithos.core.scopes import EVERYTHING, Scope, WriteScopes
 from tests.servers import Lithos
 
@@ -14,7 +15,7 @@ PROPOSERS = ("bot", "bee")
 def bind(lithos: Lithos, *agents: str) -> None:
     """Let these agents propose alone."""
     names = agents or PROPOSERS
-    lithos.server.actors.writer.scopes = WriteScopes(
+    lithos.server.get(Writer).scopes = WriteScopes(
         agents={name: Scope(write=(), propose=EVERYTHING) for name in names}
     )
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 import trio
 
+from lithos.actors.opening import Opening
 from tests.front.console.injections import PAYLOADS
 from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting
@@ -63,7 +64,7 @@ async def test_a_page_says_when_the_files_were_not_looked_at_yet(
         await person.lithos.write("Alpha")
         warning = "notes are shown as they were when it stopped"
         assert warning not in (await person.look("/console/notes")).told
-        monkeypatch.setattr(person.lithos.server.opening, "known", trio.Event())
+        monkeypatch.setattr(person.lithos.server.get(Opening), "known", trio.Event())
         page = await person.look("/console/notes")
         assert warning in page.told
         assert listed(page) == ["Alpha"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lithos.actors.writing.catching_up import CatchingUp
 from tests.front.console.visiting import visiting
 from tests.servers import put_note
 from tests.services.upkeep.test_care import write_vault
@@ -44,7 +45,7 @@ async def test_long_groups_are_folded_and_each_can_be_jumped_to(tmp_path: Path) 
     for number in range(12):
         put_note(tmp_path, f"stub-{number}.md", f"# Stub {number}\n\nTo be written by {number}.")
     async with visiting(tmp_path) as person:
-        await person.lithos.server.actors.catching_up.done.wait()
+        await person.lithos.server.get(CatchingUp).done.wait()
         page = await person.look("/console/care?look=1")
         (stubs,) = page.all("section", id="stubs")
         (folded,) = stubs.all("details")

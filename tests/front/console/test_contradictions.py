@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lithos.actors.writing.catching_up import CatchingUp
 from tests.front.console.pages import Element, check
 from tests.front.console.visiting import Visitor, form_of, visiting
 
@@ -78,7 +79,7 @@ async def test_each_ending_is_carried_out_once_and_names_the_person(tmp_path: Pa
 async def test_each_list_of_contradictions_leads_to_settling_them(tmp_path: Path) -> None:
     """behaviour 402: the overview, the page Care, and both notes; nothing leads there afterwards."""
     async with visiting(tmp_path) as person:
-        await person.lithos.server.actors.catching_up.done.wait()
+        await person.lithos.server.get(CatchingUp).done.wait()
         one = await person.lithos.create("One", "It is so.")
         other = await person.lithos.create("Other", "It is not.")
         edges = [await contradict(person, one, other), await contradict(person, other, one)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lithos.actors.writing.catching_up import CatchingUp
 from tests.front.console.visiting import visiting
 from tests.services.notes.test_copy_merging import BODY, COPY, copies, make, said
 
@@ -12,7 +13,7 @@ async def test_a_person_decides_place_by_place(tmp_path: Path) -> None:
     """behaviour 285"""
     async with visiting(tmp_path, server={"watch_files": True}) as person:
         lithos = person.lithos
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         assert "No note has a conflict copy." in (await person.look("/console/copies")).text
         note_id = await make(lithos, "three", "3 <b>by them</b>")
         await lithos.write("Plan", id=note_id, content=BODY.replace("three", "3 by us"))
@@ -35,7 +36,7 @@ async def test_person_keeps_a_file_as_a_note(tmp_path: Path) -> None:
     """behaviour 341"""
     async with visiting(tmp_path, server={"watch_files": True}) as person:
         lithos = person.lithos
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await make(lithos, "three", "3 by them", path="plan 2.md")
         page = await person.look("/console/copies")
         assert "a name that people give, too" in page.text

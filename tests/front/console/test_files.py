@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.front.console.pages import files
 from tests.front.console.visiting import visiting
 
@@ -66,7 +67,7 @@ async def test_pictures_are_shown_as_they_are_and_everything_else_is_a_download(
         assert answer.status_code == 200
         assert answer.headers["content-disposition"] == f"inline; filename*=UTF-8''{quote(name, safe='')}"
         # A name without its folder leads to the file.
-        person.lithos.server.catalogue.see_file("pics/deep/far.jpg", is_there=True)
+        person.lithos.server.get(Catalogue).see_file("pics/deep/far.jpg", is_there=True)
         answer = await person.get("/console/files/far.jpg")
         assert (answer.status_code, answer.url.path) == (200, "/console/files/pics/deep/far.jpg")
 

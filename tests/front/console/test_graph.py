@@ -11,9 +11,12 @@ from urllib.parse import urlencode
 import pytest
 
 from lithos.actors.blocking import Inline
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.edges import Edge
+from lithos.services.notes.edges import Edges
 from lithos.services.search import neighbourhood
 from lithos.services.search.neighbourhood import COLOURS, HEIGHT, HUB, KEPT, WIDTH, Drawings, Neighbourhoods
+from lithos.services.search.search import Search
 from lithos.stores.indexes.graph_layout import lay_out
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import Element
@@ -108,7 +111,9 @@ async def test_a_picture_has_a_few_hundred_notes_nearest_first_then_by_pagerank(
     async with serving(tmp_path) as lithos:
         ids = await star(lithos, 30)
         server = lithos.server
-        around = Neighbourhoods(server.catalogue, server.edges, server.search.centrality).around
+        around = Neighbourhoods(
+            server.get(Catalogue), server.get(Edges), server.get(Search).centrality
+        ).around
         picture = await around([ids[0]], 1, most=10)
         assert len(picture.nodes) == 10
         assert picture.left_out == 21
@@ -137,7 +142,7 @@ async def test_300_notes_fit_a_page(tmp_path: Path) -> None:
         (vault / f"n{number}.md").write_text(text)
     (vault / "hub.md").write_text("\n".join(f"[[n{number}]]" for number in range(330)))
     async with visiting(tmp_path, settled=True) as person:
-        hub = person.lithos.server.catalogue.at_path("hub.md")
+        hub = person.lithos.server.get(Catalogue).at_path("hub.md")
         assert hub is not None
         page = await show(person, note=hub.note.id)
         assert len(nodes_of(page)) == 300
@@ -151,7 +156,9 @@ async def test_the_same_graph_is_drawn_alike_and_kept(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         ids = await star(lithos, 14)
         server = lithos.server
-        around = Neighbourhoods(server.catalogue, server.edges, server.search.centrality).around
+        around = Neighbourhoods(
+            server.get(Catalogue), server.get(Edges), server.get(Search).centrality
+        ).around
         picture = await around([ids[0]], 1)
         drawings = Drawings(Inline())
         first = await drawings.draw(picture, "type", str)
@@ -210,7 +217,7 @@ async def test_edges_that_repeat_provenance_are_told_once(tmp_path: Path) -> Non
 
         class Projected:
             async def touching(self, note_ids: Any) -> list[Edge]:
-                found = await server.edges.touching(note_ids)
+                found = await server.get(Edges).touching(note_ids)
                 made = Edge(
                     id="e", from_id=note, to_id=source, type="derived_from", weight=1.0, namespace="n",
                     created_at=lithos_time, updated_at=lithos_time, provenance_actor=None,
@@ -218,12 +225,12 @@ async def test_edges_that_repeat_provenance_are_told_once(tmp_path: Path) -> Non
                 )  # fmt: skip
                 return [*found, made]
 
-        entry = server.catalogue.get(note)
+        entry = server.get(Catalogue).get(note)
         assert entry is not None
         lithos_time = entry.note.created_at
-        picture = await Neighbourhoods(server.catalogue, Projected(), server.search.centrality).around(
-            [note], 1
-        )
+        picture = await Neighbourhoods(
+            server.get(Catalogue), Projected(), server.get(Search).centrality
+        ).around([note], 1)
         assert [(line.kind, line.name) for line in picture.lines] == [("derived", "derived from")]
 
 
@@ -249,7 +256,9 @@ async def test_a_hub_is_folded_where_the_picture_does_not_start_at_it(tmp_path: 
         await lithos.create("Few", "See [[Behind]].")
         await lithos.create("Behind", "The end.")
         server = lithos.server
-        around = Neighbourhoods(server.catalogue, server.edges, server.search.centrality).around
+        around = Neighbourhoods(
+            server.get(Catalogue), server.get(Edges), server.get(Search).centrality
+        ).around
         picture = await around([near], 2)
         assert sorted(node.entry.note.title for node in picture.nodes) == ["Behind", "Few", "Hub", "Near"]
         drawing = await Drawings(Inline()).draw(picture, "folder", str)
@@ -267,7 +276,7 @@ async def test_labels_are_cut_with_an_ellipsis_and_folders_keep_their_colours(tm
             text = " ".join(f"[[A rather long title of note {n}]]" for n in range(number + 1))
             await lithos.create(f"A rather long title of note {number}", text, path=folder)
         server = lithos.server
-        found = Neighbourhoods(server.catalogue, server.edges, server.search.centrality)
+        found = Neighbourhoods(server.get(Catalogue), server.get(Edges), server.get(Search).centrality)
         colours: dict[str, set[int]] = {}
         for number in range(1, 4):
             drawing = await Drawings(Inline()).draw(await found.central(number), "folder", str)

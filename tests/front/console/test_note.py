@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.config.sections import HistoryConfig, LcmaConfig
 from lithos.core.notes.document import derive_id
 from tests.front.console.injections import LONG_LINE, PAYLOADS
@@ -30,7 +31,7 @@ async def versions_of(person: Visitor, note_id: str) -> list[dict[str, Any]]:
 
 def authors_of(person: Visitor, kind: str) -> list[str]:
     """Who made the events of a type, oldest first."""
-    store = person.lithos.server.coordinator._store
+    store = person.lithos.server.get(Coordinator)._store
     return [
         event.draft.agent for event in store.events_after(person.lithos.first_seq) if event.draft.type == kind
     ]

@@ -13,6 +13,7 @@ import trio
 from markupsafe import Markup
 
 from docs.interface import EVENTS
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.events import Event, EventDraft
 from lithos.front.console.formats import make_environment
 from lithos.front.console.pages import overview
@@ -78,7 +79,7 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
         assert rows_of(page) == []
         assert "Nothing has happened yet." in page.text
         assert "No agent was seen in the last hour." in page.text
-        assert head_of(page) == str(lithos.server.coordinator.head)
+        assert head_of(page) == str(lithos.server.get(Coordinator).head)
         one = await lithos.create("First note", agent="ann", tags=["raft"])
         two = await lithos.create("Second note", agent="bob")
         await lithos.call("lithos_edge_upsert", from_id=one, to_id=two, type="supports", weight=1.0,
@@ -225,7 +226,7 @@ async def test_what_came_after_a_position_is_told_once_and_whole(tmp_path: Path)
             assert not set(fresh) & set(seen)
             seen, position = fresh + seen, head_of(news)
         assert rows_of(await piece(person, f"&after={position}")) == []
-        store = person.lithos.server.coordinator._store
+        store = person.lithos.server.get(Coordinator)._store
         assert [int(seq) for seq in seen] == [e.seq for e in reversed(store.events_after(0)) if e.seq]
         assert len(written) == 4 * EVENTS_AWAY
 

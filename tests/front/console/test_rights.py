@@ -15,8 +15,11 @@ import httpx2
 import pytest
 from attrs import frozen
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.principals import RIGHTS, Rights
 from lithos.front.console.console import Console
+from lithos.services.notes.conflict_copies import ConflictCopies
+from lithos.services.state import Gauges
 from tests.front.console.proposing import bind, propose_note
 from tests.front.console.visiting import Visitor, browser, form_of, make_token, visiting
 from tests.servers import Lithos, take_up
@@ -170,7 +173,7 @@ async def copy_of_twin(lithos: Lithos) -> None:
     file = lithos.knowledge / "twin.md"
     (lithos.knowledge / COPY).write_bytes(file.read_bytes() + b"\nMore.\n")
     await take_up(lithos, COPY)
-    assert [each.path for each in lithos.server.conflict_copies.listed()] == [COPY]
+    assert [each.path for each in lithos.server.get(ConflictCopies).listed()] == [COPY]
 
 
 @frozen
@@ -335,7 +338,7 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
             csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
             chief_secret = await make_token(person, "forms", "admin", None)
             await owner.post("/console/login", data={"token": chief_secret, "agent": MINE})
-            seen = person.lithos.server.coordinator.head
+            seen = person.lithos.server.get(Coordinator).head
             tried = 0
             for one in (each for each in routes(made) if each.post is not None):
                 assert one.post is not None
@@ -359,7 +362,7 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
                     assert answer.status_code == 303, (one, answer.status_code, answer.text[-1500:])
                     assert "draft=" not in answer.headers["location"]
             assert tried >= 11
-            events = list(person.lithos.server.coordinator._store.events_after(seen))
+            events = list(person.lithos.server.get(Coordinator)._store.events_after(seen))
             agents = {event.draft.agent for event in events if event.draft.type != "agent.registered"}
             # What is approved is signed by who proposed it.
             assert (PROPOSER in agents) is (guest.rights == "admin")
@@ -380,7 +383,7 @@ async def test_the_tools_refuse_what_a_page_would_let_through(
     """behaviours 246 and 247: rights and identity do not depend on the pages alone."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Beacon", "First text.", agent=OTHER)
-        seen = person.lithos.server.coordinator.head
+        seen = person.lithos.server.get(Coordinator).head
         for guest in (Guest("reader", "read", None), Guest("bound-writer", "write", MINE)):
             async with entered(person, guest) as client:
                 csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1][
@@ -394,6 +397,6 @@ async def test_the_tools_refuse_what_a_page_would_let_through(
                     )
                 assert answer.status_code == 403, guest
                 assert guest.name in answer.text
-        assert not list(person.lithos.server.coordinator._store.events_after(seen))
-        metrics = (await person.lithos.server.gauges.scrape()).decode()
+        assert not list(person.lithos.server.get(Coordinator)._store.events_after(seen))
+        metrics = (await person.lithos.server.get(Gauges).scrape()).decode()
         assert 'lithos_http_rejected_total{reason="forbidden"} 2.0' in metrics

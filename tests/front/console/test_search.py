@@ -10,9 +10,11 @@ import pytest
 import trio
 
 from bench import corpus
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig
 from lithos.front.console.pages.search import ALL_MODES
-from lithos.services.search.search import MODES, SearchRequest
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.search import MODES, Search, SearchRequest
 from lithos.stores.indexes.embedder import EmbedderUnavailable
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import check, parse
@@ -45,7 +47,7 @@ async def test_the_parts_of_an_explanation_add_up_to_the_tools_scores(tmp_path: 
                 given = {"query": query, "mode": mode, "limit": limit, "offset": offset}
                 rows = (await lithos.call("lithos_search", **given))["results"]
                 ids = [row["id"] for row in rows]
-                why = (await lithos.server.search.explain(SearchRequest(**given), ids)).by_id
+                why = (await lithos.server.get(Search).explain(SearchRequest(**given), ids)).by_id
                 assert set(why) == set(ids)
                 scores = [why[row["id"]].score for row in rows]
                 assert scores == pytest.approx([row["score"] for row in rows], abs=1e-9), (mode, query)
@@ -59,10 +61,10 @@ async def test_an_explanation_names_ranks_similarity_title_and_probability(tmp_p
         titled = await lithos.create("Zebra stripes", "Animals of the savannah.")
         within = await lithos.create("Savannah", "# Zebra\n\nA zebra is a striped animal of the savannah.")
         await lithos.create("Cooking", "Boil the noodles for five minutes.")
-        everything = [entry.note.id for entry in lithos.server.catalogue]
+        everything = [entry.note.id for entry in lithos.server.get(Catalogue)]
         before = await lithos.audit()
         request = SearchRequest(query="zebra", agent_id="ann")
-        found = await lithos.server.search.explain(request, everything)
+        found = await lithos.server.get(Search).explain(request, everything)
         assert await lithos.audit() == before, "an explanation records nothing"
         rows = (await lithos.call("lithos_search", query="zebra"))["results"]
         by_words = {note_id: why.words for note_id, why in found.by_id.items() if why.words is not None}
@@ -75,9 +77,9 @@ async def test_an_explanation_names_ranks_similarity_title_and_probability(tmp_p
         assert 0 < meaning.similarity <= 1
         first = found.by_id[rows[0]["id"]]
         assert first.probability is not None
-        assert (await lithos.server.search.explain(SearchRequest(query="  "), everything)).by_id == {}
+        assert (await lithos.server.get(Search).explain(SearchRequest(query="  "), everything)).by_id == {}
         bad = SearchRequest(query='"open', mode="fulltext")
-        assert (await lithos.server.search.explain(bad, everything)).by_id == {}
+        assert (await lithos.server.get(Search).explain(bad, everything)).by_id == {}
 
 
 async def test_every_mode_shows_the_tools_rows_with_why(tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ async def test_filters_are_those_of_the_tool(tmp_path: Path) -> None:
 async def test_a_keystroke_never_retrieves(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Zebra", "stripes")
-        learning = person.lithos.server.learning
+        learning = person.lithos.server.get(Learning)
         for query in ("z", "ze", "zebra"):
             for modes in ({"mode": "retrieve"}, {"mode": "hybrid", "against": "retrieve"}):
                 assert "Press Enter" in await person.page(address(q=query, partial=1, **modes))
@@ -222,7 +224,7 @@ async def test_degraded_and_empty_say_what_to_do(tmp_path: Path) -> None:
         assert answer.status_code == 503
         assert "there is no such model" in answer.text
         request = SearchRequest(query="zebra", mode="semantic")
-        assert (await person.lithos.server.search.explain(request, [note])).by_id == {}
+        assert (await person.lithos.server.get(Search).explain(request, [note])).by_id == {}
 
 
 async def test_questions_asked_lately_are_offered_but_private_ones_are_not(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def _hanging(
     """`stats` of the state, which does not answer for this server until the time is over."""
 
     async def hang(self: ServerState) -> Any:
-        if self is lithos.server.state:
+        if self is lithos.server.get(ServerState):
             over()
             await trio.sleep_forever()
         return await stats(self)

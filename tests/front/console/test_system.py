@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.config.catalogue import SETTINGS, Config
 from lithos.config.load import load_config
 from lithos.config.sections import ServerConfig
@@ -53,7 +54,7 @@ async def test_the_page_tells_the_state_and_runs_checks_only_when_asked(tmp_path
         assert [each.text for each in page.all("h1")] == ["System"]
         assert "Not run since the server started." in page.text
         assert "1 of 1 notes" in page.text
-        assert str(person.lithos.server.coordinator.head) in page.text
+        assert str(person.lithos.server.get(Coordinator).head) in page.text
         (run,) = [link for link in page.all("a", "button") if link.text == "Run the checks"]
         checked = await person.look(run.attributes["href"].partition("#")[0])
         rows = table_of(checked, "What each check says")

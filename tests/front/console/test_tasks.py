@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import check
 from tests.front.console.visiting import Visitor, form_of, visiting
@@ -205,7 +206,7 @@ async def test_cancelling_shows_its_consequences_happens_once_and_carries_the_na
         answers = await person.press(action, **(fields | {"reason": "No time"}))
         assert [answer.status_code for answer in answers] == [200, 200, 200]
         assert await status_of(person, task) == "cancelled"
-        store = person.lithos.server.coordinator._store
+        store = person.lithos.server.get(Coordinator)._store
         events = [
             e.draft for e in store.events_after(person.lithos.first_seq) if e.draft.type == "task.cancelled"
         ]
@@ -294,7 +295,7 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
         assert "Nobody holds it." in shown.text
         told = check(shown.text).told
         assert "Ann released the claim of worker" in told
-        store = person.lithos.server.coordinator._store
+        store = person.lithos.server.get(Coordinator)._store
         (event,) = [
             e.draft for e in store.events_after(person.lithos.first_seq) if e.draft.type == "task.released"
         ]

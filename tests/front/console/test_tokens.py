@@ -12,7 +12,10 @@ import httpx2
 import pytest
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.front.server.admissions import MOST_WRONG
+from lithos.services.keyring import TokenRing
+from lithos.services.state import Gauges
 from tests.front.console.pages import check
 from tests.front.console.visiting import (
     PATIENCE,
@@ -86,7 +89,8 @@ async def test_the_name_of_a_bound_token_stays_and_the_page_says_why(tmp_path: P
         await person.page(f"/console/notes/{note}")
         assert ("ci-bot", note, "read") in await person.lithos.audit()
         mine = [
-            one.draft for one in person.lithos.server.coordinator._store.events_after(person.lithos.first_seq)
+            one.draft
+            for one in person.lithos.server.get(Coordinator)._store.events_after(person.lithos.first_seq)
         ]
         told = {(one.type, one.agent) for one in mine if one.agent != "worker"}
         assert told == {("task.created", "ci-bot"), ("task.ready", "ci-bot"), ("note.updated", "ci-bot")}
@@ -117,7 +121,7 @@ async def test_the_tokens_are_listed_to_admin_and_their_hashes_to_nobody(tmp_pat
             "ci": await make_token(person, "ci", "read", "ci-bot"),
             "boss": await make_token(person, "boss", "admin"),
         }
-        digests = [token.digest for token in person.lithos.server.keyring.named]
+        digests = [token.digest for token in person.lithos.server.get(TokenRing).named]
         await log_in(person, secrets["ci"])
         hidden = await person.page("/console/system")
         assert "Who may use this server is not shown. This needs the right admin" in hidden
@@ -130,7 +134,7 @@ async def test_the_tokens_are_listed_to_admin_and_their_hashes_to_nobody(tmp_pat
         rows = re.findall(r"<tr><td><bdi>(\w+)</bdi></td><td>(\w+)</td>", table)
         assert rows == [("ci", "read"), ("boss", "admin")]
         assert "ci-bot" in table
-        for secret in (*secrets.values(), *digests, person.lithos.server.keyring.own_token):
+        for secret in (*secrets.values(), *digests, person.lithos.server.get(TokenRing).own_token):
             assert secret not in hidden + shown
 
 
@@ -151,11 +155,11 @@ async def test_no_token_is_told_anywhere(tmp_path: Path, caplog: pytest.LogCaptu
             page = await person.get(f"/console/{path}")
             told += page.text + str(page.headers)
         told += (await person.post("/console/identity", csrf="x", once="y", agent=right[:5])).text
-        told += str(await person.lithos.server.gauges.scrape())
+        told += str(await person.lithos.server.get(Gauges).scrape())
         await revoke_token(person, "ci")
         await ended(person)
         told += (await person.get("/console/")).text
-        told += caplog.text + repr(person.lithos.server.keyring) + "".join(map(repr, caplog.records))
+        told += caplog.text + repr(person.lithos.server.get(TokenRing)) + "".join(map(repr, caplog.records))
         assert right not in told
         assert wrong not in told
         for name in ("tokens.json", "tokens.lock"):
@@ -259,6 +263,6 @@ async def test_wrong_tokens_at_the_login_and_in_headers_count_to_one_limit(tmp_p
         bearer = await person.client.get("/events", headers={"Authorization": "Bearer wrong"})
         assert bearer.status_code == 429
         await log_in(person, TOKEN)
-        metrics = (await person.lithos.server.gauges.scrape()).decode()
+        metrics = (await person.lithos.server.get(Gauges).scrape()).decode()
         counted = dict(re.findall(r'lithos_http_rejected_total\{reason="(\w+)"\} (\S+)', metrics))
         assert (counted["unauthorized"], counted["too_many_wrong_tokens"]) == ("20.0", "2.0")

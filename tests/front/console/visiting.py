@@ -17,6 +17,7 @@ from attrs import define, evolve
 
 from lithos.app.front import serve_front
 from lithos.core.principals import Rights
+from lithos.services.keyring import TokenRing
 from lithos.stores.tokens import TokenStore
 from tests.front.console.pages import Element, check
 from tests.front.running import SETTINGS, STOP_BOUND, tokens_known_soon
@@ -90,7 +91,7 @@ async def make_token(
     store = TokenStore(person.lithos.data / ".lithos")
     now = person.lithos.server.clock()
     _, secret = await trio.to_thread.run_sync(lambda: store.create(name, rights, agent, now, expires_at))
-    keyring = person.lithos.server.keyring
+    keyring = person.lithos.server.get(TokenRing)
     with trio.fail_after(PATIENCE):
         while keyring.find(secret.encode()) is None:
             await trio.sleep(0.02)

@@ -16,6 +16,7 @@ from mcp.types import ResourceUpdatedNotification, TextResourceContents
 
 from lithos.front.mcp import resources
 from lithos.services.notes import resources as notes_resources
+from lithos.services.notes.resources import Library
 from tests.front.whole import HANDSHAKE, MODERN, TOLD_BOUND, SseSession, Whole, whole_server
 from tests.servers import MISSING_ID
 
@@ -25,7 +26,7 @@ LIST_CHANGED = "notifications/resources/list_changed"
 
 async def until_nobody_follows(whole: Whole) -> None:
     """Wait until the server noticed that its clients have left."""
-    changes = whole.lithos.server.library.changes
+    changes = whole.lithos.server.get(Library).changes
     with trio.fail_after(TOLD_BOUND):
         while changes.count:
             await trio.sleep(0.01)

@@ -39,7 +39,7 @@ class Public:
 
     @property
     def server(self) -> AuthorizationServer:
-        found = self.lithos.server.authorization
+        found = self.lithos.server.find(AuthorizationServer)
         assert found is not None
         return found
 

@@ -18,6 +18,8 @@ from lithos.front.server.access import (
     decide,
 )
 from lithos.services.keyring import OneToken
+from lithos.services.oauth.authorization import AuthorizationServer
+from lithos.services.state import Gauges
 from tests.front.oauth.flow import public_server
 from tests.front.whole import whole_server
 
@@ -29,14 +31,14 @@ OTHERS = ("/.well-known/openid-configuration", "/authorize", "/token", "/registe
 async def test_without_a_public_address_there_is_nothing_of_it(tmp_path: Path) -> None:
     """behaviour 271"""
     async with whole_server(tmp_path) as whole, httpx2.AsyncClient(base_url=whole.url) as client:
-        assert whole.lithos.server.authorization is None
+        assert whole.lithos.server.find(AuthorizationServer) is None
         for path in (*RESOURCE_ADDRESSES, *OAUTH_ADDRESSES, *PAGES, *OTHERS):
             for method in ("GET", "POST"):
                 assert (await client.request(method, path)).status_code == 404, path
         names = {tool["name"] for tool in (await whole.result("2025-11-25", "tools/list"))["tools"]}
         assert not names & {"search", "fetch"}
         assert (await whole.result("2025-11-25", "tools/call", name="search", arguments={}))["isError"]
-        metrics = str(await whole.lithos.server.gauges.scrape())
+        metrics = str(await whole.lithos.server.get(Gauges).scrape())
         assert not [word for word in ('tool="search"', 'tool="fetch"', 'reason="oauth"') if word in metrics]
 
 

@@ -11,7 +11,9 @@ import httpx2
 import pytest
 import trio
 
+from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import MOST_REGISTRATIONS
+from lithos.services.state import Gauges
 from lithos.stores.oauth.login_links import LoginLinks
 from lithos.stores.tokens import TokenStore
 from tests.front.console.visiting import form_of
@@ -261,11 +263,13 @@ async def test_secrets_are_in_no_log_metric_page_or_file(
         later = (await flow.refresh(tokens["refresh_token"])).json()
         await public.call("wrong-" + later["access_token"])
         told_of = [(await public.person.get(f"/console/{page}")).text for page in ("agents", "system")]
-        told_of.append(str(await public.lithos.server.gauges.scrape()))
+        told_of.append(str(await public.lithos.server.get(Gauges).scrape()))
         told_of += [path.read_text() for path in sorted((tmp_path / ".lithos").glob("*.json"))]
         await flow.exchange(code)
         own = [record for record in caplog.records if record.name.startswith("lithos")]
-        told_of += [repr(record.__dict__) for record in own] + [repr(public.lithos.server.keyring.named)]
+        told_of += [repr(record.__dict__) for record in own] + [
+            repr(public.lithos.server.get(TokenRing).named)
+        ]
         secrets = [code, flow.verifier, "a-state"]
         secrets += [each[name] for each in (tokens, later) for name in ("access_token", "refresh_token")]
         for secret in secrets:

@@ -16,8 +16,11 @@ import trio
 from attrs import define, field
 from trio_websocket import ConnectionClosed, open_websocket_url
 
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.front.server.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
+from lithos.services.keyring import TokenRing
 from lithos.services.state import ServerState
 from lithos.stores.tokens import TOKENS, TokenStore
 from tests.front.running import rpc
@@ -97,7 +100,7 @@ class Team:
 
     async def known(self, number: int) -> None:
         """Wait until the server knows so many tokens."""
-        await self.until(lambda: len(self.whole.lithos.server.keyring.named) == number)
+        await self.until(lambda: len(self.whole.lithos.server.get(TokenRing).named) == number)
 
     async def rejected(self) -> dict[str, float]:
         text = (await self.get("/metrics", "root")).text
@@ -338,7 +341,9 @@ async def test_a_bound_token_imports_under_no_other_name(tmp_path: Path) -> None
             carried = await made.step(who, "rows", session=session, **tasks)
             assert carried["created"] == (2 if left_out else 3)
             assert [row[0] for row in carried["kept"]] == ([f"{who}-boss"] if left_out else [])
-        authors = {each.note.author for each in made.whole.lithos.server.catalogue if "chief" in each.path}
+        authors = {
+            each.note.author for each in made.whole.lithos.server.get(Catalogue) if "chief" in each.path
+        }
         assert authors == {"ann", "unknown"}
         agents = [["zoe", "Zoe", None, None, None, "{}"], ["ann", "Ann", None, None, None, "{}"]]
         carried = await made.step("chief", "rows", session=session, table="agents", rows=agents,
@@ -418,7 +423,7 @@ async def test_cursors_of_bound_agents_are_their_own(tmp_path: Path) -> None:
             made.create(agent, "read", agent)
         await made.known(6)
         await made.whole.lithos.create("Raft")
-        head = made.whole.lithos.server.broadcaster.head
+        head = made.whole.lithos.server.get(Broadcaster).head
         url = made.whole.url.replace("http", "ws") + "/events/ws?subscriber=mine"
         stored = {}
         for agent in ("ada", "bob"):
@@ -484,7 +489,7 @@ async def test_a_lost_file_refuses_everybody_and_says_so(tmp_path: Path) -> None
         health = (await made.get("/health")).json()
         assert health["status"] == "degraded"
         assert "is gone" in health["components"]["tokens"]["error"]
-        made.secrets["own"] = made.whole.lithos.server.keyring.own_token
+        made.secrets["own"] = made.whole.lithos.server.get(TokenRing).own_token
         assert (await made.get("/metrics", "own")).status_code == 200
         made.create("again", "admin")
         await made.known(1)

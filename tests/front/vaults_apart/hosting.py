@@ -19,9 +19,9 @@ import pytest
 import trio
 from attrs import define, evolve
 
-import lithos.actors.actors
 import lithos.actors.indexing.accurate
 import lithos.app.vaults as composed
+import lithos.search.capability
 from lithos.app import Server, running_server, running_vault
 from lithos.app.front import serve_front
 from lithos.app.stores import utc_now
@@ -153,7 +153,7 @@ class Hosted(Door):
 @contextmanager
 def _with_small_models(clock: Callable[[], datetime]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lithos.actors.actors, "load_embedder", load_once)
+        patch.setattr(lithos.search.capability, "load_embedder", load_once)
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: False)
         patch.setattr(composed, "utc_now", clock)
         patch.setattr(composed, "running_vault", partial(running_vault, clock=clock))

@@ -12,6 +12,7 @@ import trio
 from attrs import frozen
 
 from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.actors.writing.writer import Writer
 from lithos.stores.database import DatabaseLost
 from lithos.stores.lock import OwnerLock
 from tests.front.vaults_apart.hosting import Hosted, body_of, config_of, hosting, let_in, put, status_of
@@ -147,7 +148,7 @@ async def test_a_vault_whose_actor_is_given_up_is_opened_anew(tmp_path: Path) ->
         broken, others = hosted.server("home"), [hosted.server(name) for name in ("work", "third")]
         for _ in range(5):
             try:
-                await broken.actors.writer.mailbox.ask(object())  # type: ignore[arg-type]
+                await broken.get(Writer).mailbox.ask(object())  # type: ignore[arg-type]
             except (ActorDown, ShuttingDown):
                 continue
         await hosted.until(lambda: hosted.vaults.hosted["home"].server is not broken)

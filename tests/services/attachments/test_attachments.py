@@ -14,6 +14,7 @@ from typing import Any
 
 import trio
 
+from lithos.actors.attaching.attaching import Attaching
 from lithos.config.sections import AttachmentsConfig
 from tests.actors.attaching.pdf_files import pdf
 from tests.servers import Lithos, serving
@@ -48,7 +49,7 @@ async def served(tmp_path: Path, **config: Any) -> AsyncIterator[tuple[Lithos, P
     sections = {"storage": {"vault": vault}, "server": {"watch_files": True}} | config
     async with serving(tmp_path / "data", **sections) as lithos:
         with trio.fail_after(PATIENCE):
-            await lithos.server.actors.attaching.caught_up()
+            await lithos.server.get(Attaching).caught_up()
         yield lithos, vault
 
 
@@ -116,10 +117,10 @@ async def test_the_vault_stays_as_it_was(tmp_path):
 
 async def test_what_was_read_is_there_after_a_restart_without_reading_it_again(tmp_path):
     async with served(tmp_path) as (lithos, _):
-        numbers = {path: file.number for path, file in lithos.server.actors.attaching.files.items()}
+        numbers = {path: file.number for path, file in lithos.server.get(Attaching).files.items()}
         assert len(numbers) == 4
     async with served(tmp_path) as (lithos, _):
-        files = lithos.server.actors.attaching.files
+        files = lithos.server.get(Attaching).files
         assert {path: file.number for path, file in files.items()} == numbers
         found = await lithos.call("lithos_search", query="notice period", kinds=["attachment"])
         assert found["results"][0]["place"] == "7"
@@ -131,13 +132,13 @@ async def test_a_broken_file_says_why_and_is_not_tried_again(tmp_path):
     fill(vault)
     (vault / "broken.pdf").write_bytes(b"\x89PNG no paper at all")
     async with served(tmp_path) as (lithos, _):
-        attaching = lithos.server.actors.attaching
+        attaching = lithos.server.get(Attaching)
         told = await lithos.call("lithos_list", kinds=["attachment"], path_prefix="broken")
         assert told["items"][0]["state"] == "failed"
         assert told["items"][0]["reason"]
         number = attaching.files["broken.pdf"].number
     async with served(tmp_path) as (lithos, _):
-        assert lithos.server.actors.attaching.files["broken.pdf"].number == number
+        assert lithos.server.get(Attaching).files["broken.pdf"].number == number
 
 
 async def test_rows_of_notes_are_the_same_with_and_without_attachments(tmp_path):

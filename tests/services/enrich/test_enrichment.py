@@ -12,7 +12,7 @@ import attrs
 import pytest
 import trio
 
-from lithos.config.catalogue import Config
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import (
@@ -22,14 +22,16 @@ from lithos.core.learning.memory import (
 )
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.worker import Enrichment
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.state import Gauges
 from tests.servers import Clock, Lithos, put_note, serving
 
 PROSE = "Later Ada Lovelace wrote to Charles Babbage. Then Ada Lovelace met Charles Babbage."
 
 
 def worker(lithos: Lithos) -> Enrichment:
-    assert lithos.server.enrichment is not None
-    return lithos.server.enrichment
+    assert lithos.server.find(Enrichment) is not None
+    return lithos.server.find(Enrichment)
 
 
 async def drain(lithos: Lithos) -> None:
@@ -42,7 +44,7 @@ async def entities(lithos: Lithos, note_id: str) -> list[str]:
 
 async def _enqueue(lithos: Lithos, *notes: str) -> None:
     triggers = [EnrichTrigger(trigger_type="note.updated", node_id=note) for note in notes]
-    await lithos.server.learning.submit(Enqueue(tuple(triggers)))
+    await lithos.server.get(Learning).submit(Enqueue(tuple(triggers)))
 
 
 # -- jobs ------------------------------------------------------------------------------------------
@@ -56,7 +58,7 @@ async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_as
     file = put_note(tmp_path, "curated.md", f"---\ntitle: Curated\nentities: [Mine]\n---\n{PROSE}\n")
     async with serving(tmp_path, lcma=LcmaConfig(write_entities=writes)) as lithos:
         note = await lithos.create("Note", PROSE)
-        curated = lithos.server.catalogue.at_path("curated.md").note.id
+        curated = lithos.server.get(Catalogue).at_path("curated.md").note.id
         await _enqueue(lithos, curated)
         await drain(lithos)
         assert "Lovelace" not in file.read_text().partition("\n---\n")[0]
@@ -64,7 +66,7 @@ async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_as
         assert await entities(lithos, curated) == ["Mine"]
         assert [kind for kind, _ in lithos.events()].count("note.updated") == int(writes)
         await drain(lithos)
-        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
+        assert await lithos.server.get(Learning).read(lambda tables: tables.queue.length()) == 0
         assert (await lithos.read(note))["metadata"]["version"] == 1 + int(writes)
 
 
@@ -104,7 +106,7 @@ async def test_a_failing_note_is_tried_three_times_then_warned_about_once_and_ho
         assert Counter(asked) == {bad: 3, good: 1}
         warnings = [record for record in caplog.records if "given up" in record.getMessage()]
         assert len(warnings) == 1
-        text = (await lithos.server.gauges.scrape()).decode()
+        text = (await lithos.server.get(Gauges).scrape()).decode()
         assert "lithos_lcma_enrich_exhausted_total 1.0" in text
         assert "lithos_lcma_enrich_queue_depth 1.0" in text
         await lithos.write("Bad", PROSE + " More.", id=bad)  # a change gives it another chance
@@ -120,24 +122,24 @@ async def test_a_failure_that_passes_costs_nothing(tmp_path: Path) -> None:
         entities = _Entities(asked, {note})
         job = _drain_with(lithos, entities)
         await job.run()
-        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 1
+        assert await lithos.server.get(Learning).read(lambda tables: tables.queue.length()) == 1
         entities.failing.clear()
         await job.run()
         assert asked == [note, note]
-        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
+        assert await lithos.server.get(Learning).read(lambda tables: tables.queue.length()) == 0
 
 
 async def test_many_triggers_of_one_note_are_one_job_and_windows_do_not_lose_any(tmp_path: Path) -> None:
     for number in range(60):
         put_note(tmp_path, f"{number}.md", f"# Note {number}\n\n{PROSE}\n")
     async with serving(tmp_path) as lithos:
-        notes = [entry.note.id for entry in lithos.server.catalogue]
+        notes = [entry.note.id for entry in lithos.server.get(Catalogue)]
         for _ in range(3):
             await _enqueue(lithos, *notes)
         asked: list[str] = []
         await _drain_with(lithos, _Entities(asked)).run()
         assert sorted(asked) == sorted(notes)
-        assert await lithos.server.learning.read(lambda tables: tables.queue.length()) == 0
+        assert await lithos.server.get(Learning).read(lambda tables: tables.queue.length()) == 0
 
 
 # -- the sweep -------------------------------------------------------------------------------------
@@ -156,9 +158,9 @@ async def test_a_sweep_does_everything_it_can_when_one_part_fails(tmp_path: Path
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
         note = await lithos.create("Note", derived_from_ids=[source])
-        submit = lithos.server.learning.submit
+        submit = lithos.server.get(Learning).submit
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lithos.server.learning, "submit", _refusing(submit, ClaimJobs))
+            patch.setattr(lithos.server.get(Learning), "submit", _refusing(submit, ClaimJobs))
             await worker(lithos).sweep()
         found = await lithos.call("lithos_edge_list", type="derived_from")
         assert [edge["from_id"] for edge in found["edges"]] == [note]
@@ -213,14 +215,15 @@ async def test_drains_and_sweeps_keep_their_hours_whatever_fails() -> None:
     memory, clock = FakeMemory(), Clock()
     keeping: Any = NoRetention()
     drain = Drain(
-        actors=MagicMock(clock=clock, config=Config(lcma=config)),
+        clock=clock,
+        metrics=MagicMock(),
         feed=NoFeed(),
         memory=memory,
         projection=NoProjection(),
         entities=_Entities([]),
         questions=_NoQuestions(),
     )
-    enrichment = Enrichment(drain, keeping, keeping.fail)
+    enrichment = Enrichment(drain, keeping, config, keeping.fail)
     began = trio.current_time() / 60
     with trio.move_on_after(60 * 61):
         await enrichment.run()
@@ -239,7 +242,7 @@ class _NoQuestions:
 
 async def test_without_lcma_there_is_no_worker_but_everything_else(tmp_path: Path) -> None:
     async with serving(tmp_path, lcma=LcmaConfig(enabled=False)) as lithos:
-        assert lithos.server.enrichment is None
+        assert lithos.server.find(Enrichment) is None
         await lithos.create("Note", PROSE)
         assert not (tmp_path / ".lithos" / "stats.db").exists()
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 import trio
@@ -98,14 +97,8 @@ class Journal(CoordinatorDesk):
         self.queue = FakeQueue()
 
     def feed(self) -> JournalFeed:
-        actors: Any = MagicMock(
-            broadcaster=self.broadcaster,
-            coordinator=self.coordinator,
-            coordination_reading=Inline(),
-            catalogue=self.catalogue,
-        )
-        actors.stores.coordination = self.store
-        return JournalFeed(actors, self.queue)
+        thread: Any = Inline()
+        return JournalFeed(self.store, self.catalogue, thread, self.coordinator, self.broadcaster, self.queue)
 
     async def tell(self, *drafts: EventDraft) -> None:
         await self.mailbox.ask(AppendEvents(drafts))

@@ -8,9 +8,16 @@ from pathlib import Path
 import attrs
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import FulltextIndexer
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import ForgetNotes, RecordEntities
 from lithos.core.text.entities import MARKER
+from lithos.services.enrich.entities import EntityExtraction
+from lithos.services.enrich.worker import Enrichment
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.reconcile import reconcile
 from lithos.stores.indexes.fulltext_schema import remove_index
 from tests.servers import Lithos, put_note, serving
@@ -25,7 +32,7 @@ FIRST, SECOND = "22222222-2222-4222-8222-222222222222", "33333333-3333-4333-8333
 
 def stored(lithos: Lithos, note_id: str) -> tuple[tuple[str, ...], int | None, int]:
     """Entities, marker and version."""
-    entry = lithos.server.catalogue.get(note_id)
+    entry = lithos.server.get(Catalogue).get(note_id)
     assert entry is not None
     return entry.note.entities, entry.note.entities_extractor, entry.note.version
 
@@ -41,11 +48,11 @@ async def test_what_is_found_counts_everywhere_and_changes_no_file(tmp_path: Pat
     text = "---\ntitle: Raft # mine\n---\nThe log, by [[Diego Ongaro]].\n"
     file = put_note(tmp_path, "raft.md", text)
     async with serving(tmp_path) as lithos:
-        entry = lithos.server.catalogue.at_path("raft.md")
+        entry = lithos.server.get(Catalogue).at_path("raft.md")
         assert entry is not None
         note_id, before = entry.note.id, (await lithos.read(entry.note.id))["metadata"]
-        lithos.server.actors.fulltext_indexer.note_search()
-        assert await lithos.server.entities.refresh(note_id)
+        lithos.server.get(FulltextIndexer).note_search()
+        assert await lithos.server.get(EntityExtraction).refresh(note_id)
         assert await shown(lithos, note_id) == (["Diego Ongaro"], MARKER)
         after = (await lithos.read(note_id))["metadata"]
         found = {"entities": ["Diego Ongaro"], "entities_extractor": MARKER}
@@ -58,14 +65,14 @@ async def test_what_is_found_counts_everywhere_and_changes_no_file(tmp_path: Pat
         assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
         assert file.read_text() == text
         assert lithos.events() == []
-        assert lithos.server.catalogue.get(note_id) is entry
-        assert not await lithos.server.entities.refresh(note_id)
+        assert lithos.server.get(Catalogue).get(note_id) is entry
+        assert not await lithos.server.get(EntityExtraction).refresh(note_id)
         await lithos.write("Raft", "Mine.", id=note_id, expected_version=before["version"])
     async with serving(tmp_path) as lithos:
         assert await shown(lithos, note_id) == (["Diego Ongaro"], MARKER)
         assert "Diego" not in file.read_text()
         assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
-        assert await lithos.server.entities.refresh(note_id)
+        assert await lithos.server.get(EntityExtraction).refresh(note_id)
         assert await shown(lithos, note_id) == ([], None)
         assert await lithos.found("entities:ongaro", mode="fulltext") == []
 
@@ -76,17 +83,17 @@ async def test_an_index_that_missed_what_was_found_or_is_built_anew_gets_it_at_a
     """The process ended between the two databases, or the index is gone."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "The log, by [[Diego Ongaro]].")
-        extraction = lithos.server.entities
+        extraction = lithos.server.get(EntityExtraction)
         extraction._index = None
         assert await lithos.found("log", mode="fulltext") == ["Raft"]
         assert await extraction.refresh(note_id)
         assert await lithos.found("entities:ongaro", mode="fulltext") == []
-        (indices,) = await reconcile(lithos.server.patient, ["indices"], dry_run=True)
+        (indices,) = await reconcile(lithos.server.get(Patient), ["indices"], dry_run=True)
         assert [each.reason for each in indices.actions] == ["doc_set_mismatch"]
     for _ in range(2):
         async with serving(tmp_path) as lithos:
             assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
-            assert (await reconcile(lithos.server.patient, ["indices"], dry_run=True))[0].actions == ()
+            assert (await reconcile(lithos.server.get(Patient), ["indices"], dry_run=True))[0].actions == ()
         remove_index(tmp_path / ".tantivy")
 
 
@@ -102,9 +109,9 @@ async def test_curated_entities_count_and_those_of_a_machine_stay_in_the_file_as
     async with serving(tmp_path) as lithos:
         assert await shown(lithos, FIRST) == (["Old"], 9)
         assert await lithos.listed(entities=["Old"]) == [f"Stale {FIRST}", f"Stale {SECOND}"]
-        assert not await lithos.server.entities.refresh(note_id, force=True)
-        assert await lithos.server.entities.refresh_stale() == 2
-        assert await lithos.server.entities.refresh_stale() == 0
+        assert not await lithos.server.get(EntityExtraction).refresh(note_id, force=True)
+        assert await lithos.server.get(EntityExtraction).refresh_stale() == 2
+        assert await lithos.server.get(EntityExtraction).refresh_stale() == 0
         assert await shown(lithos, FIRST) == (["Raft"], MARKER)
         assert await shown(lithos, SECOND) == ([], 9)
         assert await shown(lithos, note_id) == (["My Choice"], None)
@@ -116,31 +123,31 @@ async def test_curated_entities_count_and_those_of_a_machine_stay_in_the_file_as
 async def test_a_person_who_writes_entities_is_heard_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
-        assert await lithos.server.entities.refresh(note_id)
+        assert await lithos.server.get(EntityExtraction).refresh(note_id)
         file = lithos.knowledge / "raft.md"
         file.write_text(file.read_text().replace("status: active", "status: active\nentities: [Mine]"))
     async with serving(tmp_path) as lithos:
         assert await shown(lithos, note_id) == (["Mine"], None)
         assert await lithos.found("entities:mine", mode="fulltext") == ["Raft"]
         assert await lithos.found("entities:ongaro", mode="fulltext") == []
-        assert not await lithos.server.entities.refresh(note_id)
+        assert not await lithos.server.get(EntityExtraction).refresh(note_id)
 
 
 async def test_what_is_kept_goes_with_its_note_and_older_rules_are_applied_anew(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
-        kept, learning = lithos.server.catalogue.entities, lithos.server.learning
+        kept, learning = lithos.server.get(Catalogue).entities, lithos.server.get(Learning)
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         other = await lithos.create("Other", "By [[Ada Lovelace]].")
-        await lithos.server.enrichment.drain()
+        await lithos.server.find(Enrichment).drain()
         found = kept.get(note_id)
         assert found is not None
         old = attrs.evolve(found, entities=("Old Name",), extractor=MARKER - 1)
         await learning.submit(RecordEntities(note_id, old))
         assert await shown(lithos, note_id) == (["Old Name"], MARKER - 1)
-        assert await lithos.server.entities.refresh_stale() == 1
+        assert await lithos.server.get(EntityExtraction).refresh_stale() == 1
         assert kept.get(note_id) == found
         await lithos.call("lithos_delete", id=note_id, agent="tester")
-        await lithos.server.enrichment.drain()
+        await lithos.server.find(Enrichment).drain()
         assert kept.get(note_id) is None
         assert set(await learning.read(lambda tables: tables.ledgers.entities())) == {other}
         await learning.submit(ForgetNotes((other,)))
@@ -150,11 +157,11 @@ async def test_what_is_kept_goes_with_its_note_and_older_rules_are_applied_anew(
 async def test_who_changes_the_note_while_it_is_looked_at_has_nothing_kept(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
-        found = await lithos.server.entities.look(note_id)
+        found = await lithos.server.get(EntityExtraction).look(note_id)
         assert found is not None
         await lithos.write("Raft", "By [[Somebody Else]].", id=note_id)
-        assert not await lithos.server.entities.store(found)
-        assert lithos.server.catalogue.entities.get(note_id) is None
+        assert not await lithos.server.get(EntityExtraction).store(found)
+        assert lithos.server.get(Catalogue).entities.get(note_id) is None
 
 
 async def test_notes_are_written_once_that_is_asked_for_and_left_alone_after_it(tmp_path: Path) -> None:
@@ -162,21 +169,23 @@ async def test_notes_are_written_once_that_is_asked_for_and_left_alone_after_it(
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         bare = await lithos.create("Bare", "By [[Ada Lovelace]].")
-        assert await lithos.server.entities.refresh(note_id)
-        assert await lithos.server.entities.refresh(bare)
+        assert await lithos.server.get(EntityExtraction).refresh(note_id)
+        assert await lithos.server.get(EntityExtraction).refresh(bare)
         await lithos.write("Bare", "nobody", id=bare)
     async with writing(tmp_path) as lithos:
-        assert await lithos.server.entities.refresh(note_id), "the same entities, now in the file"
+        assert await lithos.server.get(EntityExtraction).refresh(note_id), (
+            "the same entities, now in the file"
+        )
         assert stored(lithos, note_id) == (("Diego Ongaro",), MARKER, 2)
-        assert lithos.server.catalogue.entities.get(note_id) is None
-        await lithos.server.entities.refresh(bare)
+        assert lithos.server.get(Catalogue).entities.get(note_id) is None
+        await lithos.server.get(EntityExtraction).refresh(bare)
         assert await shown(lithos, bare) == ([], MARKER)
         assert await lithos.found("entities:lovelace", mode="fulltext") == []
     async with serving(tmp_path) as lithos:
         file = (lithos.knowledge / "raft.md").read_bytes()
         assert await shown(lithos, note_id) == (["Diego Ongaro"], MARKER)
         await lithos.write("Raft", "By [[Barbara Liskov]].", id=note_id)
-        assert await lithos.server.entities.refresh(note_id)
+        assert await lithos.server.get(EntityExtraction).refresh(note_id)
         assert await shown(lithos, note_id) == (["Barbara Liskov"], MARKER)
         assert stored(lithos, note_id)[0] == ("Diego Ongaro",)
         assert file != (lithos.knowledge / "raft.md").read_bytes()
@@ -185,27 +194,27 @@ async def test_notes_are_written_once_that_is_asked_for_and_left_alone_after_it(
 async def test_a_note_gets_its_entities_and_keeps_its_body(tmp_path: Path) -> None:
     file = put_note(tmp_path, "raft.md", b"---\r\ntitle: Raft\r\ncolor: red # mine\r\n---" + BODY)
     async with writing(tmp_path) as lithos:
-        entry = lithos.server.catalogue.at_path("raft.md")
+        entry = lithos.server.get(Catalogue).at_path("raft.md")
         assert entry is not None
         note_id = entry.note.id
-        assert await lithos.server.entities.refresh(note_id)
+        assert await lithos.server.get(EntityExtraction).refresh(note_id)
         assert stored(lithos, note_id) == (("Diego Ongaro",), MARKER, 2)
         assert file.read_bytes().endswith(b"---" + BODY)
         assert b"color: red # mine\r\n" in file.read_bytes()
         assert await lithos.listed(entities=["Diego Ongaro"]) == ["Raft"]
-        event = lithos.server.coordinator._store.events_after(lithos.first_seq)[-1].draft
+        event = lithos.server.get(Coordinator)._store.events_after(lithos.first_seq)[-1].draft
         assert (event.type, event.agent) == ("note.updated", "lithos-enrich")
         assert event.origin.startswith("enrichment:")
-        assert not await lithos.server.entities.refresh(note_id)
+        assert not await lithos.server.get(EntityExtraction).refresh(note_id)
         assert stored(lithos, note_id)[2] == 2
 
 
 async def test_a_note_without_names_is_not_written(tmp_path: Path) -> None:
     async with writing(tmp_path) as lithos:
         note_id = await lithos.create(content="nothing to see here")
-        assert not await lithos.server.entities.refresh(note_id)
+        assert not await lithos.server.get(EntityExtraction).refresh(note_id)
         assert stored(lithos, note_id) == ((), None, 1)
-        assert not await lithos.server.entities.refresh("no such note")
+        assert not await lithos.server.get(EntityExtraction).refresh("no such note")
 
 
 async def test_curated_entities_stay_and_stale_ones_are_replaced_or_cleared(tmp_path: Path) -> None:
@@ -214,28 +223,28 @@ async def test_curated_entities_stay_and_stale_ones_are_replaced_or_cleared(tmp_
     put_note(tmp_path, "first.md", STALE.format(id=FIRST, body="By [[Raft]].\n\n```\n[[Fenced]]\n```"))
     put_note(tmp_path, "second.md", STALE.format(id=SECOND, body="nothing now"))
     async with writing(tmp_path) as lithos:
-        assert not await lithos.server.entities.refresh("11111111-1111-4111-8111-111111111111")
+        assert not await lithos.server.get(EntityExtraction).refresh("11111111-1111-4111-8111-111111111111")
         assert curated.read_text() == CURATED
-        assert await lithos.server.entities.refresh_stale() == 2
+        assert await lithos.server.get(EntityExtraction).refresh_stale() == 2
         assert stored(lithos, FIRST) == (("Raft",), MARKER, 5)
         assert stored(lithos, SECOND) == ((), MARKER, 5)
-        assert await lithos.server.entities.refresh_stale() == 0
+        assert await lithos.server.get(EntityExtraction).refresh_stale() == 0
 
 
 @pytest.mark.parametrize("edit", ["write", "delete"])
 async def test_who_changes_the_note_meanwhile_wins(tmp_path: Path, edit: str) -> None:
     async with writing(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
-        found = await lithos.server.entities.look(note_id)
+        found = await lithos.server.get(EntityExtraction).look(note_id)
         assert found is not None
         if edit == "write":
             await lithos.write("Raft", "By [[Somebody Else]].", id=note_id)
         else:
             await lithos.call("lithos_delete", id=note_id, agent="tester")
-        assert not await lithos.server.entities.store(found)
+        assert not await lithos.server.get(EntityExtraction).store(found)
         if edit == "write":
             assert stored(lithos, note_id) == ((), None, 2)
-            assert await lithos.server.entities.refresh(note_id)
+            assert await lithos.server.get(EntityExtraction).refresh(note_id)
             assert stored(lithos, note_id)[0] == ("Somebody Else",)
 
 
@@ -243,7 +252,7 @@ async def test_a_note_that_cannot_be_read_does_not_end_the_sweep(tmp_path: Path)
     broken = put_note(tmp_path, "first.md", STALE.format(id=FIRST, body="[[Raft]]"))
     put_note(tmp_path, "second.md", STALE.format(id=SECOND, body="[[Raft]]"))
     async with writing(tmp_path) as lithos:
-        entities = lithos.server.entities
+        entities = lithos.server.get(EntityExtraction)
         assert await entities.look(FIRST) is not None
         broken.unlink()
         broken.mkdir()
@@ -255,7 +264,7 @@ async def test_a_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path
     """Behaviour 158."""
     async with writing(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
-        refresh = lithos.server.entities.refresh
+        refresh = lithos.server.get(EntityExtraction).refresh
         assert await refresh(note_id)
         await lithos.write("Raft", "By [[Barbara Liskov]].", id=note_id)
         assert await refresh(note_id)
@@ -271,14 +280,14 @@ async def test_entities_edited_by_hand_stay_as_their_marker_does(tmp_path: Path)
     """Behaviour 158."""
     async with writing(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
-        assert await lithos.server.entities.refresh(note_id)
+        assert await lithos.server.get(EntityExtraction).refresh(note_id)
         file = lithos.knowledge / "raft.md"
         edited = file.read_text().replace("- Diego Ongaro", "- My Choice")
         edited = edited.replace("[[Diego Ongaro]]", "[[Leslie Lamport]]")
         assert "My Choice" in edited
         file.write_text(edited)
-        assert not await lithos.server.entities.refresh(note_id), "before anybody has noticed"
+        assert not await lithos.server.get(EntityExtraction).refresh(note_id), "before anybody has noticed"
     async with writing(tmp_path, settled=False) as lithos:
         assert stored(lithos, note_id)[:2] == (("My Choice",), MARKER)
-        assert not await lithos.server.entities.refresh(note_id)
+        assert not await lithos.server.get(EntityExtraction).refresh(note_id)
         assert file.read_text() == edited

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.memory import ProjectionOutcome
-from lithos.services.enrich.projection import IncompleteScan
+from lithos.services.enrich.projection import IncompleteScan, Projection
+from lithos.services.enrich.worker import Enrichment
 from tests.servers import MISSING_ID, Lithos, put_note, serving
 from tests.services.enrich.test_enrichment import drain
 
@@ -66,7 +68,7 @@ async def test_reconciling_repairs_drift_leaves_asserted_edges_and_is_idempotent
         await lithos.call("lithos_edge_upsert", **row, to_id=three, **edge)  # stale
         asserted = {"weight": 0.3, "provenance_actor": "y", "provenance_type": "human"}
         await lithos.call("lithos_edge_upsert", **row, to_id=two, **asserted)
-        reconcile = lithos.server.projection.reconcile
+        reconcile = lithos.server.get(Projection).reconcile
         assert await reconcile(dry_run=True) == ProjectionOutcome(created=0, removed=1, resynced=1)
         assert await reconcile() == ProjectionOutcome(created=0, removed=1, resynced=1)
         assert await reconcile() == ProjectionOutcome()
@@ -85,12 +87,12 @@ async def test_an_incomplete_scan_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "knowledge" / "other.md").unlink()
     put_note(tmp_path, "broken.md", b"---\nid: [\n---\n\xff\xfe")
     async with serving(tmp_path) as lithos:
-        lithos.server.catalogue.remove(source)  # as if its file were among the unread ones
+        lithos.server.get(Catalogue).remove(source)  # as if its file were among the unread ones
         with pytest.raises(IncompleteScan, match=r"broken\.md"):
-            await lithos.server.projection.reconcile()
+            await lithos.server.get(Projection).reconcile()
         assert set(await derived(lithos)) == {(note, source), (other, source)}
-        assert lithos.server.enrichment is not None
-        await lithos.server.enrichment._reconcile()  # the sweep only says so
+        assert lithos.server.find(Enrichment) is not None
+        await lithos.server.find(Enrichment)._reconcile()  # the sweep only says so
         assert (note, source) in await derived(lithos)
 
 
@@ -99,5 +101,5 @@ async def test_a_second_file_of_an_id_does_not_make_a_scan_incomplete(tmp_path: 
     put_note(tmp_path, "a.md", text)
     put_note(tmp_path, "b.md", text)
     async with serving(tmp_path) as lithos:
-        assert set(lithos.server.catalogue.skipped) == {"b.md"}
-        assert await lithos.server.projection.reconcile() == ProjectionOutcome()
+        assert set(lithos.server.get(Catalogue).skipped) == {"b.md"}
+        assert await lithos.server.get(Projection).reconcile() == ProjectionOutcome()

@@ -13,11 +13,12 @@ import attrs
 import pytest
 import trio
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput
 from lithos.core.importing import Item, Malformed, Record, RecordEdge
 from lithos.core.learning.edges import EdgeFilter
 from lithos.services.importing import run as run_module
-from lithos.services.importing.importing import NoImport
+from lithos.services.importing.importing import Importing, NoImport
 from lithos.services.importing.records import (
     Options,
     Outcome,
@@ -26,6 +27,7 @@ from lithos.services.importing.records import (
     record_to_json,
 )
 from lithos.services.importing.run import ImportRun, Report
+from lithos.services.notes.edges import Edges
 from lithos.stores.importing import recognise
 from lithos.stores.importing.attachments import NAME
 from lithos.stores.importing.markdown import MarkdownSource
@@ -57,7 +59,7 @@ def record(record_id: str, content: str = "Some text.", **more: Any) -> Record:
 
 async def bring(lithos: Lithos, source: Any, path: Path = DATA, **options: Any) -> Report:
     wanted = Options(**{"kind": source.kind, "agent": "import", **options})
-    return await ImportRun(source, path, lithos.server.importing, wanted, lambda _: None).run()
+    return await ImportRun(source, path, lithos.server.get(Importing), wanted, lambda _: None).run()
 
 
 def numbers(report: Report) -> dict[str, int]:
@@ -127,7 +129,7 @@ async def test_wiki_links_lead_to_their_notes_below_a_folder(tmp_path: Path) -> 
     """Behaviour 240: links keep working where a vault is imported into a folder."""
     async with serving(tmp_path) as lithos:
         await bring(lithos, MarkdownSource(), DATA / "markdown", into="from/obsidian")
-        catalogue = lithos.server.catalogue
+        catalogue = lithos.server.get(Catalogue)
         atlas = catalogue.at_path("from/obsidian/Atlas.md")
         plan = catalogue.at_path("from/obsidian/Projects/Plan.md")
         assert atlas is not None
@@ -145,7 +147,7 @@ async def test_memories_arrive_with_tags_dates_and_properties(tmp_path: Path) ->
         assert numbers(report) == {"created": 3}
         assert report.to_json()["carried"] == {"links": 1, "tags": 3, "dates": 4}
         (entry,) = [
-            each for each in lithos.server.catalogue if each.note.extra["imported_from"]["id"] == "m-1"
+            each for each in lithos.server.get(Catalogue) if each.note.extra["imported_from"]["id"] == "m-1"
         ]
         assert entry.note.author == "mover"
         assert entry.note.tags == ("preferences", "go")
@@ -168,7 +170,7 @@ async def test_events_and_versions_are_those_of_any_write(tmp_path: Path) -> Non
         )
         assert answer["total"] == 70
         assert {row["op"] for row in answer["versions"]} == {"created"}
-        assert len(lithos.server.catalogue) == 70
+        assert len(lithos.server.get(Catalogue)) == 70
 
 
 # -- the second run ----------------------------------------------------------------------------
@@ -178,7 +180,7 @@ async def test_a_changed_source_updates_only_what_nobody_changed_here(tmp_path: 
     """Behaviour 240"""
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a"), record("b"), record("c"), record("d")))
-        by_title = {entry.note.title: entry for entry in lithos.server.catalogue}
+        by_title = {entry.note.title: entry for entry in lithos.server.get(Catalogue)}
         await lithos.call("lithos_write", id=by_title["Title b"].note.id, content="Mine.", agent="me")
         (lithos.knowledge / by_title["Title c"].path).write_text(
             (lithos.knowledge / by_title["Title c"].path).read_text().replace("Some text.", "Edited.")
@@ -229,7 +231,7 @@ async def test_a_changed_file_keeps_its_other_frontmatter(tmp_path: Path) -> Non
 async def test_what_was_deleted_here_stays_deleted(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a"), record("b")))
-        gone = next(entry for entry in lithos.server.catalogue if entry.note.title == "Title a")
+        gone = next(entry for entry in lithos.server.get(Catalogue) if entry.note.title == "Title a")
         await lithos.call("lithos_delete", id=gone.note.id, agent="me")
         report = await bring(lithos, Given(record("a", "New."), record("b")))
         assert numbers(report) == {"deleted here": 1, "unchanged": 1}
@@ -245,7 +247,7 @@ async def test_a_lost_ledger_is_filled_anew_from_the_notes(tmp_path: Path) -> No
         await bring(lithos, Given(record("a")))
         (tmp_path / ".lithos" / NAME).unlink()
         assert numbers(await bring(lithos, Given(record("a")))) == {"unchanged": 1}
-        (entry,) = lithos.server.catalogue
+        (entry,) = lithos.server.get(Catalogue)
         await lithos.call("lithos_delete", id=entry.note.id, agent="me")
         assert numbers(await bring(lithos, Given(record("a")))) == {"deleted here": 1}
 
@@ -298,7 +300,7 @@ async def test_paths_stay_below_the_folder(tmp_path: Path) -> None:
         assert all(path.startswith("in/") for path in lithos.files())
         for into in ("../out", "/abs", ".hidden", "x.md"):
             with pytest.raises(InvalidInput):
-                await lithos.server.importing.begin(Options("given", "a", into))
+                await lithos.server.get(Importing).begin(Options("given", "a", into))
 
 
 async def test_two_sources_with_the_same_ids_are_kept_apart_by_their_folders(tmp_path: Path) -> None:
@@ -340,7 +342,7 @@ async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -
         report = await bring(lithos, source)
         assert dict(report.edges) == {"made": 2, "missing": 1}
         assert "nobody" in reasons(report)["at a"]
-        (stored,) = await lithos.server.edges.list_edges(EdgeFilter())
+        (stored,) = await lithos.server.get(Edges).list_edges(EdgeFilter())
         assert sorted(edge.type for edge in stored) == ["depends_on", "knows"]
         assert {edge.provenance_type for edge in stored} == {"imported"}
         again = await bring(lithos, source)
@@ -353,7 +355,7 @@ async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -
         assert len(told["rows"]) == 100
         assert told["unlisted"] == {"malformed": 150}
         # A new import ends the one before.
-        importing = lithos.server.importing
+        importing = lithos.server.get(Importing)
         first = await importing.begin(Options("given", "a"))
         await importing.begin(Options("given", "a"))
         with pytest.raises(NoImport, match="Run it again"):
@@ -373,8 +375,8 @@ async def test_what_is_too_large_is_skipped(tmp_path: Path) -> None:
         report = await bring(lithos, Given(record("a", "x" * 1_001), record("b", "x" * 1_000)))
         assert numbers(report) == {"created": 1, "malformed": 1}
         assert "max_content_size_bytes" in reasons(report)["at a"]
-        session = await lithos.server.importing.begin(Options("given", "a"))
-        (outcome,) = await lithos.server.importing.take(session.session, [record("c", "x" * 1_001)])
+        session = await lithos.server.get(Importing).begin(Options("given", "a"))
+        (outcome,) = await lithos.server.get(Importing).take(session.session, [record("c", "x" * 1_001)])
         assert outcome.result == "malformed"
 
 
@@ -407,7 +409,7 @@ async def test_others_write_while_an_import_goes_on(tmp_path: Path) -> None:
         assert written > 1
         # An edit between plan and write is not overwritten.
         await bring(lithos, Given(record("a")))
-        importing = lithos.server.importing
+        importing = lithos.server.get(Importing)
         begun = await importing.begin(Options("given", "import"))
         render = importing._render
 
@@ -431,7 +433,7 @@ async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None
 
     async def die() -> None:
         async with serving(data) as lithos:
-            importing, taken = lithos.server.importing, 0
+            importing, taken = lithos.server.get(Importing), 0
 
             class Dying:
                 begin, connect, end = importing.begin, importing.connect, importing.end
@@ -466,10 +468,10 @@ async def test_an_import_that_died_is_finished_by_the_next(
             report = await bring(lithos, source)
             assert report.results["created"] > 0
             assert report.results["created"] + report.results["unchanged"] == 26
-            (edges,) = await lithos.server.edges.list_edges(EdgeFilter())
+            (edges,) = await lithos.server.get(Edges).list_edges(EdgeFilter())
             notes = {
                 entry.note.id: (entry.path, entry.note.title, entry.note.extra, entry.note.version)
-                for entry in lithos.server.catalogue
+                for entry in lithos.server.get(Catalogue)
             }
             states.append((notes, {(edge.from_id, edge.to_id, edge.type) for edge in edges}))
     assert len(states[0][1]) == 25

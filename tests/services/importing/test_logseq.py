@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.stores.importing.markdown import MarkdownSource
 from tests.servers import VAULT, Lithos, put_note, serving
 from tests.services.importing.test_importing import bring, numbers
@@ -44,7 +45,7 @@ def put_graph(root: Path, files: dict[str, str]) -> Path:
 
 async def targets(lithos: Lithos, path: str) -> dict[str, str | None]:
     """Where the links of a note lead: to which paths."""
-    catalogue = lithos.server.catalogue
+    catalogue = lithos.server.get(Catalogue)
     entry = catalogue.at_path(path)
     assert entry is not None
     found = {}

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.importing import TABLES, ImportRefused
+from lithos.services.importing.importing import Importing
 from lithos.services.importing.records import Options, batch_from_json, batch_to_json
 from lithos.services.importing.run import ImportRun, Report
 from lithos.stores.importing.upstream import UpstreamSource, read_tables
@@ -26,7 +28,7 @@ async def import_from(lithos: Lithos, source: Path, **options: Any) -> Report:
     run = ImportRun(
         UpstreamSource(),
         source,
-        lithos.server.importing,
+        lithos.server.get(Importing),
         Options("lithos", "importer", **options),
         lambda _: None,
     )
@@ -82,12 +84,12 @@ async def test_all_of_an_upstream_directory_is_carried_and_a_second_run_changes_
             upstream.OPEN, upstream.GATE, upstream.EPIC,
         }  # fmt: skip
         assert {kind for kind, _ in told} == {"task.created"}
-        first = lithos.server.coordinator.head
+        first = lithos.server.get(Coordinator).head
         files = {name: (lithos.knowledge / name).read_bytes() for name in lithos.files()}
         again = await import_from(lithos, source)
         assert counts(again) == {name: {"unchanged": number} for name, number in ALL.items()}
         assert again.results["unchanged"] == 4
-        assert lithos.server.coordinator.head == first
+        assert lithos.server.get(Coordinator).head == first
         assert {name: (lithos.knowledge / name).read_bytes() for name in lithos.files()} == files
         notices = {row.position for row in report.listed["notice"]}
         assert {
@@ -297,7 +299,11 @@ async def test_an_import_that_ends_anywhere_is_completed_by_the_next(tmp_path: P
                         yield item
 
             run = ImportRun(
-                Stopping(), source, lithos.server.importing, Options("lithos", "importer"), lambda _: None
+                Stopping(),
+                source,
+                lithos.server.get(Importing),
+                Options("lithos", "importer"),
+                lambda _: None,
             )
             with pytest.raises(BaseExceptionGroup):
                 await run.run()

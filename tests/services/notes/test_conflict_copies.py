@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import StorageConfig
 from tests.servers import Lithos, put_note, refusal, serving, until
 
@@ -107,10 +108,10 @@ async def test_the_id_stays_with_the_original_in_any_order_of_arrival(
     order = [name, "plan.md"] if first == "copy" else ["plan.md", name]
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         put_note(tmp_path, order[0], texts[order[0]])
-        await until(lambda: len(lithos.server.actors.catalogue) == 1)
+        await until(lambda: len(lithos.server.get(Catalogue)) == 1)
         put_note(tmp_path, order[1], texts[order[1]])
-        await until(lambda: bool(list(lithos.server.actors.catalogue.copied())))
-        await until(lambda: len(lithos.server.actors.catalogue) == 1)
+        await until(lambda: bool(list(lithos.server.get(Catalogue).copied())))
+        await until(lambda: len(lithos.server.get(Catalogue)) == 1)
         read = await expect_copy(lithos, name)
         if vault == "with ids":
             assert read["id"] == OWN_ID
@@ -127,7 +128,7 @@ async def test_without_its_note_a_copy_is_a_note_and_nothing_is_lost(tmp_path: P
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         read = await expect_copy(lithos, NAMES[0])
         await lithos.call("lithos_delete", id=read["id"], agent="ann")
-        await until(lambda: lithos.server.actors.catalogue.at_path(NAMES[0]) is not None)
+        await until(lambda: lithos.server.get(Catalogue).at_path(NAMES[0]) is not None)
         assert await paths(lithos) == [NAMES[0]]
         assert "3." in (await lithos.call("lithos_read", path=NAMES[0]))["content"]
 
@@ -136,12 +137,12 @@ async def test_a_copy_of_an_earlier_version_is_kin_by_the_history(tmp_path: Path
     """behaviour 284: kinship by a kept version"""
     put_note(tmp_path, "plan.md", BODY)
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
-        (entry,) = lithos.server.actors.catalogue
+        (entry,) = lithos.server.get(Catalogue)
         await lithos.call(
             "lithos_write", id=entry.note.id, agent="ann", content="All of it is new.\n\nAnd this."
         )
         put_note(tmp_path, NAMES[0], CHANGED)
-        await until(lambda: bool(list(lithos.server.actors.catalogue.copied())))
+        await until(lambda: bool(list(lithos.server.get(Catalogue).copied())))
         await expect_copy(lithos, NAMES[0], "all new")
 
 

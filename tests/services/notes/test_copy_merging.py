@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.writing.catching_up import CatchingUp
 from lithos.config.sections import HistoryConfig
 from lithos.core.principals import COMMAND
+from lithos.services.notes.conflict_copies import ConflictCopies
+from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.displaced import CopyMerges
 from tests.fakes import Killed
 from tests.servers import Lithos, serving
@@ -26,7 +29,7 @@ BODY = "one\n\ntwo\n\nthree\n\nfour\n\nfive"
 async def vault(data: Path, **sections: Any) -> AsyncIterator[Lithos]:
     """A server that knows the versions of its notes and sees what other programs do."""
     async with serving(data, server={"watch_files": True}, **sections) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         yield lithos
 
 
@@ -91,7 +94,7 @@ async def test_both_changes_are_in_the_note_and_the_copys_bytes_in_the_history(t
             (5, "outside", "watcher"), (4, "copy", "ann"), (3, "updated", "ann"), (2, "updated", "tester"),
             (1, "created", "tester"),
         ]  # fmt: skip
-        assert lithos.server.actors.stores.history.content(note_id, 4) == theirs
+        assert lithos.server.get(HistoryStore).content(note_id, 4) == theirs
         events = await lithos.call("lithos_list")
         assert events["total"] == 1
         # The same file again, as the other machine may send it: nothing comes of it.
@@ -166,7 +169,7 @@ async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
         rest = [BODY.replace("one", f"1 in write {number}") for number in range(2)]
-        service = lithos.server.conflict_copies
+        service = lithos.server.get(ConflictCopies)
         carry_out = service._carry_out
 
         async def overtaken(*given: Any) -> Any:
@@ -186,7 +189,7 @@ async def test_a_copy_that_another_program_changes_at_the_end_stays(
     """No byte that a person saved disappears: the file goes only as it was seen."""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
-        service = lithos.server.conflict_copies
+        service = lithos.server.get(ConflictCopies)
         keep = service._keep
 
         async def overtaken(*given: Any) -> None:
@@ -215,7 +218,7 @@ async def test_a_merge_that_a_crash_interrupted_happened_or_did_not(
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
         await lithos.write("Plan", id=note_id, content=BODY.replace("two", "2 by us"))
-        service = lithos.server.conflict_copies
+        service = lithos.server.get(ConflictCopies)
         if step == "write":
             monkeypatch.setattr(service._knowledge, "write", killed)
         elif step == "keep":
@@ -233,7 +236,7 @@ async def test_a_merge_that_a_crash_interrupted_happened_or_did_not(
         assert CopyMerges(tmp_path / ".lithos").pending() is not None
         monkeypatch.undo()
     async with vault(tmp_path) as lithos:
-        await lithos.server.conflict_copies.resumed.wait()
+        await lithos.server.get(ConflictCopies).resumed.wait()
         assert CopyMerges(tmp_path / ".lithos").pending() is None
         words = await said(lithos, note_id)
         if step == "write":

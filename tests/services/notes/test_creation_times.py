@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.notes.model import Note, with_creation
 from tests.servers import VAULT, Lithos, put_note, serving
 
@@ -26,7 +27,7 @@ async def times(lithos: Lithos, note: str) -> tuple[str, str]:
     """As a read says, which must be as the listing says."""
     read = (await lithos.read(note))["metadata"]
     (row,) = (await lithos.call("lithos_list"))["items"]
-    entry = lithos.server.catalogue.get(note)
+    entry = lithos.server.get(Catalogue).get(note)
     assert entry is not None
     assert entry.note.created_at == datetime.fromisoformat(read["created_at"])
     assert row["updated"] == read["updated_at"]

@@ -8,6 +8,9 @@ from typing import Any
 import apsw
 import pytest
 
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.notes.files import NoteFiles
 from tests.servers import Lithos, put_note, refusal, serving, until
 from tests.services.notes.test_conflict_copies import OWN_ID
 from tests.services.notes.test_copy_merging import command, copies
@@ -31,7 +34,7 @@ async def keep(lithos: Lithos, path: str) -> dict[str, Any]:
 async def test_kept_file_is_a_note_for_good(tmp_path: Path, name: str) -> None:
     """behaviour 341: over edits, restarts, a lost manifest, a rename, and with its bytes as they were"""
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos)
         put_note(tmp_path, name, body(THERE))
         assert await copies(lithos) == [name]
@@ -89,7 +92,7 @@ async def test_file_that_is_saved_while_it_is_kept_loses_nothing(
     put_note(tmp_path, "plan.md", head + body(LINES))
     put_note(tmp_path, SYNCED, head + body(THERE))
     async with serving(tmp_path) as lithos:
-        files, saved = lithos.server.actors.stores.files, [head + "Saved by an editor.\n"]
+        files, saved = lithos.server.get(NoteFiles), [head + "Saved by an editor.\n"]
         apply = type(files).apply
 
         def save_first(self: Any, changes: Any) -> Any:
@@ -109,11 +112,11 @@ async def test_file_is_not_kept_without_a_durable_record(
 ) -> None:
     """behaviour 341"""
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos)
         put_note(tmp_path, "plan 2.md", body(THERE))
         assert await copies(lithos) == ["plan 2.md"]
-        store = lithos.server.actors.stores.coordination
+        store = lithos.server.get(CoordinationStore)
 
         def refuse(rows: Any) -> None:
             raise apsw.FullError("disk is full")
@@ -129,7 +132,7 @@ async def test_file_is_not_kept_without_a_durable_record(
 async def test_only_names_of_programs_are_merged_without_being_named(tmp_path: Path) -> None:
     """behaviour 344: `--all` and `storage.conflict_copies: merge`"""
     async with serving(tmp_path, server=WATCHED, storage={"conflict_copies": "merge"}) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos)
         put_note(tmp_path, "plan 2.md", body(THERE))
         assert await copies(lithos) == ["plan 2.md"]
@@ -147,7 +150,7 @@ async def test_only_names_of_programs_are_merged_without_being_named(tmp_path: P
 async def test_note_has_all_of_a_copy_only_where_it_has_every_line(tmp_path: Path) -> None:
     """behaviour 345: what the note has lost since is not in it"""
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         made = await lithos.create("Plan", body(LINES))
         first = (lithos.knowledge / "plan.md").read_bytes()
         (lithos.knowledge / SYNCED).write_bytes(first)

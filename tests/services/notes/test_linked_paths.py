@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.writing.writer import Writer
+from lithos.services.notes.proposals import Proposals
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import Elsewhere, FileState, LinkedFile, Put, Remove, digest_of
 from tests.servers import Lithos, put_note, refusal, serving, take_up
@@ -60,7 +63,7 @@ async def test_change_through_a_linked_folder_is_decided_by_both_paths(
     """behaviour 347: the stricter of both places counts, for every operation"""
     wrong: dict[str, Any] = {}
     async with limited(tmp_path) as lithos:
-        proposals = lithos.server.coordinator.proposals
+        proposals = lithos.server.get(Coordinator).proposals
         for spelled, real in itertools.product(PLACES, PLACES):
             folder = link_folder(lithos, PLACES[spelled], PLACES[real])
             ask = await OPERATIONS[operation][1](lithos, folder)
@@ -74,7 +77,7 @@ async def test_change_through_a_linked_folder_is_decided_by_both_paths(
             if told != (wanted, wanted == "done", int(wanted == "proposed")):
                 wrong[f"{spelled} -> {real}"] = (told, answer)
             for each in proposals.all():
-                await lithos.server.proposals.withdraw(each.id, each.agent)
+                await lithos.server.get(Proposals).withdraw(each.id, each.agent)
     assert wrong == {}
 
 
@@ -144,7 +147,7 @@ async def test_link_put_in_between_decides(tmp_path: Path) -> None:
         path: str = (await lithos.read(note_id))["path"]
         shut = lithos.knowledge / "shut/sub"
         shut.mkdir(parents=True)
-        files = lithos.server.actors.writer._files
+        files = lithos.server.get(Writer)._files
         locate, swapped = files._locate_decided, False
 
         def swap(path: str, decided: str | None, root: str) -> str:

@@ -56,9 +56,22 @@ def test_a_list_is_that_of_a_look_at_every_note(filled, gone, wanted):
     for number in gone:
         if (entry := catalogue.at_serial(number)) is not None:
             catalogue.remove(entry.note.id)
-    actors = MagicMock(catalogue=catalogue)
-    actors.opening.wait_known = trio.lowlevel.checkpoint
-    knowledge = Knowledge(actors, search=_ANY, texts=_ANY, history=_ANY, cited_before=_ANY)
+    opening = MagicMock(wait_known=trio.lowlevel.checkpoint)
+    others = dict.fromkeys(
+        (
+            "versions",
+            "coordinator",
+            "clock",
+            "writer",
+            "outlines",
+            "search",
+            "texts",
+            "history",
+            "cited_before",
+        ),
+        MagicMock(),
+    )
+    knowledge = Knowledge(catalogue=catalogue, opening=opening, **others)
     found = trio.run(knowledge.list_notes, wanted)
     expected = [
         entry

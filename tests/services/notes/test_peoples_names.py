@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.notes.document import derive_id
 from tests.servers import Lithos, put_note, serving, until
 from tests.services.notes.test_conflict_copies import OWN_ID, WEAK, paths
@@ -35,15 +37,15 @@ async def settled(lithos: Lithos, *wanted: str) -> None:
 async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
     """Have a person change a note, and wait until the server knows."""
     put_note(lithos.data, path, body(lines))
-    entry = lithos.server.actors.catalogue.at_path(path)
+    entry = lithos.server.get(Catalogue).at_path(path)
     assert entry is not None
-    await until(lambda: lithos.server.actors.catalogue.get(entry.note.id).digest != entry.digest)
+    await until(lambda: lithos.server.get(Catalogue).get(entry.note.id).digest != entry.digest)
 
 
 async def with_earlier_version(lithos: Lithos, path: str = "plan.md") -> None:
     """Have a note, of which an earlier version is kept."""
     put_note(lithos.data, path, body(LINES))
-    await until(lambda: lithos.server.actors.catalogue.at_path(path) is not None)
+    await until(lambda: lithos.server.get(Catalogue).at_path(path) is not None)
     await changed(lithos, path, HERE)
 
 
@@ -51,7 +53,7 @@ async def with_earlier_version(lithos: Lithos, path: str = "plan.md") -> None:
 async def test_line_of_an_earlier_version_makes_a_copy(tmp_path: Path, name: str) -> None:
     """behaviour 340"""
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos)
         put_note(tmp_path, name, body(THERE))
         assert await copies(lithos) == [name]
@@ -72,7 +74,7 @@ async def test_pages_of_one_template_are_notes(tmp_path: Path, folder: str) -> N
         put_note(tmp_path, name, body([*TEMPLATE, f"This is {name}."]))
     for number in range(3):
         async with serving(tmp_path, server=WATCHED) as lithos:
-            await lithos.server.actors.catching_up.done.wait()
+            await lithos.server.get(CatchingUp).done.wait()
             assert sorted(await paths(lithos)) == sorted(names)
             await changed(lithos, names[0], [*TEMPLATE[:2], f"Edit {number}.", *TEMPLATE[4:], "This is ann."])
             await changed(lithos, names[1], [*TEMPLATE, f"Edit {number} of the other."])
@@ -96,7 +98,7 @@ async def test_line_that_a_template_explains_proves_nothing(tmp_path: Path, expl
         put_note(tmp_path, "ben.md", body([*TEMPLATE, "He is from Bern."]))
         served.append("ben.md")
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         put_note(tmp_path, "ann.md", body(TEMPLATE))
         await settled(lithos, *served)
         await changed(lithos, "ann.md", filled)
@@ -110,10 +112,10 @@ async def test_page_that_was_copied_stays_a_note_when_the_first_one_changes(tmp_
     """behaviour 340: while the server runs, after a restart, and without the manifest"""
     names = ["Apollo.md", "Apollo 2.md"]
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         for name in names:
             put_note(tmp_path, name, body(LINES))
-            await until(lambda name=name: lithos.server.actors.catalogue.at_path(name) is not None)
+            await until(lambda name=name: lithos.server.get(Catalogue).at_path(name) is not None)
         await changed(lithos, "Apollo.md", HERE)
         await changed(lithos, "Apollo 2.md", THERE)
         await settled(lithos, *names)
@@ -128,7 +130,7 @@ async def test_page_that_was_copied_stays_a_note_when_the_first_one_changes(tmp_
 async def test_page_that_was_renamed_stays_a_note_when_a_new_one_takes_its_name(tmp_path: Path) -> None:
     """behaviour 340: a week's page is put aside, and the next one begun under its name"""
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos, "Week.md")
         (lithos.knowledge / "Week.md").rename(lithos.knowledge / "Week 2.md")
         await settled(lithos, "Week 2.md")
@@ -147,7 +149,7 @@ async def test_frontmatter_says_that_a_file_is_a_note_of_its_own(tmp_path: Path,
     put_note(tmp_path, "plan.md", body(LINES))
     put_note(tmp_path, name, text)
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await settled(lithos, "plan.md", name)
         await changed(lithos, "plan.md", HERE)
         put_note(tmp_path, name, body(THERE))
@@ -179,7 +181,7 @@ async def test_copy_of_a_copy_is_one_of_the_note(tmp_path: Path, with_id: bool) 
 async def test_copy_of_a_copy_under_names_that_people_give_is_one_of_the_note(tmp_path: Path) -> None:
     """behaviour 342: while a server runs, both at once, and at the next start"""
     async with serving(tmp_path, server=WATCHED) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await with_earlier_version(lithos, "Plan.md")
         put_note(tmp_path, "Plan 2.md", body(THERE))
         await copies(lithos)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.catalogue.catalogue import Catalogue
 from tests.servers import put_note, refusal, serving, until
 from tests.services.notes.test_watching import _fast, watching
 
@@ -87,7 +88,7 @@ async def test_watcher_takes_a_placeholder_for_no_deletion(tmp_path: Path) -> No
         text = (lithos.knowledge / "Plan.md").read_bytes()
         placeholder = take_off(tmp_path, "Plan.md", ".{}.icloud")
         (lithos.knowledge / "Other.md").unlink()
-        catalogue = lithos.server.actors.catalogue
+        catalogue = lithos.server.get(Catalogue)
         await until(lambda: catalogue.get(other["id"]) is None)
         assert made["id"] in catalogue
         placeholder.unlink()

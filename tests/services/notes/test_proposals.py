@@ -15,8 +15,10 @@ import attrs
 import pytest
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ShuttingDown
 from lithos.actors.writing.messages import MoveNote
+from lithos.actors.writing.writer import Writer
 from lithos.config.sections import HistoryConfig
 from lithos.core import proposals as rules
 from lithos.core.errors import VersionConflict
@@ -31,6 +33,9 @@ from lithos.core.proposals import (
     TidyProposals,
 )
 from lithos.core.scopes import Scope, WriteScopes
+from lithos.services.notes.moving import Moving
+from lithos.services.notes.proposals import Proposals
+from lithos.services.state import Gauges, ServerState
 from lithos.tools.contract.arguments import UnknownTool
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving, take_up
 
@@ -43,7 +48,7 @@ async def asking(data: Path, **more: Any) -> AsyncIterator[Lithos]:
     """A server on which the agents `bot` (by its token) and `other` only propose."""
     async with serving(data, **more) as lithos:
         scope = Scope((), ("**",))
-        lithos.server.actors.writer.scopes = WriteScopes(
+        lithos.server.get(Writer).scopes = WriteScopes(
             agents={"other": scope}, of_token=lambda by: scope if by.name == "bound" else None
         )
         yield lithos
@@ -137,7 +142,7 @@ async def test_an_invalid_change_is_refused_and_not_proposed(tmp_path: Path) -> 
             lithos, "lithos_note_edit", id=note_id, op="find_replace", find="absent", text="y"
         )
         assert refusal(missing, "text_not_found")
-        assert lithos.server.proposals.counts() == {"pending": 0}
+        assert lithos.server.get(Proposals).counts() == {"pending": 0}
 
 
 async def test_a_later_change_builds_on_the_agents_own_proposal(tmp_path: Path) -> None:
@@ -286,14 +291,14 @@ async def test_an_approval_that_a_crash_interrupted_is_finished_or_waits_again(
         proposal = await propose(lithos, tool, **arguments)
         if kind == "merge":
             await lithos.write("Plan", TEXT.replace("One", "1"), id=note_id)
-        service = lithos.server.proposals
+        service = lithos.server.get(Proposals)
         looked = await service.show(proposal)
-        await lithos.server.coordinator.mailbox.ask(BeginApproval(id=proposal, by="anna"))
+        await lithos.server.get(Coordinator).mailbox.ask(BeginApproval(id=proposal, by="anna"))
         if written:
             await service._carry_out(looked, "anna", None)
     async with asking(tmp_path, history=history) as lithos:
         files = {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()}
-        await lithos.server.proposals.resume()
+        await lithos.server.get(Proposals).resume()
         row = (await shown(lithos, proposal))["proposal"]
         assert (row["status"], row["decided_by"]) == (("approved", "anna") if written else ("pending", None))
         answer = await decide(lithos, proposal)
@@ -309,13 +314,13 @@ async def test_an_approval_that_is_given_up_leaves_a_later_one_alone(tmp_path: P
     clock = Clock()
     async with asking(tmp_path, clock=clock) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
-        ask = lithos.server.coordinator.mailbox.ask
+        ask = lithos.server.get(Coordinator).mailbox.ask
         first = await ask(BeginApproval(id=proposal, by="anna"))
         await ask(AbandonApproval(id=proposal, begun_at=first.begun_at))
         clock.now += timedelta(seconds=1)
         second = await ask(BeginApproval(id=proposal, by="berta"))
         await ask(AbandonApproval(id=proposal, begun_at=first.begun_at))
-        row = lithos.server.coordinator.proposals.get(proposal)
+        row = lithos.server.get(Coordinator).proposals.get(proposal)
         assert row is not None
         assert (row.begun_at, row.decided_by) == (second.begun_at, "berta")
         await ask(AbandonApproval(id=proposal, begun_at=second.begun_at))
@@ -369,10 +374,10 @@ async def test_each_note_that_an_approved_move_changes_names_who_approved(tmp_pa
         async def stop(*_: Any, **__: Any) -> Any:
             raise ShuttingDown("moving")
 
-        lithos.server.moving._finish = stop  # type: ignore[method-assign]
+        lithos.server.get(Moving)._finish = stop  # type: ignore[method-assign]
         assert (await decide(lithos, moved))["status"] == "error"
     async with asking(tmp_path) as lithos:
-        await lithos.server.moving.resumed.wait()
+        await lithos.server.get(Moving).resumed.wait()
         assert b"sub/b.md" in (lithos.knowledge / "links.md").read_bytes()
         for each in (note_id, other):
             (newest, *_) = (await lithos.call("lithos_history", id=each))["versions"]
@@ -407,7 +412,7 @@ async def test_link_that_comes_while_a_move_is_approved_is_not_rewritten_unseen(
         await lithos.create("One", "[text](plan.md)")
         request = MoveNote(id=note_id, agent="bot", path="sub/b.md", relinks=frozenset())
         with pytest.raises(VersionConflict, match="since you looked"):
-            await lithos.server.moving.move(request)
+            await lithos.server.get(Moving).move(request)
         assert lithos.files() == ["one.md", "plan.md"]
 
 
@@ -447,7 +452,7 @@ async def test_a_place_that_was_taken_meanwhile_is_named(tmp_path: Path) -> None
         for proposal in (new, moved):
             answer = await decide(lithos, proposal)
             assert "there already" in refusal(answer, "path_collision")
-        assert lithos.server.proposals.counts() == {"pending": 2}
+        assert lithos.server.get(Proposals).counts() == {"pending": 2}
 
 
 async def test_what_was_refused_is_never_applied_and_its_agent_hears_why(tmp_path: Path) -> None:
@@ -469,7 +474,7 @@ async def test_what_was_refused_is_never_applied_and_its_agent_hears_why(tmp_pat
         assert refusal(foreign, "forbidden")
         await lithos.call("lithos_delete", id=notes[2], agent="carl")
         clock.advance(days=31)
-        await lithos.server.coordinator.mailbox.ask(TidyProposals(now=clock()))
+        await lithos.server.get(Coordinator).mailbox.ask(TidyProposals(now=clock()))
         told = (await bot(lithos, "lithos_context", query="plan", since=cursor, sections=["activity"]))[
             "text"
         ]
@@ -487,10 +492,10 @@ async def test_what_was_refused_is_never_applied_and_its_agent_hears_why(tmp_pat
         texts = [(lithos.knowledge / path).read_text() for path in lithos.files()]
         assert len(texts) == 3
         assert not any("Never." in text for text in texts)
-        assert lithos.server.proposals.last_reasons() == ["Say where it is from."]
+        assert lithos.server.get(Proposals).last_reasons() == ["Say where it is from."]
     async with asking(tmp_path, clock=clock) as lithos:
-        assert lithos.server.proposals.last_reasons() == ["Say where it is from."]
-        assert lithos.server.proposals.counts() == {"pending": 0}
+        assert lithos.server.get(Proposals).last_reasons() == ["Say where it is from."]
+        assert lithos.server.get(Proposals).counts() == {"pending": 0}
 
 
 async def test_there_is_room_for_so_many_and_a_way_out(tmp_path: Path, monkeypatch: Any) -> None:
@@ -527,9 +532,9 @@ async def test_what_waits_is_counted_where_people_look(tmp_path: Path) -> None:
         await propose(lithos, "lithos_delete", id=note_id)
         assert (await lithos.call("lithos_stats"))["pending_proposals"] == 1
         assert (await bot(lithos, "lithos_context", query="plan"))["pending_proposals"] == 1
-        _, health = await lithos.server.state.report()
+        _, health = await lithos.server.get(ServerState).report()
         assert health["components"]["coordination"] == {"status": "ok", "pending_proposals": 1}
-        assert b"lithos_pending_proposals 1.0" in await lithos.server.gauges.scrape()
+        assert b"lithos_pending_proposals 1.0" in await lithos.server.get(Gauges).scrape()
 
 
 async def test_only_lithos_own_pages_and_commands_decide_and_only_for_who_may_all(tmp_path: Path) -> None:
@@ -562,7 +567,7 @@ async def test_old_decisions_go_and_the_newest_stay(tmp_path: Path, monkeypatch:
             clock.advance(days=20)
         rejected = {"status": "rejected"}
         assert (await person(lithos, "lithos_proposals", **rejected))["total"] == 3
-        await lithos.server.coordinator.mailbox.ask(TidyProposals(now=clock() + timedelta(days=45)))
+        await lithos.server.get(Coordinator).mailbox.ask(TidyProposals(now=clock() + timedelta(days=45)))
         left = await person(lithos, "lithos_proposals", **rejected)
         assert [row["reason"] for row in left["proposals"]] == ["no 2", "no 1"]
 
@@ -601,9 +606,9 @@ async def test_a_thousand_proposals_that_wait_cost_a_write_nothing(tmp_path: Pat
             if number in (0, 1, MOST_PENDING // 4):
                 steps[number] = await steps_of(lithos, note_id, f"t{number}")
             made = attrs.evolve(proposal, note_id=f"n{number}", agent=f"a{number % 20}", path=f"n{number}.md")
-            await lithos.server.coordinator.mailbox.ask(
+            await lithos.server.get(Coordinator).mailbox.ask(
                 KeepProposal(proposal=made, texts=ProposalTexts(b"old", b"new"))
             )
-        assert lithos.server.proposals.counts() == {"pending": MOST_PENDING}
+        assert lithos.server.get(Proposals).counts() == {"pending": MOST_PENDING}
         assert await steps_of(lithos, note_id, "last") == steps[MOST_PENDING // 4] == steps[1]
         assert steps[0] < steps[1] < 20

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.services.context.splits import Splits
 from lithos.stores.notes.values import Fingerprint
 from tests.servers import Lithos, serving
@@ -31,7 +32,7 @@ async def test_no_cache_keeps_a_note_that_was_removed(
         Fingerprint, "is_old", lambda *_: True
     )  # a file that was changed just now is recalled
     async with serving(tmp_path) as lithos:
-        catalogue = lithos.server.actors.catalogue
+        catalogue = lithos.server.get(Catalogue)
         caches: list[Any] = [cache_of.__self__ for cache_of in catalogue.when_removed]  # type: ignore[attr-defined]
         room = [cache._left for cache in caches]
         assert len(room) == 5
@@ -66,7 +67,7 @@ async def test_a_note_that_is_removed_while_a_briefing_splits_it_is_not_kept(
 
         monkeypatch.setattr(Splits, "split", remove_first)
         await lithos.call("lithos_context", query="striped zebra")
-        catalogue = lithos.server.actors.catalogue
+        catalogue = lithos.server.get(Catalogue)
         owners = [forget.__self__ for forget in catalogue.when_removed]  # type: ignore[attr-defined]
         (splits,) = [owner for owner in owners if isinstance(owner, Splits)]
         assert not splits._kept

@@ -9,7 +9,9 @@ from typing import Any
 import apsw
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.events import Event
+from lithos.services.state import ServerState
 from lithos.stores.coordination.store import CoordinationStore
 from tests.servers import MISSING_ID, put_note, refusal, serving
 
@@ -28,7 +30,7 @@ async def test_everything_survives_a_restart(tmp_path: Path) -> None:
         await lithos.call("lithos_delete", id=gone, agent="a")
         await lithos.call("lithos_agent_register", id="ann", name="Ann", type="t", metadata={"m": 1})
         before = await _everything(lithos, first, second)
-        head = lithos.server.coordinator.head
+        head = lithos.server.get(Coordinator).head
     async with serving(tmp_path) as lithos:
         after = await _everything(lithos, first, second)
         for note in (first, second):
@@ -43,7 +45,7 @@ async def test_everything_survives_a_restart(tmp_path: Path) -> None:
         assert duplicate["duplicate_of"]["id"] == first
         refusal(await lithos.call("lithos_write", title="Second", content="", agent="a"), "slug_collision")
         assert (await lithos.write("Second", id=second, expected_version=2))["version"] == 3
-        assert lithos.server.coordinator.head > head
+        assert lithos.server.get(Coordinator).head > head
 
 
 async def _everything(lithos: Any, *notes: str) -> dict[str, Any]:
@@ -141,7 +143,7 @@ async def test_what_a_scan_found_is_told_once_though_the_journal_refused_it_at_f
         first = lithos.first_seq
     assert refused
     async with serving(tmp_path) as lithos:
-        told = [event.draft.type for event in lithos.server.coordinator._store.events_after(first)]
+        told = [event.draft.type for event in lithos.server.get(Coordinator)._store.events_after(first)]
         assert told == ["note.deleted", "note.created"]
 
 
@@ -180,6 +182,6 @@ async def test_a_copy_of_a_note_is_told_of_everywhere_and_takes_no_edit(
 
 
 async def _notes_component(lithos: Any) -> dict[str, Any]:
-    _, body = await lithos.server.state.report()
+    _, body = await lithos.server.get(ServerState).report()
     assert body["components"]["knowledge_base"]["status"] == "ok"
     return body["components"]["knowledge_base"]

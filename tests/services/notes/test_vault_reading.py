@@ -8,10 +8,12 @@ import pytest
 import trio
 
 from lithos.app.vault import style_of
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, StorageConfig
 from lithos.core.findings import DOCTOR, checks_of
 from lithos.core.notes import document
+from lithos.services.state import ServerState
 from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
 from lithos.services.upkeep.checks import Patient, run_check
 from lithos.services.upkeep.validation import survey_notes, validate_notes
@@ -147,7 +149,7 @@ async def test_attachments_that_come_and_go_are_followed(tmp_path: Path) -> None
     put_note(tmp_path, "a.md", "![[chart.svg]]")
     index = IndexConfig(watch_debounce_ms=50)
     async with serving(tmp_path, storage=VAULT, server={"watch_files": True}, index=index) as lithos:
-        graph = lithos.server.catalogue.graph
+        graph = lithos.server.get(Catalogue).graph
         assert graph.counts().unresolved == 1
         chart = put_note(tmp_path, "files/chart.svg", "<svg/>")
         with trio.fail_after(60):
@@ -230,7 +232,7 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
             answer = await lithos.call(tool, id=read["id"], agent="a", **more)
             assert "line 4" in refusal(answer, "invalid_input")
         assert file.read_text() == BROKEN
-        _, health = await lithos.server.state.report()
+        _, health = await lithos.server.get(ServerState).report()
         told = health["components"]["knowledge_base"]
         assert told.pop("list") == "lithos validate, or /console/notes?status=broken"
         assert told == {"status": "ok", "documents": 2, "unreadable": 1}
@@ -276,7 +278,7 @@ async def test_a_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Pat
     file.write_text(f"---\n{own}foo: [1\n---\ntext")
     async with serving(tmp_path, storage=VAULT) as lithos:
         assert (await lithos.call("lithos_read", path="n.md"))["id"] == note
-        assert lithos.server.catalogue.broken == {note}
+        assert lithos.server.get(Catalogue).broken == {note}
     file.rename(tmp_path / "knowledge" / "moved.md")
     async with serving(tmp_path, storage=VAULT) as lithos:
         assert (await lithos.call("lithos_read", path="moved.md"))["id"] == note
@@ -284,7 +286,7 @@ async def test_a_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Pat
     async with serving(tmp_path, storage=VAULT) as lithos:
         read = await lithos.call("lithos_read", path="moved.md")
         assert (read["id"], read["metadata"]["foo"], read["version"]) == (note, 2, 3)
-        assert lithos.server.catalogue.broken == set()
+        assert lithos.server.get(Catalogue).broken == set()
 
 
 async def test_a_change_of_the_rules_reads_everything_anew(tmp_path: Path) -> None:
@@ -307,7 +309,7 @@ async def test_a_frontmatter_that_breaks_under_a_running_server_is_told_and_mend
     file = put_note(tmp_path, "n.md", f"---\nid: {note}\ntitle: Whole\n---\ntext")
     index = IndexConfig(watch_debounce_ms=50)
     async with serving(tmp_path, storage=VAULT, server={"watch_files": True}, index=index) as lithos:
-        broken = lithos.server.catalogue.broken
+        broken = lithos.server.get(Catalogue).broken
         with trio.fail_after(60):
             file.write_text(f"---\nid: {note}\ntitle: Who: le\n---\nother words")
             # Even before it is noticed.

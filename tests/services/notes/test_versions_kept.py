@@ -14,17 +14,22 @@ import pytest
 import trio
 
 from lithos.actors.writing import recording
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import RestoreNote
+from lithos.actors.writing.writer import Writer
 from lithos.app.stores import utc_now
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
 from lithos.services.notes.knowledge import Knowledge
+from lithos.services.state import ServerState
 from lithos.stores.history.store import HistoryFailed, HistoryStore
 from tests.servers import Lithos, put_note, serving, until
 
 
 def history_of(lithos: Lithos) -> HistoryStore:
-    store = lithos.server.actors.writer._recorder.store
+    store = lithos.server.get(Writer)._recorder.store
     assert store is not None
     return store
 
@@ -83,7 +88,7 @@ async def test_a_refused_write_leaves_no_version(tmp_path):
         shutil.copy(target, tmp_path / "kept.md")
         answer = await lithos.call("lithos_write", title="Note", content="x", agent="a")
         assert answer["code"] == "slug_collision"
-        files = lithos.server.actors.writer._files
+        files = lithos.server.get(Writer)._files
         with pytest.MonkeyPatch.context() as patch:
 
             def refuse(changes):
@@ -122,7 +127,7 @@ def undroppable(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 async def write_refused(lithos: Lithos, note_id: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lithos.server.actors.writer._files, "apply", refuse_files)
+        patch.setattr(lithos.server.get(Writer)._files, "apply", refuse_files)
         answer = await lithos.call("lithos_write", id=note_id, title="Note", content="refused", agent="a")
     assert answer["code"] == "internal_error"
     assert "Nothing was changed" in answer["message"]
@@ -137,9 +142,9 @@ async def test_what_was_refused_is_dropped_as_soon_as_the_history_can_be_written
         note_id = await lithos.create("Note", "first")
         await write_refused(lithos, note_id)
         # Another commit that had nothing to drop may have succeeded in between.
-        await until(lambda: lithos.server.actors.writer._recorder.is_failing)
+        await until(lambda: lithos.server.get(Writer)._recorder.is_failing)
         undroppable()
-        await until(lambda: not lithos.server.actors.writer._recorder.is_failing)
+        await until(lambda: not lithos.server.get(Writer)._recorder.is_failing)
         await until(lambda: versions(lithos, note_id) == [(1, "created", "tester")])
 
 
@@ -147,10 +152,10 @@ async def test_the_state_before_a_write_is_kept_without_what_was_refused(tmp_pat
     """behaviour 221: a row that nothing was made from is no version, and none is recorded twice"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         await write_refused(lithos, note_id)
         undroppable()
-        lithos.server.actors.writer._recorder.is_caught_up = False  # as after a version that was not kept
+        lithos.server.get(Writer)._recorder.is_caught_up = False  # as after a version that was not kept
         await lithos.write("Note", "second", id=note_id)
         assert versions(lithos, note_id) == [(2, "updated", "tester"), (1, "created", "tester")]
 
@@ -163,14 +168,14 @@ async def test_what_the_start_could_not_settle_is_settled_while_the_server_runs(
         note_id, edited = await lithos.create("Note", "first"), await lithos.create("Edited", "first")
         await write_refused(lithos, note_id)
         store = history_of(lithos)  # as after a kill
-        await lithos.server.actors.writer._recorder.blocking.run(
+        await lithos.server.get(Writer)._recorder.blocking.run(
             lambda: store._writer.execute("UPDATE versions SET pending=1")
         )
     with (lithos.knowledge / "edited.md").open("a") as file:
         file.write("A person's line.\n")
     monkeypatch.setattr(recording, "TIDY_AFTER", 0.02)
     async with serving(tmp_path) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         assert versions(lithos, note_id)[0][0] == 2
         assert versions(lithos, edited) == [(1, "created", "tester")]
         undroppable()
@@ -196,8 +201,8 @@ async def test_an_outside_edit_a_rename_and_a_deletion_are_kept_when_they_are_ta
         assert versions(lithos, note_id)[0] == (3, "deleted", "watcher")
         check_bytes(lithos, note_id, 3, edited)
         (lithos.knowledge / "new.md").write_bytes(b"# New\n\nFrom outside.\n")
-        await until(lambda: any(entry.path == "new.md" for entry in lithos.server.catalogue))
-        entry = lithos.server.catalogue.at_path("new.md")
+        await until(lambda: any(entry.path == "new.md" for entry in lithos.server.get(Catalogue)))
+        entry = lithos.server.get(Catalogue).at_path("new.md")
         assert entry is not None
         await until(lambda: versions(lithos, entry.note.id) != [])
         check_bytes(lithos, entry.note.id, 1, b"# New\n\nFrom outside.\n")
@@ -238,7 +243,7 @@ async def test_what_happened_while_no_server_ran_is_caught_up(tmp_path):
         check_bytes(lithos, kept, 2, edited)
         size = history_of(lithos).size()[0]
     async with serving(tmp_path) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         assert history_of(lithos).size()[0] == size
 
 
@@ -248,15 +253,15 @@ async def test_an_older_data_directory_gets_the_current_states_first(tmp_path):
         put_note(tmp_path, f"{number:03}.md", f"---\ntitle: Note {number}\n---\n" + "text " * number)
     off = HistoryConfig(enabled=False)
     async with serving(tmp_path, history=off) as lithos:
-        ids = [entry.note.id for entry in sorted(lithos.server.catalogue, key=lambda entry: entry.path)]
+        ids = [entry.note.id for entry in sorted(lithos.server.get(Catalogue), key=lambda entry: entry.path)]
         await lithos.write("Note 7", "changed", id=ids[7], agent="bob")
-        assert lithos.server.actors.writer._recorder.store is None
+        assert lithos.server.get(Writer)._recorder.store is None
     assert not (tmp_path / ".lithos" / "history.db").exists()
     async with serving(tmp_path) as lithos:
         await until(lambda: history_of(lithos).size()[0] == 120)
         assert versions(lithos, ids[7]) == [(2, "updated", "bob")]
         for note_id in (ids[0], ids[7], ids[119]):
-            entry = lithos.server.catalogue.get(note_id)
+            entry = lithos.server.get(Catalogue).get(note_id)
             assert entry is not None
             data = (lithos.knowledge / entry.path).read_bytes()
             row = check_bytes(lithos, note_id, entry.note.version, data)
@@ -269,7 +274,7 @@ async def test_a_note_that_is_changed_before_it_is_caught_up_keeps_its_state(tmp
         first = (lithos.knowledge / "note.md").read_bytes()
     async with serving(tmp_path) as lithos:
         # As if the catching up had not come to it; in the thread that writes the store.
-        await lithos.server.actors.writer._recorder.blocking.run(lambda: history_of(lithos).drop([1]))
+        await lithos.server.get(Writer)._recorder.blocking.run(lambda: history_of(lithos).drop([1]))
         await lithos.write("Note", "second", id=note_id)
         assert [row[:2] for row in versions(lithos, note_id)] == [(2, "updated"), (1, "created")]
         check_bytes(lithos, note_id, 1, first)
@@ -279,7 +284,7 @@ async def test_what_cannot_be_kept_is_refused_before_the_file_is_changed(tmp_pat
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         store = history_of(lithos)
-        recorder = lithos.server.actors.writer._recorder
+        recorder = lithos.server.get(Writer)._recorder
         while not recorder.is_caught_up:
             await trio.sleep(0.01)
         await recorder._tidy()  # else that may be what is refused first
@@ -301,13 +306,13 @@ async def test_what_cannot_be_kept_is_refused_before_the_file_is_changed(tmp_pat
             assert other["code"] == "internal_error"
             assert "nothing was changed" in other["message"]
             assert (lithos.knowledge / "note.md").read_bytes() == before
-            status, body = await lithos.server.state.report()
+            status, body = await lithos.server.get(ServerState).report()
             assert (status, body["components"]["history"]["status"]) == (200, "degraded")
             assert "history.db cannot be written" in body["components"]["history"]["error"]
         answer = await lithos.write("Note", "third", id=note_id)
         assert answer["version"] == 3
         assert [row[0] for row in versions(lithos, note_id)] == [3, 2, 1]
-        body = (await lithos.server.state.report())[1]
+        body = (await lithos.server.get(ServerState).report())[1]
         assert body["components"]["history"]["status"] == "ok"
 
 
@@ -318,7 +323,7 @@ async def test_history_off_keeps_nothing_and_changes_nothing_else(tmp_path):
     before = (tmp_path / ".lithos" / "history.db").read_bytes()
     async with serving(tmp_path, history=HistoryConfig(enabled=False)) as lithos:
         assert (await lithos.write("Note", "second", id=note_id))["version"] == 2
-        body = (await lithos.server.state.report())[1]
+        body = (await lithos.server.get(ServerState).report())[1]
         assert body["components"]["history"]["status"] == "ok"
     assert (tmp_path / ".lithos" / "history.db").read_bytes() == before
     async with serving(tmp_path) as lithos:
@@ -340,14 +345,14 @@ async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
     """behaviour 219: what another program saved into a file that had lost its name"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         answer = await lithos.write("Note", "second", id=note_id)
         second = (lithos.knowledge / "note.md").read_bytes()
         late = b"---\nid: " + note_id.encode() + b"\n---\n# Note\n\nLate words.\n"
-        displaced = lithos.server.actors.keeper.displaced
+        displaced = lithos.server.get(Keeper).displaced
         displaced.save("note.md", late, utc_now())
         displaced.save("note.md", second, utc_now())  # known already
-        lithos.server.actors.writer._recorder.look_again()
+        lithos.server.get(Writer)._recorder.look_again()
         await until(lambda: len(versions(lithos, note_id)) == 4)
         assert [row[:2] for row in versions(lithos, note_id)] == [
             (4, "outside"), (3, "outside"), (2, "updated"), (1, "created"),
@@ -361,7 +366,7 @@ async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
         )  # fmt: skip
         assert stale["code"] == "version_conflict"
     async with serving(tmp_path) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         assert len(versions(lithos, note_id)) == 4
         assert (await lithos.write("Note", "third", id=note_id))["version"] == 5
 

@@ -13,13 +13,19 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.actors.actors
-from lithos.actors.coordinating.broadcaster import Subscription
+import lithos.search.capability
+from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
+from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.watching import listening, watcher
+from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.settling import Taking
+from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.writer import Writer
 from lithos.app.maintenance import GivenUp, accept_vanished
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.services.state import ServerState
 from lithos.stores.orders import VanishedFiles
 from tests.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving, until
@@ -46,7 +52,7 @@ async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncItera
 
 
 def component_status(lithos: Lithos) -> str:
-    return lithos.server.state._watcher().status
+    return lithos.server.get(ServerState)._watching().status
 
 
 async def told(events: Subscription) -> tuple[str, str]:
@@ -57,7 +63,7 @@ async def told(events: Subscription) -> tuple[str, str]:
 
 
 async def health(lithos: Lithos) -> tuple[int, dict[str, Any]]:
-    status, body = await lithos.server.state.report()
+    status, body = await lithos.server.get(ServerState).report()
     return status, body["components"]
 
 
@@ -65,8 +71,8 @@ async def health(lithos: Lithos) -> tuple[int, dict[str, Any]]:
 async def test_outside_edits_are_searchable_when_their_event_is_told(tmp_path, mode):
     """behaviours 135, 136 and 137"""
     async with watching(tmp_path, mode) as lithos:
-        events = lithos.server.broadcaster.listen()
-        assert lithos.server.actors.watcher.mode == ("poll" if mode == "poll" else "native")
+        events = lithos.server.get(Broadcaster).listen()
+        assert lithos.server.get(Watcher).mode == ("poll" if mode == "poll" else "native")
         file = put_note(tmp_path, "a.md", note(1, "about zebras"))
         assert await told(events) == ("note.created", "a.md")
         assert await lithos.found("zebras", mode="fulltext") == ["Note 1"]
@@ -94,7 +100,7 @@ async def test_where_notifications_are_blind_the_watcher_polls_and_says_so(tmp_p
     monkeypatch.setattr(listening.watchfiles, "watch", blind)
     monkeypatch.setattr(listening, "PROBE_BOUND", 0.2)
     async with watching(tmp_path, "auto") as lithos:
-        events = lithos.server.broadcaster.listen()
+        events = lithos.server.get(Broadcaster).listen()
         _, components = await health(lithos)
         assert components["watcher"] == {"status": "ok", "mode": "poll"}
         put_note(tmp_path, "a.md", note(1))
@@ -107,14 +113,14 @@ async def test_without_watching_nothing_is_noticed(tmp_path):
         put_note(tmp_path, "a.md", note(1))
         _, components = await health(lithos)
         assert components["watcher"] == {"status": "ok", "mode": "off"}
-        assert lithos.server.actors.watcher._pending.due == float("inf")
+        assert lithos.server.get(Watcher)._pending.due == float("inf")
 
 
 async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
-        events = lithos.server.broadcaster.listen()
-        before = lithos.server.actors.writer.mailbox.stats.handled
+        events = lithos.server.get(Broadcaster).listen()
+        before = lithos.server.get(Writer).mailbox.stats.handled
         began = time.monotonic_ns()
 
         def touch() -> None:
@@ -124,7 +130,7 @@ async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
         await trio.to_thread.run_sync(touch)
         put_note(tmp_path, "b.md", note(2))
         assert await told(events) == ("note.created", "b.md")
-        assert lithos.server.actors.writer.mailbox.stats.handled - before < 200
+        assert lithos.server.get(Writer).mailbox.stats.handled - before < 200
 
 
 @pytest.mark.parametrize("mode", ["auto", "native"])
@@ -138,9 +144,9 @@ async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp
     monkeypatch.setattr(listening.watchfiles, "watch", watch_one)
     (tmp_path / "knowledge/deep/er").mkdir(parents=True)
     async with watching(tmp_path, mode) as lithos:
-        events = lithos.server.broadcaster.listen()
+        events = lithos.server.get(Broadcaster).listen()
         if mode == "auto":
-            await until(lambda: lithos.server.actors.watcher.mode == "poll")
+            await until(lambda: lithos.server.get(Watcher).mode == "poll")
             assert (await health(lithos))[1]["watcher"] == {"status": "ok", "mode": "poll"}
         else:
             await until(lambda: component_status(lithos) == "degraded")
@@ -153,7 +159,7 @@ async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp
 
 async def test_a_name_that_is_no_text_stops_nothing(tmp_path, caplog):
     async with watching(tmp_path) as lithos:
-        events = lithos.server.broadcaster.listen()
+        events = lithos.server.get(Broadcaster).listen()
         os.close(os.open(os.fsencode(lithos.knowledge) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
         await until(lambda: "watcher in trouble" in caplog.text)
         put_note(tmp_path, "a.md", note(1))
@@ -164,12 +170,12 @@ async def test_a_name_that_is_no_text_stops_nothing(tmp_path, caplog):
 async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
     """behaviour 199: as where a folder has a name that is no text"""
     async with watching(tmp_path, "auto") as lithos:
-        events = lithos.server.broadcaster.listen()
+        events = lithos.server.get(Broadcaster).listen()
         folder = os.fsencode(lithos.knowledge) + b"/\xff\xfe"
         os.mkdir(folder)
         number = 0
         with trio.fail_after(PATIENCE):
-            while lithos.server.actors.watcher.mode != "poll":
+            while lithos.server.get(Watcher).mode != "poll":
                 number += 1
                 os.close(os.open(folder + b"/%d" % number, os.O_CREAT | os.O_WRONLY))
                 await trio.sleep(0.02)
@@ -188,10 +194,10 @@ async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
 
     async with watching(tmp_path) as lithos:
         monkeypatch.setattr(Taking, "settle", settle_with_a_bug)
-        events = lithos.server.broadcaster.listen()
+        events = lithos.server.get(Broadcaster).listen()
         put_note(tmp_path, "a.md", note(1))
         assert await told(events) == ("note.created", "a.md")
-        await until(lambda: lithos.server.actors.watcher.mailbox.stats.restarts == 1)
+        await until(lambda: lithos.server.get(Watcher).mailbox.stats.restarts == 1)
         put_note(tmp_path, "b.md", note(2))
         assert await told(events) == ("note.created", "b.md")
 
@@ -200,9 +206,9 @@ async def test_a_folder_that_goes_and_returns_is_watched_again(tmp_path):
     """behaviour 198"""
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
-        events = lithos.server.broadcaster.listen()
+        events = lithos.server.get(Broadcaster).listen()
         lithos.knowledge.rename(tmp_path / "away")
-        await until(lambda: lithos.server.actors.guard.vanished == 1)
+        await until(lambda: lithos.server.get(DeletionGuard).vanished == 1)
         status, components = await health(lithos)
         assert (status, components["index"]["status"], components["index"]["vanished"]) == (
             503,
@@ -212,7 +218,7 @@ async def test_a_folder_that_goes_and_returns_is_watched_again(tmp_path):
         assert components["watcher"]["status"] == "degraded"
         refusal(await lithos.call("lithos_read", id=UUID.format(1)), "doc_not_found")
         (tmp_path / "away").rename(lithos.knowledge)
-        await until(lambda: lithos.server.actors.guard.vanished == 0)
+        await until(lambda: lithos.server.get(DeletionGuard).vanished == 0)
         await lithos.read(UUID.format(1))
         await until(lambda: component_status(lithos) == "ok")
         put_note(tmp_path, "b.md", note(2))
@@ -228,16 +234,16 @@ async def test_an_approval_for_exactly_the_listed_files_ends_the_guard(tmp_path)
     async with watching(tmp_path, watch_debounce_ms=500) as lithos:
         for n in range(20):
             (lithos.knowledge / f"{n}.md").unlink()
-        await until(lambda: lithos.server.actors.guard.vanished == 20)
-        assert len(lithos.server.catalogue) == 30
+        await until(lambda: lithos.server.get(DeletionGuard).vanished == 20)
+        assert len(lithos.server.get(Catalogue)) == 30
         approvals = VanishedFiles(tmp_path / ".lithos")
         approvals.approve([f"{n}.md" for n in range(1, 30)])
         await until(lambda: not approvals.is_approval_waiting())
-        assert (len(lithos.server.catalogue), lithos.server.actors.guard.vanished) == (11, 1)
+        assert (len(lithos.server.get(Catalogue)), lithos.server.get(DeletionGuard).vanished) == (11, 1)
         assert approvals.kept() == {"0.md"}
         put_note(tmp_path, "0.md", note(0, "about zebras"))
-        await until(lambda: lithos.server.actors.guard.vanished == 0 and not approvals.kept())
-        await lithos.server.actors.fulltext_indexer.converged()
+        await until(lambda: lithos.server.get(DeletionGuard).vanished == 0 and not approvals.kept())
+        await lithos.server.get(FulltextIndexer).converged()
         assert (await health(lithos))[1]["index"]["status"] == "ok"
 
 
@@ -259,14 +265,14 @@ async def test_a_start_on_an_empty_mount_keeps_all_until_the_files_return(tmp_pa
         assert "3.md" in refusal(answer, "doc_not_found")
         for file in (tmp_path / "away").iterdir():
             file.rename(lithos.knowledge / file.name)
-        await until(lambda: lithos.server.actors.guard.vanished == 0)
+        await until(lambda: lithos.server.get(DeletionGuard).vanished == 0)
         assert await lithos.found("zebra3", mode="fulltext") == ["Note 3"]
         assert lithos.events() == []
 
 
 async def test_what_vanished_is_given_up_without_a_server(tmp_path, monkeypatch):
     """behaviour 198"""
-    monkeypatch.setattr(lithos.actors.actors, "load_embedder", load_once)
+    monkeypatch.setattr(lithos.search.capability, "load_embedder", load_once)
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n))
     async with serving(tmp_path):
@@ -279,8 +285,8 @@ async def test_what_vanished_is_given_up_without_a_server(tmp_path, monkeypatch)
     assert listed == GivenUp(tuple(sorted(f"{n}.md" for n in range(1, 30))), is_taken=False)
     assert await accept_vanished(config, dry_run=False) == GivenUp(listed.paths, is_taken=True)
     async with serving(tmp_path) as server:
-        assert [entry.path for entry in server.server.catalogue] == ["moved.md"]
-        assert server.server.actors.guard.vanished == 0
+        assert [entry.path for entry in server.server.get(Catalogue)] == ["moved.md"]
+        assert server.server.get(DeletionGuard).vanished == 0
     assert (await accept_vanished(config, dry_run=False)).paths == ()
 
 
@@ -297,7 +303,7 @@ async def test_a_vault_reached_by_a_symlink_is_watched_too(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data/knowledge").symlink_to(tmp_path / "vault")
     async with watching(tmp_path / "data", "auto") as server:
-        assert server.server.actors.watcher.mode == "native"
-        events = server.server.broadcaster.listen()
+        assert server.server.get(Watcher).mode == "native"
+        events = server.server.get(Broadcaster).listen()
         (tmp_path / "vault/a.md").write_text(note(1))
         assert await told(events) == ("note.created", "a.md")

@@ -18,14 +18,22 @@ import pytest
 import trio
 from attrs import frozen
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.writing import messages
 from lithos.actors.writing.messages import ACTING, acting_as
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden
 from lithos.core.importing import Record
 from lithos.core.principals import ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.services.enrich.entities import EntityExtraction
+from lithos.services.importing.importing import Importing
 from lithos.services.importing.records import Options
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.notes.proposals import Proposals
+from lithos.services.retrieve.feedback import Learning
 from lithos.tools.contract.declaring import all_tools, own_tools
 from tests.servers import Lithos, serving
 
@@ -63,7 +71,7 @@ PERSONS: Final = (
 async def limited(data: Path) -> AsyncIterator[Lithos]:
     """A server whose callers have the scope."""
     async with serving(data) as lithos:
-        lithos.server.actors.writer.scopes = WriteScopes(
+        lithos.server.get(Writer).scopes = WriteScopes(
             protected=PROTECTED,
             agents={"named": SCOPE, ENRICH_AGENT: SCOPE},
             of_token=lambda by: SCOPE if by.name in ("bound", "grant") else None,
@@ -184,7 +192,7 @@ def by_import(lithos: Lithos, folder: str, number: int, content: str) -> Ask:
 
     async def ask(caller: Caller) -> Any:
         with nullcontext() if caller.by is None else acting_as(caller.by):
-            importing = lithos.server.importing
+            importing = lithos.server.get(Importing)
             agent = "import" if caller.agent == "cli" else caller.agent
             options = Options(kind="jsonl", agent=agent, into=folder)
             begun = await importing.begin(options)
@@ -271,7 +279,7 @@ def look(lithos: Lithos) -> dict[str, tuple[int, int]]:
 async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> str:
     """What is wrong with what became of one change; empty where it is as it must be."""
     ask = await OPERATIONS[operation][1](lithos, PLACES[place])
-    proposals = lithos.server.coordinator.proposals
+    proposals = lithos.server.get(Coordinator).proposals
     before, waiting = look(lithos), len(proposals)
     answer = await ask(caller)
     allowed = caller in PERSONS or place == "write"
@@ -281,7 +289,7 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
         found = "proposed"  # its answer is what rests on the note, which is not quarantined
     changed, kept = look(lithos) != before, len(proposals) - waiting
     for each in proposals.all():
-        await lithos.server.proposals.withdraw(each.id, each.agent)
+        await lithos.server.get(Proposals).withdraw(each.id, each.agent)
     if (found, changed, kept) == (wanted, wanted == "done", int(wanted == "proposed")):
         return ""
     return f"{found}, not {wanted}; files changed: {changed}; kept: {kept}; {answer}"
@@ -307,11 +315,11 @@ async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> N
     async with limited(tmp_path) as lithos:
         server = lithos.server
         patching = EntityExtraction(
-            server.catalogue,
-            server.entities._texts,
-            server.learning,
-            patch=server.knowledge.write,
-            index=server.actors.fulltext_indexer,
+            server.get(Catalogue),
+            server.get(EntityExtraction)._texts,
+            server.get(Learning),
+            patch=server.get(Knowledge).write,
+            index=server.get(FulltextIndexer),
         )
         for place, folder in PLACES.items():
             note_id = await make(lithos, folder, "The Kubernetes cluster of Ada Lovelace in Vienna.")
@@ -320,18 +328,18 @@ async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> N
             assert await patching.refresh(note_id), place
             assert (path.read_bytes() != before) == (place == "write"), place
             assert (await lithos.read(note_id))["metadata"]["entities"], place
-        assert len(server.coordinator.proposals) == 0
+        assert len(server.get(Coordinator).proposals) == 0
 
 
 async def test_a_scope_that_was_changed_meanwhile_counts(tmp_path: Path) -> None:
     """behaviour 278: the decision is made in the step that writes, not when the request is made."""
     async with limited(tmp_path) as lithos:
-        note_id, writer = await make(lithos, "open"), lithos.server.actors.writer
+        note_id, writer = await make(lithos, "open"), lithos.server.get(Writer)
         with acting_as(Principal("bound", "write", "bot")):
             request = messages.PatchNote(id=note_id, agent="bot", tags=("x",))
         writer.scopes = attrs.evolve(writer.scopes, of_token=lambda _: Scope(("side/**",)))
         with pytest.raises(Forbidden, match="outside of what bot may change"):
-            await lithos.server.knowledge.write(request)
+            await lithos.server.get(Knowledge).write(request)
 
 
 async def test_a_move_lists_the_notes_whose_links_it_may_not_rewrite(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from lithos.config.sections import OauthConfig
 from lithos.core.principals import Principal
+from lithos.services.keyring import TokenRing
+from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.oauth.foreign import EVERY, ForeignTokens
 from tests.front.oauth.flow import public_server
 from tests.servers import Clock
@@ -210,8 +212,8 @@ async def test_with_an_issuer_the_own_server_is_off_and_the_metadata_names_it(tm
     """behaviour 276"""
     server = {"oauth": OauthConfig(issuer=ISSUER)}
     async with public_server(tmp_path, is_logged_in=False, server=server) as public:
-        ring = public.lithos.server.keyring
-        assert public.lithos.server.authorization is None
+        ring = public.lithos.server.get(TokenRing)
+        assert public.lithos.server.find(AuthorizationServer) is None
         assert ring.foreign is not None
         ring.foreign._get = Issuer().get
         metadata = (await public.http.get("/.well-known/oauth-protected-resource/mcp")).json()

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
-from lithos.services.retrieve.feedback import Feedback
+from lithos.services.retrieve.feedback import Feedback, Learning
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import START
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
@@ -33,7 +35,7 @@ async def retrieved(lithos: Lithos, *notes: str, task: str | None, agent: str = 
         agent_id=agent,
         task_id=task,
     )
-    await lithos.server.learning.submit(RecordRetrieval(receipt, notes))
+    await lithos.server.get(Learning).submit(RecordRetrieval(receipt, notes))
     return receipt.id
 
 
@@ -99,7 +101,7 @@ async def test_only_what_the_receipt_of_task_and_agent_showed_gets_feedback(tmp_
         events = len(lithos.events())
         await complete(lithos, task, cited_nodes=[outside, gone, one], misleading_nodes=[outside, "x"])
         assert await signals(lithos, one, two, outside) == [(1, 0, 0), (0, 0, 1), (0, 0, 0)]
-        assert (await lithos.server.learning.stats([gone]))[gone].cited_count == 0
+        assert (await lithos.server.get(Learning).stats([gone]))[gone].cited_count == 0
         ((kind, payload),) = lithos.events()[events:]
         assert (kind, payload["cited_nodes"]) == ("task.completed", f'["{outside}", "{gone}", "{one}"]')
         # Without receipt the newest of task and agent counts.
@@ -147,7 +149,7 @@ async def test_an_empty_list_marks_all_as_ignored_and_no_list_nothing(
         task = await create(lithos)
         await retrieved(lithos, one, two, task=task)
         with monkeypatch.context() as patch:
-            patch.setattr(lithos.server.learning, "submit", refuse)
+            patch.setattr(lithos.server.get(Learning), "submit", refuse)
             assert (await complete(lithos, task, cited_nodes=[one]))["success"]
         assert await signals(lithos, one, two) == [(0, 0, 0), (0, 0, 0)]
         await worker(lithos).drain()
@@ -164,9 +166,9 @@ async def test_the_third_strike_quarantines_the_note_as_enrichment(tmp_path: Pat
         for strike in (1, 2, 3, 4):
             task = await create(lithos)
             await retrieved(lithos, bad, good, task=task)
-            before = lithos.server.coordinator.head
+            before = lithos.server.get(Coordinator).head
             await complete(lithos, task, misleading_nodes=[bad])
-            told = lithos.server.coordinator._store.events_after(before)
+            told = lithos.server.get(Coordinator)._store.events_after(before)
             note = await lithos.read(bad)
             assert note["metadata"]["status"] == ("quarantined" if strike >= 3 else "active")
             assert note["metadata"].get("quarantine_reason") == (
@@ -177,7 +179,7 @@ async def test_the_third_strike_quarantines_the_note_as_enrichment(tmp_path: Pat
             assert len(updates) == (strike == 3)
             for draft in updates:
                 assert draft.agent == "lithos-enrich"
-                entry = lithos.server.catalogue.get(bad)
+                entry = lithos.server.get(Catalogue).get(bad)
                 assert entry is not None
                 assert draft.origin == f"enrichment:{entry.digest}:{entry.note.version}"
         assert (await node(lithos, bad))["misleading_count"] == 4
@@ -193,7 +195,7 @@ async def test_learning_that_fails_fails_no_completion(
     async with serving(tmp_path, settled=False) as lithos:
         one = await lithos.create(f"One {next(NUMBERS)}")
         task, named, unnamed = await create(lithos), await create(lithos), await create(lithos)
-        learning = lithos.server.learning
+        learning = lithos.server.get(Learning)
         receipt = await retrieved(lithos, one, task=task)
 
         async def refuse(command: object) -> None:
@@ -248,11 +250,11 @@ async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_hap
         for _ in range(2):
             await worker(lithos).drain()
         assert await signals(lithos, bad, good) == [(0, 3, 0), (3, 0, 0)]
-        assert await lithos.server.learning.read(lambda tables: tables.ledgers.lessons()) == [], (
+        assert await lithos.server.get(Learning).read(lambda tables: tables.ledgers.lessons()) == [], (
             "the ledgers do not grow for ever"
         )
 
 
 def due(lithos: Lithos) -> list[Any]:
     """The lessons that are kept; the list is a value."""
-    return list(lithos.server.coordinator._store.readable_task_rows().lessons())
+    return list(lithos.server.get(Coordinator)._store.readable_task_rows().lessons())

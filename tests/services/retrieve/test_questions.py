@@ -11,9 +11,13 @@ from typing import Any, NoReturn
 import pytest
 import trio
 
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.config.sections import LcmaConfig, SearchConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.questions import LoadQuestions
+from lithos.services.enrich.questions import QuestionUpkeep
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.search.search import Search
 from tests.servers import Clock, Lithos, put_note, serving
 from tests.services.enrich.test_enrichment import worker
 from tests.tools.task_calls import create
@@ -295,7 +299,7 @@ async def test_a_memory_that_cannot_be_read_leaves_the_search(
     async with serving(tmp_path) as lithos:
         ids = await cook(lithos)
         await teach(lithos, QUESTION, [ids["Cluster sizes"]])
-        learning = lithos.server.learning
+        learning = lithos.server.get(Learning)
         learning._store.remembered.begin(None, 0)
         submit = learning.submit
 
@@ -323,13 +327,17 @@ async def test_a_failed_leg_is_told_as_its_scout(
 
     async with serving(tmp_path) as lithos:
         await cook(lithos)
-        index = lithos.server.semantic.port if leg == "vector" else lithos.server.search._fulltext
+        index = (
+            lithos.server.get(SemanticBackend).port
+            if leg == "vector"
+            else lithos.server.get(Search)._fulltext
+        )
         index.tell_behind("it is late")
         answer = await lithos.call("lithos_retrieve", query="bread oven")
         assert (answer["degraded"], answer["failed_scouts"]) == (True, [f"scout_{leg}"])
         assert {row["title"] for row in answer["results"]} >= {"Sourdough", "Flat bread"}
         index.tell_behind(None)
-        monkeypatch.setattr(lithos.server.search, "rank_hybrid", crash)
+        monkeypatch.setattr(lithos.server.get(Search), "rank_hybrid", crash)
         answer = await lithos.call("lithos_retrieve", query="Sourdough")
         assert answer["failed_scouts"] == ["scout_vector", "scout_lexical"]
         assert [row["title"] for row in answer["results"]] == ["Sourdough"]
@@ -358,8 +366,8 @@ async def test_what_is_remembered_follows_the_note(tmp_path: Path) -> None:
         assert await counts(note) == [(0.5, 0)]
         await lithos.call("lithos_delete", id=note, agent="ann")
         await worker(lithos).drain()
-        assert len(lithos.server.learning._store.remembered) == 1
-        assert await lithos.server.learning.read(lambda tables: tables.questions.notes()) == [other]
+        assert len(lithos.server.get(Learning)._store.remembered) == 1
+        assert await lithos.server.get(Learning).read(lambda tables: tables.questions.notes()) == [other]
 
 
 async def test_a_rewrite_while_no_server_runs_halves_as_well(tmp_path: Path) -> None:
@@ -373,10 +381,10 @@ async def test_a_rewrite_while_no_server_runs_halves_as_well(tmp_path: Path) -> 
     (tmp_path / "knowledge" / "gone.md").unlink()
     async with serving(tmp_path) as lithos:
         await worker(lithos).drain()
-        await lithos.server.questions.tidy()
+        await lithos.server.get(QuestionUpkeep).tidy()
         ((known),) = await cited_for(lithos, note)
         assert known["for"] == 0.5
-        assert await lithos.server.learning.read(lambda tables: tables.questions.notes()) == [note]
+        assert await lithos.server.get(Learning).read(lambda tables: tables.questions.notes()) == [note]
 
 
 async def test_the_memory_is_bounded(tmp_path: Path) -> None:
@@ -389,9 +397,9 @@ async def test_the_memory_is_bounded(tmp_path: Path) -> None:
             await teach(lithos, f"zebra question number {number}", [note])
         kept = {each["question"][-1] for each in await cited_for(lithos, note)}
         assert kept == {"2", "3", "4"}
-        assert len(lithos.server.learning._store.remembered) == 3
+        assert len(lithos.server.get(Learning)._store.remembered) == 3
     async with serving(tmp_path, lcma=LcmaConfig(questions_kept=1)) as lithos:
-        await lithos.server.questions.tidy()
+        await lithos.server.get(QuestionUpkeep).tidy()
         assert [each["question"][-1] for each in await cited_for(lithos, note)] == ["4"]
 
 
@@ -408,7 +416,7 @@ async def test_a_restart_forgets_nothing_and_another_model_embeds_again(tmp_path
     other.close()
     async with serving(tmp_path) as lithos:
         with trio.fail_after(60):
-            while not len(lithos.server.learning._store.remembered):
+            while not len(lithos.server.get(Learning)._store.remembered):
                 await trio.sleep(0.02)
         (row, *_) = await retrieve(lithos, QUESTION)
         assert (row["score"], row["reasons"][0]) == (before[0]["score"], f"cited for: {QUESTION}")

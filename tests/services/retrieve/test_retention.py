@@ -85,7 +85,7 @@ async def test_a_sweep_leaves_the_feedback_of_tasks_whole_that_may_still_come(
         clock.advance(days=29)
         await retrieved(server, one, two, task=None)
         await worker(server).sweep()
-        learning = server.server.learning
+        learning = server.server.get(Learning)
         assert await learning.receipt_count() == 4, "the closed one may be reopened"
         clock.advance(days=2)
         await worker(server).sweep()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import attrs
@@ -12,8 +11,7 @@ import trio
 
 from lithos.actors.blocking import Inline
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.catalogue import Config
-from lithos.config.sections import LcmaConfig
+from lithos.config.sections import LcmaConfig, SearchConfig
 from lithos.core.errors import InvalidInput, LcmaDisabled, StorageFailed
 from lithos.core.learning.memory import NodeStats, RecordRetrieval, SurfacedConflict
 from lithos.core.learning.questions import RememberedQuestion
@@ -152,19 +150,25 @@ class Room:
     async def retrieve(self, **asked: Any) -> RetrieveAnswer:
         dispatcher = Dispatcher(self.catalogue, self.metrics)
         team = Team(_team(self._first), _team(self._second), self.contradict)
-        actors: Any = SimpleNamespace(
-            config=Config(lcma=self.settings),
-            catalogue=self.catalogue,
-            visibility=Current(),
-            metrics=self.metrics,
-            clock=self.clock,
-        )
+        visibility: Any = Current()
         search: Any = FakeSearch(self._search)
         questions: Any = NoQuestions()
         lineage: Any = Trusting()
         pipeline = EvidencePipeline(self.catalogue, search, questions, dispatcher, team, Inline(), lineage)
         snippets = Snippets(self.texts, None)  # type: ignore[arg-type]
-        retrieve = Retrieve(actors, team, pipeline, snippets, self.memory, dispatcher)
+        retrieve = Retrieve(
+            settings=SearchConfig(),
+            lcma=self.settings,
+            catalogue=self.catalogue,
+            clock=self.clock,
+            visibility=visibility,
+            metrics=self.metrics,
+            team=team,
+            pipeline=pipeline,
+            snippets=snippets,
+            recorder=self.memory,  # type: ignore[arg-type]
+            dispatcher=dispatcher,
+        )
         return await retrieve.retrieve(RetrieveRequest(**{"query": "q"} | asked))
 
     def count(self, name: str) -> float:

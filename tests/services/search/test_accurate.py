@@ -15,8 +15,10 @@ import pytest
 import trio
 
 import lithos.actors.indexing.accurate
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.config.sections import SearchConfig
 from lithos.core.learning.ranking import blend
+from lithos.services.state import Gauges, ServerState
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.embedder import EmbedderIdentity, EmbedderUnavailable, Matrix
 from lithos.stores.indexes.vectors import VectorIndex
@@ -94,7 +96,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def model_health(lithos: Lithos) -> dict[str, Any]:
-    _, body = await lithos.server.state.report()
+    _, body = await lithos.server.get(ServerState).report()
     return dict(body["components"]["embedding_model"])
 
 
@@ -131,7 +133,7 @@ async def test_auto_takes_accurate_where_onnxruntime_is(tmp_path: Path, model: F
         assert await meant(lithos, "pets kitten") == ["Pets"]
         stats = await lithos.call("lithos_stats")
         assert [stats[f"embedding_{name}"] for name in ("tier", "done", "total")] == ["accurate", 1, 1]
-        scrape = (await lithos.server.gauges.scrape()).decode()
+        scrape = (await lithos.server.get(Gauges).scrape()).decode()
         assert 'lithos_embedding_tier{tier="accurate"} 1.0' in scrape
         assert "lithos_embedding_done_chunks 1.0" in scrape
     assert model.threads == [1]
@@ -168,7 +170,7 @@ async def test_accurate_without_onnxruntime_is_degraded_and_static_answers(tmp_p
 async def test_static_never_loads_the_accurate_model(tmp_path: Path, model: FakeTransformer) -> None:
     make_vault(tmp_path)
     async with serving(tmp_path, transformer=model.load, search=SearchConfig(tier="static")) as lithos:
-        assert lithos.server.semantic.accurate is None
+        assert lithos.server.get(SemanticBackend).accurate is None
         assert (await model_health(lithos))["tier"] == "static"
     assert model.threads == []
 
@@ -260,7 +262,7 @@ async def test_a_run_that_was_interrupted_goes_on(tmp_path: Path, model: FakeTra
         with trio.fail_after(60):
             while not (tmp_path / ".usearch" / "accurate" / "manifest.json").exists():
                 await trio.sleep(0.005)
-        lithos.server.semantic.accurate.close = trio.lowlevel.checkpoint  # type: ignore[method-assign, union-attr]
+        lithos.server.get(SemanticBackend).accurate.close = trio.lowlevel.checkpoint  # type: ignore[method-assign, union-attr]
         model.failure = "the end"
         model.released.set()
     kept = stored(tmp_path)["chunks"]
@@ -404,8 +406,12 @@ async def test_static_vectors_of_queries_are_there_in_either_tier(
 ) -> None:
     put_note(tmp_path, "a.md", "# Transaction\n\nA database commits a transaction.\n")
     async with serving(tmp_path, transformer=model.load) as lithos:
-        found = await lithos.server.semantic.with_static_question("database transaction", lambda asked: asked)
+        found = await lithos.server.get(SemanticBackend).with_static_question(
+            "database transaction", lambda asked: asked
+        )
         assert found.codes.shape == (256,)
         assert 0.3 < found.highest <= 1
         assert (await model_health(lithos))["tier"] == "accurate"
-        assert not (await lithos.server.semantic.with_static_question("", lambda asked: asked)).codes.any()
+        assert not (
+            await lithos.server.get(SemanticBackend).with_static_question("", lambda asked: asked)
+        ).codes.any()

@@ -11,7 +11,11 @@ import pytest
 import trio
 
 import lithos.actors.indexing.indexer
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
+from lithos.actors.writing.writer import Writer
 from lithos.core.events import NOTE_CREATED
+from lithos.services.state import ServerState
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.embedder import EmbedderUnavailable, load_embedder
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -94,7 +98,7 @@ async def test_without_both_legs_there_is_no_answer(tmp_path: Path, monkeypatch:
         assert "io error" in answer["message"]
         refusal(await lithos.call("lithos_search", query="alpha", mode="fulltext"), "search_backend_error")
         # A server that stops refuses new writes.
-        lithos.server.actors.writer.mailbox.close()
+        lithos.server.get(Writer).mailbox.close()
         answer = await lithos.call("lithos_write", title="T", content="x", agent="a")
         assert "stopping" in refusal(answer, "internal_error")
 
@@ -105,7 +109,7 @@ async def test_a_write_that_no_index_takes_is_stored_and_announced_later(
     """behaviour 63"""
     monkeypatch.setattr(lithos.actors.indexing.indexer, "REPAIR_DELAY", 0.01)
     async with serving(tmp_path) as lithos_:
-        with subscribed(lithos_.server.broadcaster) as listener:
+        with subscribed(lithos_.server.get(Broadcaster)) as listener:
             with failing(FulltextIndex, "apply"), failing(VectorIndex, "apply"):
                 answer = await lithos_.call("lithos_write", title="Zebra", content=TEXT, agent="a")
                 assert "stored" in refusal(answer, "internal_error")
@@ -113,7 +117,7 @@ async def test_a_write_that_no_index_takes_is_stored_and_announced_later(
                 assert (answer["path"], answer["version"]) == ("zebra.md", 1)
                 assert lithos_.events() == []
                 assert (await lithos_.read(answer["id"]))["content"] == TEXT
-                _, health = await lithos_.server.state.report()
+                _, health = await lithos_.server.get(ServerState).report()
                 assert health["components"]["index"]["status"] == "degraded"
             event = await listener.events.receive()
         assert (event.draft.type, event.draft.payload["id"]) == (NOTE_CREATED, answer["id"])
@@ -125,7 +129,7 @@ async def test_without_a_model_everything_but_meaning_works(tmp_path: Path) -> N
     """behaviour 183"""
     async with serving(tmp_path, load=no_model) as lithos:
         note = await lithos.create("Zebra", TEXT, source_url="https://e.org")
-        status, health = await lithos.server.state.report()
+        status, health = await lithos.server.get(ServerState).report()
         model = health["components"]["embedding_model"]
         assert (status, health["status"], model["status"]) == (200, "degraded", "degraded")
         assert "there is no such model" in model["error"]
@@ -177,7 +181,7 @@ async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
             assert "the disk is on fire" in answer["message"]
             refusal(await search(lithos_, mode="fulltext"), "search_backend_error")
             refusal(await lithos_.call("lithos_list", content_query="zebra"), "search_backend_error")
-        await lithos_.server.actors.fulltext_indexer.converged()
+        await lithos_.server.get(FulltextIndexer).converged()
         assert await lithos_.found(QUERY, mode="fulltext") == ["Zebra"]
         kinds = [kind for kind, _ in lithos_.events()]
         assert kinds == [NOTE_CREATED] * 2
@@ -185,5 +189,5 @@ async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
             await lithos_.write("Other", TEXT, id=note)
             assert (await search(lithos_))["failed_backends"] == ["semantic"]
             refusal(await search(lithos_, mode="semantic"), "search_backend_error")
-        await lithos_.server.actors.vector_indexer.converged()
+        await lithos_.server.get(VectorIndexer).converged()
         assert set(await lithos_.found(QUERY)) == {"Zebra", "Other"}

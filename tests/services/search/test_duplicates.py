@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.actors.indexing.indexer import VectorIndexer
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.writing.messages import WriteNote, WriteOutcome
+from lithos.services.notes.knowledge import Knowledge
 from lithos.services.search import duplicates
 from lithos.services.search.duplicates import TOLD, Duplicates, NewNote, Similar
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
@@ -23,7 +25,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def stored(lithos: Lithos) -> None:
     """Wait until every note that was written is in the vectors."""
-    await lithos.server.actors.vector_indexer.converged()
+    await lithos.server.get(VectorIndexer).converged()
 
 
 async def test_the_original_of_a_rewritten_text_is_named_and_nothing_is_refused(tmp_path: Path) -> None:
@@ -64,7 +66,7 @@ async def test_a_late_search_does_not_name_the_note_that_is_being_made(
         for number in range(TOLD - 1):
             await lithos.create(f"Pump {number}", PUMP)
         await stored(lithos)
-        search = lithos.server.duplicates.similar
+        search = lithos.server.get(Duplicates).similar
         begun, indexed = threading.Event(), threading.Event()
 
         def search_late(new: NewNote) -> list[Similar]:
@@ -73,7 +75,7 @@ async def test_a_late_search_does_not_name_the_note_that_is_being_made(
             return search(new)
 
         async def write() -> WriteOutcome:
-            outcome = await lithos.server.knowledge.write(
+            outcome = await lithos.server.get(Knowledge).write(
                 WriteNote(agent="ann", title="Pump again", content=PUMP)
             )
             await stored(lithos)
@@ -81,7 +83,9 @@ async def test_a_late_search_does_not_name_the_note_that_is_being_made(
             return outcome
 
         monkeypatch.setattr(Duplicates, "similar", lambda self, new: search_late(new))
-        outcome, similar = await lithos.server.duplicates.beside(NewNote("Pump again", PUMP, "ann"), write)
+        outcome, similar = await lithos.server.get(Duplicates).beside(
+            NewNote("Pump again", PUMP, "ann"), write
+        )
         assert begun.is_set()
         assert len(similar) == TOLD - 1
         assert outcome.id not in [each.entry.note.id for each in similar]
@@ -94,7 +98,7 @@ async def test_a_program_that_fills_a_vault_is_told_of_the_first_alone(
         await lithos.create("Pump", PUMP)
         await stored(lithos)
         monkeypatch.setattr(duplicates, "RATE", 0.0)  # nothing comes back
-        lithos.server.duplicates._left = 1.0
+        lithos.server.get(Duplicates)._left = 1.0
         told = ["similar" in await lithos.write(f"Pump {number}", PUMP) for number in range(3)]
         assert told == [True, False, False]
         monkeypatch.setattr(duplicates, "RATE", 1e9)
@@ -112,7 +116,7 @@ async def test_without_vectors_a_note_is_written_and_nothing_is_said(
             raise SemanticUnavailable("no model")
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(lithos.server.semantic), "_answering", refuse)
+            patch.setattr(type(lithos.server.get(SemanticBackend)), "_answering", refuse)
             assert "similar" not in await lithos.write("Pump again", PUMP)
         assert "similar" in await lithos.write("Pump once more", PUMP)
 
@@ -125,7 +129,7 @@ async def test_a_failure_of_the_look_leaves_the_written_note_as_it_is(
         def fail(*_: object) -> None:
             raise RuntimeError("broken")
 
-        monkeypatch.setattr(type(lithos.server.semantic), "nearest_to", fail)
+        monkeypatch.setattr(type(lithos.server.get(SemanticBackend)), "nearest_to", fail)
         answer = await lithos.write("Pump", PUMP)
         assert (answer["status"], "similar" in answer) == ("created", False)
         # A refusal is one, not a group of them.

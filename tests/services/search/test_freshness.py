@@ -12,9 +12,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-import lithos.actors.actors
 import lithos.actors.indexing.indexer
 import lithos.actors.writing.publisher
+import lithos.search.capability
+from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.indexing.ports import VectorPort
 from lithos.stores.indexes.fulltext import FulltextIndex
 from tests.servers import refusal, serving
@@ -43,7 +44,7 @@ def held_back(owner: type, method: str) -> Iterator[threading.Event]:
 
 @pytest.fixture
 def lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lithos.actors.actors, "FULLTEXT_LINGER", FOREVER)
+    monkeypatch.setattr(lithos.search.capability, "FULLTEXT_LINGER", FOREVER)
 
 
 async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(
@@ -134,7 +135,7 @@ async def test_many_writes_are_one_commit_which_a_search_brings_about(
 ) -> None:
     """behaviour 194"""
     async with serving(tmp_path) as lithos_:
-        stats = lithos_.server.actors.fulltext_indexer.mailbox.stats
+        stats = lithos_.server.get(FulltextIndexer).mailbox.stats
         with trio.fail_after(60):
             for number in range(10):
                 await lithos_.create(f"Zebra {number}", TEXT)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.services.notes.knowledge import CacheRequest
-from lithos.services.search.search import SearchRequest
+from lithos.catalogue.catalogue import Catalogue
+from lithos.services.notes.knowledge import CacheRequest, Knowledge
+from lithos.services.search.search import Search, SearchRequest
 from tests.servers import Lithos, put_note, serving
 
 TEMPLATES = "Template files, a template for each day, more templates: the template folder has templates."
@@ -13,7 +14,7 @@ TEMPLATES = "Template files, a template for each day, more templates: the templa
 
 async def rows(lithos: Lithos, query: str, mode: str = "hybrid") -> list[tuple[str, str | None]]:
     """The file names and strengths of the rows."""
-    answer = await lithos.server.search.search(SearchRequest(query=query, mode=mode))
+    answer = await lithos.server.get(Search).search(SearchRequest(query=query, mode=mode))
     return [(Path(hit.entry.path).stem, hit.match) for hit in answer.hits]
 
 
@@ -55,7 +56,7 @@ async def test_a_note_without_text_of_its_own_is_weak_no_answer_and_behind_those
             assert [name for name, _ in found][:2] == ["why", "maps"]
             for mode in ("hybrid", "fulltext", "semantic"):
                 assert dict(await rows(lithos, query, mode)).get("maps", "weak") == "weak"
-            looked_up = await lithos.server.knowledge.look_up(CacheRequest(query=query))
+            looked_up = await lithos.server.get(Knowledge).look_up(CacheRequest(query=query))
             assert looked_up.entry is None or Path(looked_up.entry.path).stem != "maps"
 
 
@@ -63,7 +64,7 @@ async def test_the_beginning_of_a_word_finds_while_it_is_typed_and_otherwise_not
     put_note(tmp_path, "templater.md", "# Templater\n\nRuns scripts where the cursor stands.\n")
     put_note(tmp_path, "garden.md", "# Garden\n\nTomatoes want sun, temporary shade too.\n")
     async with serving(tmp_path) as lithos:
-        search = lithos.server.search
+        search = lithos.server.get(Search)
         for mode in ("hybrid", "fulltext"):
             typed = await search.search(SearchRequest(query="run temp", mode=mode, prefix=True))
             assert [hit.entry.note.title for hit in typed.hits] == ["Templater", "Garden"]
@@ -80,6 +81,6 @@ async def test_a_name_that_many_notes_share_names_none(tmp_path: Path) -> None:
         )
     put_note(tmp_path, "rota.md", "# Rota\n\nDaily, daily, daily: who waters the daily plants daily.\n")
     async with serving(tmp_path) as lithos:
-        catalogue = lithos.server.catalogue
+        catalogue = lithos.server.get(Catalogue)
         assert catalogue.named_in("daily") == {}
         assert set(catalogue.named_in("what is in day 3?").values()) == {"day 3"}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lithos.services.search.search import SearchRequest
+from lithos.config.catalogue import Config
+from lithos.services.search.search import Search, SearchRequest
 from lithos.stores.indexes import fulltext_schema
 from tests.servers import Lithos, put_note, serving
 
@@ -21,7 +22,7 @@ QUERIES = (
 
 
 async def names(lithos: Lithos, query: str, mode: str = "fulltext") -> list[str]:
-    answer = await lithos.server.search.search(SearchRequest(query=query, mode=mode))
+    answer = await lithos.server.get(Search).search(SearchRequest(query=query, mode=mode))
     return [Path(hit.entry.path).stem for hit in answer.hits]
 
 
@@ -67,7 +68,7 @@ async def test_index_of_the_format_before_is_made_again_at_the_start(tmp_path: P
     """behaviour 415: an index that has no own dates is replaced, not searched."""
     put_note(tmp_path, "a.md", "---\ndate: 2023-05-08\n---\n\n# Standup\n\nAnna fixed the lift.\n")
     async with serving(tmp_path) as lithos:
-        directory = lithos.server.config.storage.data_dir
+        directory = lithos.server.get(Config).storage.data_dir
     (marker,) = directory.rglob(fulltext_schema.MARKER)
     fulltext_schema.write_marker(marker.parent, "L4")
     async with serving(tmp_path) as lithos:

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import FulltextIndexer
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import IndexConfig
 from lithos.core.events import REINDEX_COMPLETE
 from tests.servers import Lithos, serving
@@ -44,7 +47,7 @@ def data(two_notes: Path, tmp_path: Path) -> Path:
 
 
 def was_rebuilt(lithos: Lithos) -> bool:
-    rebuilt: bool = lithos.server.actors.fulltext_indexer.index.index.was_rebuilt
+    rebuilt: bool = lithos.server.get(FulltextIndexer).index.index.was_rebuilt
     return rebuilt
 
 
@@ -112,7 +115,7 @@ async def test_a_rebuild_is_journalled_once_every_note_is_searchable(data: Path)
     async with serving(data, index=IndexConfig(rebuild_on_start=True)) as lithos:
         await lithos.server.complete_reindex()
         await lithos.server.complete_reindex()
-        drafts = [each.draft for each in lithos.server.coordinator._store.events_after(0)]
+        drafts = [each.draft for each in lithos.server.get(Coordinator)._store.events_after(0)]
         (payload,) = [each.payload for each in drafts if each.type == REINDEX_COMPLETE]
-        assert payload["documents"] == len(lithos.server.catalogue) > 0
+        assert payload["documents"] == len(lithos.server.get(Catalogue)) > 0
         assert payload["chunks"] >= payload["documents"]

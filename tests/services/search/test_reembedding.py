@@ -15,8 +15,10 @@ import numpy as np
 import trio
 
 from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes, VectorPort
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.config.sections import SearchConfig
-from lithos.services.search.search import SearchRequest
+from lithos.services.search.search import Search, SearchRequest
+from lithos.services.state import ServerState
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix
 from lithos.stores.indexes.vectors import VectorIndex
 from tests.fakes import make_entry, make_upsert
@@ -81,7 +83,7 @@ async def nearest(lithos: Lithos, query: str) -> tuple[str, float]:
 
 
 async def model_state(lithos: Lithos) -> str:
-    _, health = await lithos.server.state.report()
+    _, health = await lithos.server.get(ServerState).report()
     return str(health["components"]["embedding_model"]["state"])
 
 
@@ -175,13 +177,13 @@ async def test_a_stop_in_the_middle_keeps_the_old_vectors_and_goes_on_with_the_n
         shutil.copytree(tmp_path, crashed)  # what a kill would leave
         b.gate.set()
         request = SearchRequest(query="Note1 blue whale", mode="semantic")
-        assert (await lithos.server.search.search(request)).hits
+        assert (await lithos.server.get(Search).search(request)).hits
     for data in (tmp_path, crashed):
         again = WordModel("b")
         async with serving(data, load=Models(a, again).load, **configured("b")) as lithos:
             assert stored(data) == "b"
             assert (await nearest(lithos, "Note2 green frog"))[0] == "n2.md"
-            assert lithos.server.semantic.chunk_count == 3
+            assert lithos.server.get(SemanticBackend).chunk_count == 3
 
 
 async def test_going_back_to_the_former_model_needs_no_embedding(tmp_path: Path) -> None:

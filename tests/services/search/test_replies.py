@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.services.search.search import SearchRequest
+from lithos.services.search.search import Search, SearchRequest
 from tests.servers import put_note, serving
 
 ASKED = "Ann: Which colour did the painter choose for the bathroom door, after all?"
@@ -22,6 +22,6 @@ async def test_snippet_of_a_question_has_the_reply(tmp_path: Path, mode: str) ->
     )
     async with serving(tmp_path) as lithos:
         request = SearchRequest(query="colour that the painter chose for the bathroom door", mode=mode)
-        (hit,) = (await lithos.server.search.search(request)).hits
+        (hit,) = (await lithos.server.get(Search).search(request)).hits
     assert ASKED in hit.snippet
     assert REPLY in hit.snippet

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.rankings import as_plain_words, score_ranking
+from lithos.catalogue.catalogue import Catalogue
 from tests.servers import Lithos, put_note, serving
 
 DATA = Path(__file__).parents[2] / "data"
@@ -32,7 +33,7 @@ def write_notes(data: Path, sample: str, without: set[str] = frozenset()) -> Non
 
 async def measure(lithos: Lithos, sample: str) -> dict[str, float]:
     """nDCG@10 of each mode."""
-    assert len(lithos.server.catalogue) == 60
+    assert len(lithos.server.get(Catalogue)) == 60
     return {mode: await ndcg(lithos, sample, mode) for mode in ("fulltext", "semantic", "hybrid")}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.services.search.search import SearchRequest
+from lithos.services.search.search import Search, SearchRequest
 from tests.servers import put_note, serving
 
 SAID = (
@@ -26,10 +26,10 @@ async def test_an_answer_comes_up_by_the_question_before_it_and_the_parts_of_sco
         put_note(tmp_path, f"other/{number}.md", f"# Something else\n\nThe wind is quick at sea, {number}.\n")
     request = SearchRequest(query="breed of the quick puppy adopted by the neighbour", mode="hybrid")
     async with serving(tmp_path) as lithos:
-        answer = await lithos.server.search.search(request)
+        answer = await lithos.server.get(Search).search(request)
         paths = [hit.entry.path for hit in answer.hits]
         assert paths[:2] == ["talk/1.md", "talk/2.md"]
         ids = [hit.entry.note.id for hit in answer.hits]
-        told = (await lithos.server.search.explain(request, ids)).by_id
+        told = (await lithos.server.get(Search).explain(request, ids)).by_id
         for hit in answer.hits:
             assert told[hit.entry.note.id].score == pytest.approx(hit.score, abs=1e-6)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import lithos.services.tasks.event_stream as activity_module
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.config.sections import EventsConfig
-from lithos.services.tasks.event_stream import Wanted
+from lithos.services.tasks.event_stream import Activity, Wanted
 from tests.servers import Lithos, serving
 
 
@@ -18,14 +19,14 @@ async def fill(lithos: Lithos, count: int) -> list[int]:
     for number in range(count):
         agent, tag = ("ann", "even") if number % 2 == 0 else ("bob", "odd")
         await lithos.write(f"Note {number}", agent=agent, tags=[tag])
-    store = lithos.server.coordinator._store
+    store = lithos.server.get(Coordinator)._store
     return [event.seq for event in reversed(store.events_after(lithos.first_seq))]
 
 
 @pytest.mark.parametrize("ring", [500, 3], ids=["from the ring", "from the ring and the journal"])
 async def test_the_newest_events_come_first_none_twice_and_no_unwanted_one(tmp_path: Path, ring: int) -> None:
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=ring)) as lithos:
-        seqs, activity = await fill(lithos, 10), lithos.server.activity
+        seqs, activity = await fill(lithos, 10), lithos.server.get(Activity)
         whole = await activity.page(Wanted(), 100)
         assert [event.seq for event in whole.events] == seqs
         assert (whole.head, whole.is_cut) == (seqs[0], False)
@@ -52,14 +53,14 @@ async def test_a_look_back_is_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(activity_module, "PAGE", 2)
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=2)) as lithos:
         await fill(lithos, 9)
-        page = await lithos.server.activity.page(Wanted(agent="nobody"), 100)
+        page = await lithos.server.get(Activity).page(Wanted(agent="nobody"), 100)
         assert page.events == ()
         assert page.is_cut
 
 
 async def test_claims_are_told_with_their_tasks_first_to_end_first(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
-        activity, clock = lithos.server.activity, lithos.server.clock
+        activity, clock = lithos.server.get(Activity), lithos.server.clock
         ids = [(await lithos.call("lithos_task_create", title=f"T{n}", agent="a"))["task_id"] for n in (1, 2)]
         claims: list[dict[str, Any]] = [
             {"task_id": ids[0], "agent": "late", "aspect": "work", "ttl_minutes": 50},

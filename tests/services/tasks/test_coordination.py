@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.tasks.model import Task
 from lithos.services.tasks.coordination import TaskView
 from lithos.tools.contract.rows import view_rows
@@ -24,7 +26,7 @@ TABLES += ("ready_tasks", "claim_ends", "timers")
 
 def dump(lithos: Lithos) -> dict[str, list[Any]]:
     """Everything that is committed."""
-    store = lithos.server.coordinator._store
+    store = lithos.server.get(Coordinator)._store
     return {table: store._reader.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
 
 
@@ -88,7 +90,7 @@ async def test_every_operation_announces_exactly_what_the_spec_says(tmp_path: Pa
         assert [(kind, list(payload.items())) for kind, payload in lithos.events()] == [
             (kind, list(payload.items())) for kind, payload in expected
         ]
-        store = lithos.server.coordinator._store
+        store = lithos.server.get(Coordinator)._store
         drafts = [event.draft for event in store.events_after(lithos.first_seq)]
         assert [draft.tags for draft in drafts] == [()] * 2 + [("x",)] * (len(drafts) - 4) + [()] * 2
         assert [draft.agent for draft in drafts[:5]] == ["ann", "ann", "ann", "bob", "bob"]
@@ -143,7 +145,7 @@ async def test_reading_tasks_and_bad_arguments_register_nobody(tmp_path: Path) -
 @contextmanager
 def refusing_to_commit(lithos: Lithos) -> Iterator[None]:
     """Everything is written, and then the commit fails."""
-    writer = lithos.server.coordinator._store._writer
+    writer = lithos.server.get(Coordinator)._store._writer
     writer.set_commit_hook(lambda: True)
     yield
     writer.set_commit_hook(None)
@@ -181,17 +183,17 @@ async def test_a_failing_commit_leaves_neither_change_nor_event(tmp_path: Path) 
                 else names.get(str(value), value)
                 for key, value in arguments.items()
             }
-            before, head = dump(lithos), lithos.server.broadcaster.head
+            before, head = dump(lithos), lithos.server.get(Broadcaster).head
             with refusing_to_commit(lithos):
                 answer = await lithos.call(f"lithos_{tool}", agent="ann", **given)
                 assert "Nothing was changed" in refusal(answer, "internal_error"), tool
                 assert list(answer) == ["status", "code", "message"]
                 assert dump(lithos) == before, tool
-                assert lithos.server.broadcaster.head == head
+                assert lithos.server.get(Broadcaster).head == head
             answer = await call(lithos, tool, **given)  # the same call works once the disk does
             assert {"success", "task_id", "finding_id", "fence"} & answer.keys()
             assert dump(lithos) != before, tool
-        seqs = [event.seq for event in lithos.server.coordinator._store.events_after(0)]
+        seqs = [event.seq for event in lithos.server.get(Coordinator)._store.events_after(0)]
         assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
 
 
@@ -213,7 +215,7 @@ async def test_a_refusal_in_a_batch_undoes_only_itself(tmp_path: Path) -> None:
         made = {answer["task_id"] for answer in results.values() if "code" not in answer}
         assert set(ids(await call(lithos, "task_list"))) == made
         assert types(lithos) == ["task.created", "task.ready"] * 15
-        assert lithos.server.coordinator.mailbox.stats.batches < 30  # they did share commits
+        assert lithos.server.get(Coordinator).mailbox.stats.batches < 30  # they did share commits
 
 
 # -- races and fences -------------------------------------------------------------------------------

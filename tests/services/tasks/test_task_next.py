@@ -7,11 +7,11 @@ from typing import Any
 
 import trio
 
-from lithos.actors.coordinating.coordinator import LAZY_DELAY
+from lithos.actors.coordinating.coordinator import LAZY_DELAY, Coordinator
 from lithos.actors.coordinating.messages import Flush
 from lithos.config.sections import CoordinationConfig
 from lithos.core.events import Event
-from lithos.services.tasks.event_stream import EventFilter
+from lithos.services.tasks.event_stream import EventFilter, EventStreams
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.tools.task_calls import RECORD, call, create, gate, link
 
@@ -24,8 +24,10 @@ async def next_task(lithos: Lithos, agent: str = "ann", **wanted: Any) -> Any:
 
 async def settle(lithos: Lithos) -> None:
     """What the clock has brought is told; a server looks by itself twice a second."""
-    while (due := lithos.server.coordinator._due) is not None and due <= lithos.server.coordinator._clock():
-        await lithos.server.coordinator.mailbox.ask(Flush())
+    while (due := lithos.server.get(Coordinator)._due) is not None and due <= lithos.server.get(
+        Coordinator
+    )._clock():
+        await lithos.server.get(Coordinator).mailbox.ask(Flush())
 
 
 def told(lithos: Lithos, *kinds: str) -> list[tuple[str, str]]:
@@ -35,7 +37,7 @@ def told(lithos: Lithos, *kinds: str) -> list[tuple[str, str]]:
 
 def ever_told(lithos: Lithos) -> list[tuple[str, str]]:
     """The same since the data directory was made: a server tells as soon as it starts."""
-    drafts = [event.draft for event in lithos.server.coordinator._store.events_after(0)]
+    drafts = [event.draft for event in lithos.server.get(Coordinator)._store.events_after(0)]
     return [(draft.type, draft.payload["task_id"]) for draft in drafts if draft.type in TOLD]
 
 
@@ -250,7 +252,7 @@ async def test_an_expired_claim_is_told_by_itself(tmp_path: Path) -> None:
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         task = await create(lithos, tags=["x"])
         fence = (await next_task(lithos, ttl_minutes=0.1))["fence"]
-        stream = await lithos.server.streams.open(None, EventFilter(types=("task.claim_expired",)))
+        stream = await lithos.server.get(EventStreams).open(None, EventFilter(types=("task.claim_expired",)))
         clock.advance(seconds=6)
         event = await stream.receive()
         assert isinstance(event, Event)
@@ -314,7 +316,7 @@ async def test_ready_is_told_when_the_last_blocker_closes_and_at_creation(tmp_pa
         await call(lithos, "task_complete", task_id=one)
         assert len(told(lithos)) == 3
         await call(lithos, "task_complete", task_id=two, agent="bob")
-        event = lithos.server.coordinator._store.events_after(lithos.first_seq)[-1].draft
+        event = lithos.server.get(Coordinator)._store.events_after(lithos.first_seq)[-1].draft
         assert (event.type, dict(event.payload)) == ("task.ready", {"task_id": both, "title": "both"})
         assert (event.agent, event.tags) == ("bob", ("x",))
         await call(lithos, "task_complete", task_id=epic)
@@ -345,7 +347,9 @@ async def test_ready_is_told_when_a_timer_opens_also_while_no_server_ran(tmp_pat
         # The choice knows the time itself, it need not be told first.
         assert (await next_task(lithos))["task"]["id"] == waiting[0]
         assert told(lithos)[3:] == [("task.ready", waiting[0])]
-        drafts = [event.draft for event in lithos.server.coordinator._store.events_after(lithos.first_seq)]
+        drafts = [
+            event.draft for event in lithos.server.get(Coordinator)._store.events_after(lithos.first_seq)
+        ]
         assert [draft.agent for draft in drafts if draft.type == "task.ready"][3:] == ["timer"]
     clock.advance(minutes=10)
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -383,7 +387,9 @@ async def test_events_of_tasks_and_findings_carry_tags_and_the_beginning_of_the_
         await call(lithos, "task_cancel", task_id=task)
         await call(lithos, "task_reopen", task_id=task)
         await call(lithos, "task_complete", task_id=task)
-        drafts = [event.draft for event in lithos.server.coordinator._store.events_after(lithos.first_seq)]
+        drafts = [
+            event.draft for event in lithos.server.get(Coordinator)._store.events_after(lithos.first_seq)
+        ]
         assert [draft.tags for draft in drafts] == [("x", "y")] * 5 + [("z",)] * 4
         (finding,) = [draft.payload for draft in drafts if draft.type == "finding.posted"]
         assert finding["summary"] == "ä" * 300

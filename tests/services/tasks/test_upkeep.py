@@ -13,7 +13,6 @@ import trio
 from attrs import frozen
 
 from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
-from lithos.config.catalogue import Config
 from lithos.config.sections import EventsConfig
 from lithos.core.events import EventDraft
 from lithos.core.principals import ENRICH_AGENT
@@ -52,14 +51,12 @@ class Desk(CoordinatorDesk):
         self.notes = {"kept"}
         self.writers: set[str] = set()
         self.upkeep = Upkeep(
-            MagicMock(
-                coordinator=self.coordinator,
-                stores=MagicMock(coordination=self.store),
-                coordination_reading=Inline(),
-                settled=self.clock,
-                config=Config(events=EventsConfig(**{"audit_rows": 1000} | bounds)),
-                catalogue=Notes(self),
-            )
+            coordinator=self.coordinator,
+            journal=self.store,
+            reading=Inline(),  # type: ignore[arg-type]
+            settled=self.clock,  # type: ignore[arg-type]
+            events=EventsConfig(**{"audit_rows": 1000} | bounds),
+            catalogue=Notes(self),  # type: ignore[arg-type]
         )
 
     async def run(self, command: Any) -> Any:

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import VectorIndexer
+from lithos.actors.writing.catching_up import CatchingUp
 from lithos.cli.commands.asking import Here
 from lithos.cli.commands.queries import care
 from lithos.cli.options import parse_arguments
@@ -58,7 +61,7 @@ async def cared_for(data: Path, **more: Any) -> AsyncIterator[Lithos]:
     write_vault(data)
     clock = Clock("2026-03-04T08:00:00+00:00")
     async with serving(data, clock=clock, care=CareConfig(days=180), **more) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         yield lithos
 
 
@@ -81,7 +84,7 @@ def bytes_of(lithos: Lithos) -> dict[str, bytes]:
 async def test_each_fault_is_found_and_nothing_is_changed(tmp_path: Path) -> None:
     """behaviour 288"""
     async with cared_for(tmp_path) as lithos:
-        before, head = bytes_of(lithos), lithos.server.coordinator.head
+        before, head = bytes_of(lithos), lithos.server.get(Coordinator).head
         answer = await command(lithos, "lithos_care")
         assert paths(answer) == {
             "broken": [["broken.md"]],
@@ -98,7 +101,7 @@ async def test_each_fault_is_found_and_nothing_is_changed(tmp_path: Path) -> Non
         (dead,) = [row for row in answer["rows"] if row["group"] == "dead_links"]
         assert (dead["link"], dead["likely"]["path"]) == ("Wind station", "wind.md")
         assert all(row["why"] for row in answer["rows"])
-        assert (bytes_of(lithos), lithos.server.coordinator.head) == (before, head)
+        assert (bytes_of(lithos), lithos.server.get(Coordinator).head) == (before, head)
         assert await lithos.audit() == []
 
 
@@ -119,7 +122,7 @@ async def test_pages_of_one_template_are_no_duplicates_wherever_they_are(tmp_pat
     for number in range(5):
         put_note(tmp_path, f"list/{number}.md", f"# List {number}\n\n{long('chair')}")
     async with serving(tmp_path) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         answer = await command(lithos, "lithos_care")
         assert paths(answer)["duplicates"] == [
             [f"copy/{number}.md" for number in range(3)],
@@ -136,7 +139,7 @@ async def test_what_is_read_or_cited_is_used_and_what_is_settled_is_no_duplicate
         ids = {item["path"]: item["id"] for item in (await lithos.call("lithos_list"))["items"]}
         await lithos.read(ids["old.md"], agent_id="ben")
         await lithos.write("Pump", id=ids["pump.md"], derived_from_ids=[ids["pump-again.md"]], content=PUMP)
-        await lithos.server.actors.vector_indexer.converged()
+        await lithos.server.get(VectorIndexer).converged()
         await lithos.audit()  # has the read stored
         found = paths(await command(lithos, "lithos_care"))
         assert "unused" not in found
@@ -146,7 +149,7 @@ async def test_what_is_read_or_cited_is_used_and_what_is_settled_is_no_duplicate
 async def test_contradicted_and_doubtful_notes_and_copies_are_told(tmp_path: Path) -> None:
     """behaviour 288"""
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
-        await lithos.server.actors.catching_up.done.wait()
+        await lithos.server.get(CatchingUp).done.wait()
         one = await lithos.create("One", long("thing"))
         other = await lithos.create("Other", long("mast"))
         child = await lithos.create("Child", long("cup"), derived_from_ids=[one])

@@ -52,4 +52,4 @@ async def test_a_registered_check_is_made_by_doctor_and_server(
     async with serving(tmp_path) as lithos:
         monkeypatch.setattr(findings, "CHECKS", [*findings.CHECKS])
         check("exports", SYSTEM, place=1)(check_exports)
-        assert (await shared_inspection(lithos.server.patient).latest()).checks[0].message == told[0]
+        assert (await shared_inspection(lithos.server.get(Patient)).latest()).checks[0].message == told[0]

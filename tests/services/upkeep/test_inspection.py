@@ -11,12 +11,13 @@ import trio
 from lithos.core.findings import Check, CheckResult, ok
 from lithos.services.shared import Shared
 from lithos.services.upkeep import inspection
+from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.inspection import Inspected, shared_inspection
 from tests.servers import Lithos, put_note, serving
 
 
 def make_inspection(lithos: Lithos) -> Shared[Inspected]:
-    return shared_inspection(lithos.server.patient)
+    return shared_inspection(lithos.server.get(Patient))
 
 
 def by_name(checks: tuple[CheckResult, ...]) -> dict[str, CheckResult]:

@@ -12,7 +12,7 @@ import trio.testing
 
 from lithos.core.findings import Check, Issue, Report
 from lithos.services.upkeep import care
-from lithos.services.upkeep.care import AGE, PAUSE, SLICE, Round, Rounds, about, named_of
+from lithos.services.upkeep.care import AGE, PAUSE, SLICE, Inspected, Round, Rounds, about, named_of
 from tests.servers import serving
 
 
@@ -26,7 +26,7 @@ async def rounds(
     async with serving(data, settled=False) as lithos, trio.open_nursery() as nursery:
         for number in range(20):
             await lithos.create(f"Note {number:02}")
-        made = Rounds("made", 4, lithos.server.actors, lithos.server.knowledge._texts, 180)
+        made = Rounds("made", 4, lithos.server.get(Inspected))
         nursery.start_soon(made.run)
         yield made
         nursery.cancel_scope.cancel()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import trio
 
+from lithos.catalogue.catalogue import Catalogue
 from tests.services.vaults.pairs import vaults
 
 
@@ -18,7 +19,7 @@ def say(word: str) -> None:
 async def main(root: Path) -> None:
     async with vaults(root) as pair:
         say("begin")
-        for entry in list(pair.here.server.catalogue):
+        for entry in list(pair.here.server.get(Catalogue)):
             await pair.move(entry.note.id)
             say(entry.note.id)
         await trio.sleep_forever()

@@ -9,7 +9,9 @@ from typing import Any
 
 from attrs import define
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.services.vaults.moving import VaultMove, VaultMoving
+from lithos.stores.history.store import HistoryStore
 from tests.servers import Lithos, serving
 
 AGENT = "mover"
@@ -34,14 +36,14 @@ class Pair:
 
     def state(self) -> object:
         """All that a refusal leaves as it was."""
-        stores = (each.server.actors.stores.history for each in (self.here, self.there))
+        stores = (each.server.get(HistoryStore) for each in (self.here, self.there))
         versions = [store.recent(limit=100) for store in stores]
         return self.files(), versions, self.here.events(), self.there.events()
 
     def places(self, note_id: str) -> list[str]:
         """The vaults that have the note."""
         sides = {"here": self.here, "there": self.there}
-        return [name for name, side in sides.items() if note_id in side.server.catalogue]
+        return [name for name, side in sides.items() if note_id in side.server.get(Catalogue)]
 
 
 @asynccontextmanager

@@ -12,8 +12,12 @@ import pytest
 import trio
 
 from lithos.actors.writing.applying import Applying
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.writing.writer import Writer
 from lithos.app.stores import utc_now
 from lithos.app.vault import survey_of
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.catalogue import Config
 from lithos.core.errors import Duplicate
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.checks_notes import check_elsewhere
@@ -47,7 +51,7 @@ async def test_a_crash_between_write_and_deletion_leaves_the_note_in_both_vaults
         await stop_before_deletion(pair, monkeypatch, note_id)
     async with vaults(tmp_path) as pair:
         assert pair.files() == {"here/plan.md": data, "there/plan.md": data}
-        await pair.there.server.actors.catching_up.done.wait()
+        await pair.there.server.get(CatchingUp).done.wait()
         assert await history(pair.here, note_id) == before
         assert (await history(pair.there, note_id))[-3:] == before
         await pair.move(note_id)
@@ -65,7 +69,7 @@ async def test_doctor_names_a_note_that_is_in_two_vaults(
         elsewhere: dict[str, tuple[str, str]] = {}
         told = []
         for name, side in (("work", pair.here), ("home", pair.there)):
-            config = side.server.config
+            config = side.server.get(Config)
             survey = survey_of(config, utc_now())
             patient = Patient(config=config, clock=utc_now, survey=survey, vault=name, elsewhere=elsewhere)
             told += [str(each) async for each in check_elsewhere(patient)]
@@ -93,7 +97,7 @@ async def test_a_change_after_the_crash_goes_along_with_the_next_move(
     with (tmp_path / "here/plan.md").open("a") as file:
         file.write("\nby a person\n")
     async with vaults(tmp_path) as pair:
-        await pair.here.server.actors.catching_up.done.wait()
+        await pair.here.server.get(CatchingUp).done.wait()
         assert pair.places(note_id) == ["here", "there"]
         moved = await pair.move(note_id, path="elsewhere/")
         assert list(pair.files()) == ["there/elsewhere/plan.md"]
@@ -123,7 +127,7 @@ async def test_changes_in_both_vaults_after_the_crash_stay(
 async def move_until(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str, note_id: str) -> None:
     """Move a note until the other vault's writer is at a moment; both vaults end there."""
     async with vaults(root) as pair:
-        applying = pair.there.server.actors.writer._applying
+        applying = pair.there.server.get(Writer)._applying
         if moment == "before the versions":
             monkeypatch.setattr(applying.recorder, "record", kill)
         elif moment == "after the versions":
@@ -148,8 +152,8 @@ async def test_a_crash_of_the_other_vaults_writer_keeps_note_and_versions_togeth
     async with vaults(tmp_path) as pair:
         is_there = moment == "after the file"
         assert pair.places(note_id) == (["here", "there"] if is_there else ["here"])
-        await pair.there.server.actors.catching_up.done.wait()
-        store = pair.there.server.actors.stores.history
+        await pair.there.server.get(CatchingUp).done.wait()
+        store = pair.there.server.get(HistoryStore)
         assert isinstance(store, HistoryStore)
         if not is_there:
             assert store.rows(note_id, 10) == ([], 0)
@@ -174,7 +178,7 @@ async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
         (tmp_path / "here").mkdir(exist_ok=True)
         (tmp_path / f"here/plain{number}.md").write_text(f"Nothing of ours in {number}.\n")
     async with vaults(tmp_path) as pair:
-        for entry in list(pair.here.server.catalogue):
+        for entry in list(pair.here.server.get(Catalogue)):
             for version in range(2, VERSIONS + 1):
                 text = f"version {version} of {entry.path}"
                 await pair.here.write(entry.note.title, text, id=entry.note.id, agent=f"agent{version}")
@@ -183,7 +187,7 @@ async def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
     for _ in range(KILLS):
         moved = await move_and_kill(tmp_path, lags.uniform(0, LONGEST_LAG))
         async with vaults(tmp_path) as pair:
-            await pair.there.server.actors.catching_up.done.wait()
+            await pair.there.server.get(CatchingUp).done.wait()
             assert set(pair.files().values()) == set(ids.values())
             for note_id in ids:
                 if pair.places(note_id) == ["here", "there"]:

@@ -120,7 +120,7 @@ async def test_a_note_that_cannot_be_deleted_here_stays_here(
     """behaviour 297: what was written there is taken back."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
-        before, files = pair.files(), pair.here.server.actors.stores.files
+        before, files = pair.files(), pair.here.server.get(NoteFiles)
         apply = type(files).apply
 
         def read_only(self: NoteFiles, operations: Sequence[Put | Remove | Move]) -> Sequence[object]:

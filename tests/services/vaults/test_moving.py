@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from lithos.actors.writing.catching_up import CatchingUp
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
 from lithos.core.errors import (
     DocNotFound,
@@ -22,6 +24,8 @@ from lithos.core.errors import (
 from lithos.core.principals import Principal
 from lithos.services.vaults import move_plans
 from lithos.services.vaults.moving import VaultMoving
+from lithos.stores.history.store import HistoryStore
+from lithos.stores.notes.files import NoteFiles
 from tests.servers import MISSING_ID, serving, take_up
 from tests.services.vaults.pairs import AGENT, events_of, history, three_versions, vaults
 
@@ -60,7 +64,7 @@ async def test_a_note_moves_with_its_bytes_its_version_and_its_history(tmp_path:
         assert (await history(pair.there, note_id))[0][:3] == (4, "updated", "tester")
     async with vaults(tmp_path) as pair:
         assert pair.places(note_id) == ["there"]
-        await pair.there.server.actors.catching_up.done.wait()
+        await pair.there.server.get(CatchingUp).done.wait()
         assert (await history(pair.there, note_id))[1:] == there
 
 
@@ -93,7 +97,7 @@ async def test_a_file_without_id_keeps_the_id_and_its_bytes(tmp_path: Path) -> N
     (tmp_path / "here").mkdir()
     (tmp_path / "here/plain.md").write_bytes(text)
     async with vaults(tmp_path) as pair:
-        (note_id,) = [entry.note.id for entry in pair.here.server.catalogue]
+        (note_id,) = [entry.note.id for entry in pair.here.server.get(Catalogue)]
         created = (await pair.here.read(note_id))["metadata"]["created_at"]
         text += b"More.\r\n"
         (tmp_path / "here/plain.md").write_bytes(text)
@@ -186,7 +190,7 @@ async def test_a_vault_that_cannot_be_written_refuses(
         note_id = await three_versions(pair.here)
         before = pair.state()
 
-        files = pair.there.server.actors.stores.files
+        files = pair.there.server.get(NoteFiles)
         with monkeypatch.context() as patch:
             patch.setattr(
                 type(files),
@@ -218,14 +222,14 @@ async def test_without_a_history_there_the_versions_stay_here(tmp_path: Path) ->
         assert len(await history(here, note_id)) == 4
         back = await VaultMoving(there.server, here.server, "here").move(note_id=note_id, agent=AGENT)
         assert (back.versions, back.left, back.outcome.version) == (0, 0, 5)
-        assert note_id in here.server.catalogue
+        assert note_id in here.server.get(Catalogue)
 
 
 async def test_versions_beyond_the_limit_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """behaviour 297: the newest go along."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
-        sizes = [row.size for row in pair.here.server.actors.stores.history.rows(note_id, 3)[0]]
+        sizes = [row.size for row in pair.here.server.get(HistoryStore).rows(note_id, 3)[0]]
         monkeypatch.setattr(move_plans, "MOST_CARRIED", sizes[0] + sizes[1])
         moved = await pair.move(note_id)
         assert (moved.versions, moved.left) == (2, 1)

@@ -9,11 +9,13 @@ import pytest
 
 from lithos.config.sections import LcmaConfig
 from lithos.core.errors import InvalidInput, LcmaDisabled
-from lithos.services.retrieve.retrieve import RetrieveRequest
+from lithos.kernel.parts import Parts
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.services.search.search import SearchRequest
-from lithos.services.services import Services
 from lithos.services.vaults.retrieving import JointRetrieve, JointRetrieved
 from lithos.services.vaults.searching import JointSearch
+from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters
 from tests.servers import put_note, serving
 from tests.services.vaults.test_searching import QUERIES, make_notes, serving_split
@@ -47,10 +49,10 @@ async def test_each_vault_keeps_a_receipt_of_its_own_rows(tmp_path: Path) -> Non
             own = [result.hit.entry.note.id for vault, result in retrieved.rows if vault == name]
             receipt = retrieved.answers[name].receipt
             assert [node.id for node in receipt.final_nodes] == own
-            kept = await services.learning.receipt(receipt.id)
+            kept = await services.get(Learning).receipt(receipt.id)
             assert kept is not None
             assert [node.id for node in kept.final_nodes] == own
-            assert await services.learning.receipt_count() == 1
+            assert await services.get(Learning).receipt_count() == 1
 
 
 async def test_filters_of_a_retrieval_count_in_every_vault(tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ async def test_filters_of_a_retrieval_count_in_every_vault(tmp_path: Path) -> No
 
 async def test_a_vault_that_refuses_is_named_and_the_rest_answers(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        vaults: dict[str, Services] = {}
+        vaults: dict[str, Parts] = {}
         for name, notes in make_notes().items():
             for path, text in notes.items():
                 put_note(tmp_path / name, path, text)
@@ -88,7 +90,7 @@ async def test_a_vault_that_refuses_is_named_and_the_rest_answers(tmp_path: Path
 
 async def test_without_an_index_a_vault_is_degraded_and_the_others_are_not(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
-        vaults["home"].actors.stores.fulltext.tell_behind("the disk is full")
+        vaults["home"].get(FulltextIndex).tell_behind("the disk is full")
         retrieved = await JointRetrieve(vaults).retrieve(RetrieveRequest(query=QUERIES[1]))
         degraded = {name for name, answer in retrieved.answers.items() if answer.degraded}
         assert degraded == {"home"}
@@ -104,8 +106,10 @@ async def test_a_note_cited_before_comes_up_among_those_of_all_vaults(tmp_path: 
         note_id = last.hit.entry.note.id
         tools = vaults[name].tools  # type: ignore[attr-defined]
         task = await tools.call("lithos_task_create", {"title": "Ask", "agent": "ann"})
-        alone = await vaults[name].retrieve.retrieve(
-            RetrieveRequest(query=QUERIES[0], limit=20, agent_id="ann", task_id=task["task_id"])
+        alone = (
+            await vaults[name]
+            .get(Retrieve)
+            .retrieve(RetrieveRequest(query=QUERIES[0], limit=20, agent_id="ann", task_id=task["task_id"]))
         )
         completed = await tools.call(
             "lithos_task_complete",

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
-from lithos.services.search.search import SearchRequest
-from lithos.services.services import Services
+from lithos.kernel.parts import Parts
+from lithos.services.search.search import Search, SearchRequest
 from lithos.services.vaults import searching
 from lithos.services.vaults.searching import JointAnswer, JointSearch
+from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters
 from tests.servers import Lithos, put_note, serving
 
@@ -53,10 +55,10 @@ def make_notes(seed: int = 3, each: int = 25) -> Mapping[str, Mapping[str, str]]
 
 
 @asynccontextmanager
-async def serving_split(folder: Path) -> AsyncIterator[tuple[Lithos, dict[str, Services]]]:
+async def serving_split(folder: Path) -> AsyncIterator[tuple[Lithos, dict[str, Parts]]]:
     """One vault with all notes, and three with a third of them each."""
     async with AsyncExitStack() as stack:
-        vaults: dict[str, Services] = {}
+        vaults: dict[str, Parts] = {}
         for name, notes in make_notes().items():
             for path, text in notes.items():
                 put_note(folder / "whole", path, text)
@@ -72,7 +74,7 @@ def paths(answer: JointAnswer) -> list[str]:
 
 
 async def whole_rows(lithos: Lithos, request: SearchRequest) -> Sequence[tuple[str, float, str | None]]:
-    answer = await lithos.server.search.look(request)
+    answer = await lithos.server.get(Search).look(request)
     assert not answer.failed
     return [(hit.entry.path, hit.score, hit.match) for hit in answer.hits]
 
@@ -102,7 +104,7 @@ async def test_match_is_as_each_vault_judged_it(tmp_path: Path) -> None:
         judged = {
             hit.entry.path: hit.judged
             for services in vaults.values()
-            for hit in (await services.search.look(request)).hits
+            for hit in (await services.get(Search).look(request)).hits
         }
         joint = await JointSearch(vaults).look(request)
         assert {hit.entry.path: hit.judged for _, hit in joint.rows}.items() <= judged.items()
@@ -115,7 +117,7 @@ async def test_one_vault_alone_answers_as_it_does_without_others(tmp_path: Path)
             for query in QUERIES:
                 request = SearchRequest(query=query, mode=mode, prefix=True)
                 joint = await JointSearch({"home": only}).look(request)
-                assert tuple(hit for _, hit in joint.rows) == (await only.search.look(request)).hits
+                assert tuple(hit for _, hit in joint.rows) == (await only.get(Search).look(request)).hits
 
 
 async def test_paging_has_each_row_once(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ async def test_filters_and_beginnings_of_words_work_in_every_vault(tmp_path: Pat
 async def test_a_vault_that_fails_is_named_and_the_rest_answers(tmp_path: Path) -> None:
     async with serving_split(tmp_path) as (_, vaults):
         search, home = JointSearch(vaults), vaults["home"]
-        home.actors.stores.fulltext.tell_behind("the disk is full")
+        home.get(FulltextIndex).tell_behind("the disk is full")
         answer = await search.look(SearchRequest(query=QUERIES[1], mode="fulltext"))
         assert answer.failed.keys() == {"home"}
         assert "the disk is full" in answer.failed["home"]
@@ -162,14 +164,14 @@ async def test_a_vault_that_fails_is_named_and_the_rest_answers(tmp_path: Path) 
         assert all(hit.judged is None for hit in of_home)
         assert all(hit.judged is not None for name, hit in answer.rows if name != "home")
 
-        home.semantic.port.tell_behind("the disk is full")
+        home.get(SemanticBackend).port.tell_behind("the disk is full")
         for mode in ("hybrid", "semantic"):
             answer = await search.look(SearchRequest(query=QUERIES[1], mode=mode))
             assert answer.failed.keys() == {"home"}
             assert {name for name, _ in answer.rows} == {"work", "project"}
         for other in ("work", "project"):
-            vaults[other].actors.stores.fulltext.tell_behind("gone")
-            vaults[other].semantic.port.tell_behind("gone")
+            vaults[other].get(FulltextIndex).tell_behind("gone")
+            vaults[other].get(SemanticBackend).port.tell_behind("gone")
         for mode in MODES:
             with pytest.raises(SearchBackendFailed, match="gone"):
                 await search.look(SearchRequest(query=QUERIES[1], mode=mode))
@@ -188,15 +190,17 @@ async def test_a_walk_starts_in_each_vault_from_its_own_best(tmp_path: Path) -> 
     async with serving_split(tmp_path) as (_, vaults):
         search = JointSearch(vaults)
         request = SearchRequest(query=QUERIES[0], limit=5)
-        best = {hit.entry.path for each in vaults.values() for hit in (await each.search.look(request)).hits}
+        best = {
+            hit.entry.path for each in vaults.values() for hit in (await each.get(Search).look(request)).hits
+        }
         walked = await search.look(SearchRequest(query=QUERIES[0], mode="graph", limit=50))
         assert set(paths(walked)) == best, "nothing is linked here"
         seed = next(hit.entry.note.id for name, hit in walked.rows if name == "project")
         alone = await search.look(SearchRequest(query="", mode="graph", seed_ids=(seed,)))
         assert [(name, hit.entry.note.id) for name, hit in alone.rows] == [("project", seed)]
         for services in vaults.values():
-            services.actors.stores.fulltext.tell_behind("gone")
-            services.semantic.port.tell_behind("gone")
+            services.get(FulltextIndex).tell_behind("gone")
+            services.get(SemanticBackend).port.tell_behind("gone")
         links = await search.look(SearchRequest(query=QUERIES[0], mode="graph", seed_ids=(seed,)))
         assert [(name, hit.judged) for name, hit in links.rows] == [("project", None)]
         assert (links.failed, links.lacking) == ({}, {})
@@ -204,7 +208,7 @@ async def test_a_walk_starts_in_each_vault_from_its_own_best(tmp_path: Path) -> 
 
 async def test_a_name_that_is_the_question_comes_first_whichever_vault_has_it(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        vaults: dict[str, Services] = {}
+        vaults: dict[str, Parts] = {}
         for name, notes in make_notes().items():
             for path, text in notes.items():
                 put_note(tmp_path / name, path, text)
@@ -241,5 +245,5 @@ async def test_similarities_of_two_models_are_merged_by_rank(
         answer = await JointSearch(vaults).look(request)
         assert [name for name, _ in answer.rows] == [*NAMES, *NAMES]
         for name, services in vaults.items():
-            own = (await services.search.look(request)).hits[:2]
+            own = (await services.get(Search).look(request)).hits[:2]
             assert [hit for vault, hit in answer.rows if vault == name] == list(own)

@@ -9,8 +9,10 @@ from typing import Any
 import attrs
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
+from lithos.services.state import Gauges
 from lithos.tools.contract.arguments import ArgumentFault
 from lithos.tools.contract.declaring import Tool, all_tools
 from lithos.tools.contract.registry import admit, identities_of, right_of, spec_for
@@ -199,7 +201,7 @@ async def test_notes_tasks_findings_and_accesses_carry_the_true_name(tmp_path: P
         audit = await lithos.audit()
         assert len(audit) >= 3
         assert {agent for agent, _, _ in audit} == {"bot"}
-        store = lithos.server.coordinator._store
+        store = lithos.server.get(Coordinator)._store
         assert {event.draft.agent for event in store.events_after(lithos.first_seq)} == {"bot"}
         for tool, arguments in (
             ("lithos_write", {"title": "T", "content": "c", "agent": "ada"}),
@@ -219,5 +221,5 @@ async def test_a_reader_changes_nothing_and_is_counted(lithos: Lithos) -> None:
     assert answer is not None
     assert answer["code"] == "forbidden"
     assert lithos.files() == []
-    text = (await lithos.server.gauges.scrape()).decode()
+    text = (await lithos.server.get(Gauges).scrape()).decode()
     assert 'lithos_tool_errors_total{error="forbidden",tool="lithos_write"} 1.0' in text

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from lithos.actors.writing.writer import Writer
 from lithos.core.principals import Principal
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.tools.contract.arguments import CALLERS, ArgumentFault
@@ -29,7 +30,7 @@ async def make_work(lithos: Lithos) -> None:
         await lithos.call("lithos_task_create", title=f"Task of {agent}", agent=agent)
         await lithos.create(f"Note of {agent}", agent=agent)
     asks = Scope((), ("**",))
-    lithos.server.actors.writer.scopes = WriteScopes(agents={"ann": asks, "bob": asks})
+    lithos.server.get(Writer).scopes = WriteScopes(agents={"ann": asks, "bob": asks})
     for agent in ("ann", "bob"):
         wanted = await lithos.call("lithos_write", title=f"Wish of {agent}", content="Text.", agent=agent)
         assert wanted["status"] == "proposed"

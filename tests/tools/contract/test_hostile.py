@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.writing.writer import Writer
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
 from lithos.tools.contract.declaring import PROFILES, all_tools
 from tests.servers import Lithos, refusal, serving
@@ -117,8 +119,8 @@ async def test_absurd_values_never_break_a_tool(lithos: Lithos, values: tuple[An
     await lithos.write("Kept again", "more", id=note)
     stats = await lithos.call("lithos_stats")
     assert stats["documents"] == stats["tantivy_doc_count"] == len(lithos.files())
-    assert lithos.server.actors.writer.mailbox.stats.restarts == 0
-    assert lithos.server.coordinator.mailbox.stats.restarts == 0
+    assert lithos.server.get(Writer).mailbox.stats.restarts == 0
+    assert lithos.server.get(Coordinator).mailbox.stats.restarts == 0
 
 
 async def test_values_that_no_file_or_json_can_hold_are_refused(lithos: Lithos) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.indexing.indexer import Visibility
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.services.state import Gauges
 from lithos.stores.indexes import IndexFailed
 from lithos.tools.contract.arguments import ArgumentFault, UnknownTool
 from tests.servers import Lithos
@@ -13,7 +17,7 @@ Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
 async def scrape(lithos: Lithos) -> dict[Sample, float]:
-    text = (await lithos.server.gauges.scrape()).decode()
+    text = (await lithos.server.get(Gauges).scrape()).decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -85,7 +89,7 @@ async def test_a_failing_backend_counts_as_a_failed_lookup(
     def fail(*_: object) -> None:
         raise IndexFailed("broken")
 
-    monkeypatch.setattr(lithos.server.semantic, "ask", fail)
+    monkeypatch.setattr(lithos.server.get(SemanticBackend), "ask", fail)
     await lithos.call("lithos_cache_lookup", query="alpha")
     samples = await scrape(lithos)
     assert at(samples, "cache_lookups_total", outcome="error_search_backend") == 1
@@ -95,11 +99,11 @@ async def test_gauges_tell_the_state(lithos: Lithos) -> None:
     await lithos.call("lithos_write", title="A", content="alpha [[Nowhere]]", agent="a")
     task = await lithos.call("lithos_task_create", title="T", agent="a")
     await lithos.call("lithos_task_claim", task_id=task["task_id"], aspect="x", agent="a")
-    await lithos.server.actors.visibility.reach()
+    await lithos.server.get(Visibility).reach()
     samples = await scrape(lithos)
     assert at(samples, "documents") == at(samples, "fulltext_documents") == 1
     assert at(samples, "graph_nodes") == 2
     assert at(samples, "active_claims") == 1
     assert at(samples, "semantic_state", state="ok") == 1
-    assert at(samples, "event_head_seq") == lithos.server.coordinator.head
+    assert at(samples, "event_head_seq") == lithos.server.get(Coordinator).head
     assert at(samples, "event_journal_events") == 4

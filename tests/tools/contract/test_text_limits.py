@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.limits import DESCRIPTION, JSON_VALUES, METADATA_BYTES, NAME, OUTCOME, TITLE
+from lithos.services.retrieve.feedback import Learning
 from lithos.tools.contract.arguments import ArgumentFault
 from lithos.tools.contract.bounds import Elsewhere, Json, Text, Texts, Values
 from lithos.tools.contract.declaring import all_tools
@@ -101,7 +104,7 @@ async def test_registrations_with_huge_names_cost_nothing(tmp_path: Path, lithos
     refusal(await lithos.call("lithos_task_create", title="T", agent="x" * HUGE))
     refusal(await lithos.call("lithos_read", id="x", agent_id="x" * HUGE))
     refusal(await lithos.call("lithos_search", query="x", agent_id="x" * HUGE))
-    assert lithos.server.coordinator.agents == {}
+    assert lithos.server.get(Coordinator).agents == {}
     assert lithos.events() == []
     stored = sum(path.stat().st_size for path in (tmp_path / ".lithos").glob("coordination.db*"))
     assert stored < 2_000_000
@@ -155,7 +158,7 @@ async def test_a_task_has_so_many_aspects(tmp_path: Path, monkeypatch: pytest.Mo
 
 async def test_a_receipt_keeps_the_beginning_of_a_long_question(lithos: Lithos) -> None:
     answer = await lithos.call("lithos_retrieve", query="zebra " * 10_000, agent_id="a")
-    receipt = await lithos.server.learning.receipt(answer["receipt_id"])
+    receipt = await lithos.server.get(Learning).receipt(answer["receipt_id"])
     assert receipt is not None
     assert len(receipt.query) == 20_000
 
@@ -184,8 +187,8 @@ async def test_a_file_with_huge_frontmatter_is_served_and_kept_as_it_is(tmp_path
     before = file.read_text()
     async with serving(tmp_path) as lithos:
         assert await lithos.found("zebra") == ["Big"]
-        (entry,) = lithos.server.catalogue
-        assert len(json.dumps(lithos.server.catalogue.get(entry.note.id).note.extra)) < 300_000  # type: ignore[union-attr]
+        (entry,) = lithos.server.get(Catalogue)
+        assert len(json.dumps(lithos.server.get(Catalogue).get(entry.note.id).note.extra)) < 300_000  # type: ignore[union-attr]
         note = entry.note
         assert len(note.id) == 36
         assert (len(note.author), len(note.namespace or ""), note.source_url) == (1_000, 1_000, None)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lithos.services.notes.resources import Library
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
 #: The writing rules of a vault that somebody else owns.
@@ -165,7 +166,7 @@ async def test_a_title_that_names_its_file_resolves_as_a_wiki_link(tmp_path: Pat
             assert note["path"] == f"{title}.md"
             assert Path(lithos.knowledge / f"{title}.md").is_file()
             assert lithos.server.tools is not None
-            assert lithos.server.library is not None
+            assert lithos.server.get(Library) is not None
             assert (await lithos.write(f"To {title}", f"[[{title}]]"))["status"] == "created"
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 0
 

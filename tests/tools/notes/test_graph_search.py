@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.config.sections import SearchConfig
 from tests.servers import MISSING_ID, Lithos, refusal, serving
 
@@ -127,7 +128,7 @@ async def test_without_a_model_links_alone_decide(tmp_path: Path) -> None:
     """behaviour 66"""
     missing = SearchConfig(embedding_model=str(tmp_path / "no model"))
     async with serving(tmp_path, search=missing, settled=False) as lithos:
-        await lithos.server.semantic.settled.wait()
+        await lithos.server.get(SemanticBackend).settled.wait()
         seed = await lithos.create("Seed", "zebra [[Next]]")
         await lithos.create("Next", "plain")
         assert await walk(lithos, seed, query="zebra") == {"Seed", "Next"}

@@ -12,6 +12,8 @@ import pytest
 import trio
 
 from lithos.actors.coordinating import reverifying
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import StorageFailed
 from lithos.services.tasks import impact
@@ -41,7 +43,7 @@ async def rest_on(lithos: Lithos, source: str, *titles: str) -> list[str]:
 def state(lithos: Lithos) -> tuple[Any, ...]:
     """The bytes of the vault, the rows of tasks and notes, and the journal."""
     files = {name: (lithos.knowledge / name).read_bytes() for name in lithos.files()}
-    reader = lithos.server.coordinator._store._reader
+    reader = lithos.server.get(Coordinator)._store._reader
     tables = ("tasks", "task_edges", "findings", "claims", "citations", "note_versions", "agents", "events")
     return files, [reader.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
 
@@ -128,7 +130,7 @@ async def test_citations_are_known_after_a_restart_and_from_the_journal(tmp_path
         source = await lithos.create("Source")
         old = await create(lithos, "Old")
         await call(lithos, "task_complete", task_id=old, cited_nodes=[source])
-        writer = lithos.server.coordinator._store._writer
+        writer = lithos.server.get(Coordinator)._store._writer
         writer.execute("DROP TABLE citations; DELETE FROM meta WHERE name='completions'")
         writer.execute(
             "INSERT INTO events SELECT seq+1,type,agent,'{\"cited_nodes\": 5}',tags,timestamp,origin"
@@ -437,14 +439,14 @@ async def test_a_note_deleted_before_its_update_is_not_found(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = await lithos.create("Source")
-    entry = lithos.server.catalogue.get(source)
+    entry = lithos.server.get(Catalogue).get(source)
     await lithos.call("lithos_delete", id=source, agent="a")
-    get = lithos.server.catalogue.get
+    get = lithos.server.get(Catalogue).get
     stale = [entry]
 
     def find(note_id: str) -> Any:
         return stale.pop() if note_id == source and stale else get(note_id)
 
-    monkeypatch.setattr(lithos.server.catalogue, "get", find)
+    monkeypatch.setattr(lithos.server.get(Catalogue), "get", find)
     answer = await lithos.call("lithos_impact", id=source, action="quarantine", agent="a", reason="r")
     refusal(answer, "doc_not_found")

@@ -116,6 +116,6 @@ async def test_cut_short_move_finishes_its_canvases_at_the_next_start(
                 nursery.cancel_scope.cancel()
         assert board(lithos) == BOARD
     async with serving(vault, storage=VAULT) as lithos:
-        await lithos.server.moving.resumed.wait()
+        await lithos.server.get(Moving).resumed.wait()
         assert board(lithos) == AFTER
         assert not list((vault / ".lithos" / "moves").iterdir())

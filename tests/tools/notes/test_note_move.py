@@ -10,6 +10,8 @@ import pytest
 import trio
 
 from lithos.actors.writing.messages import RelinkNote
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.notes.link_edit import Relinking
 from lithos.services.notes.moving import Moving
 from lithos.stores.notes.displaced import MoveIntent, Moves
@@ -113,7 +115,7 @@ async def test_links_by_name_follow_a_renamed_note_and_spare_others(tmp_path: Pa
         assert (lithos.knowledge / "z.md").read_text() == (
             "[[x/Bar Title]] [[x/Bar Title#Part|f]] [[y/bar]] [[titled]]"
         )
-        graph = lithos.server.catalogue.graph
+        graph = lithos.server.get(Catalogue).graph
         assert [graph.resolve(each) for each in ("x/Bar Title", "y/bar", "titled")] == ids
 
 
@@ -209,7 +211,7 @@ async def test_a_move_that_was_cut_short_is_finished_at_the_next_start(
                 await stopped.wait()
                 nursery.cancel_scope.cancel()
     async with serving(tmp_path, storage=storage) as lithos:
-        await lithos.server.moving.resumed.wait()
+        await lithos.server.get(Moving).resumed.wait()
         there = {path: (lithos.knowledge / path).read_bytes().decode() for path in lithos.files()}
         assert there == MOVED
         assert (await id_of(lithos, "new place/foo"), await id_of(lithos, "c/far")) == (note, far)
@@ -241,7 +243,7 @@ async def test_a_journalled_intent_is_carried_out_if_the_file_was_renamed_and_el
         (tmp_path / "knowledge/new place").mkdir()
         file.rename(tmp_path / "knowledge/new place/foo.md")
     async with serving(tmp_path, storage=SERVED) as lithos:
-        await lithos.server.moving.resumed.wait()
+        await lithos.server.get(Moving).resumed.wait()
         there = {path: (lithos.knowledge / path).read_bytes().decode() for path in lithos.files()}
         assert there == (MOVED if is_renamed else VAULT)
         assert await id_of(lithos, "new place/foo" if is_renamed else "a/foo") == note
@@ -262,13 +264,13 @@ async def test_a_refused_move_stays_refused_although_its_intent_could_not_be_rem
     async with serving(tmp_path) as lithos:
         note = await lithos.create("One")
         with monkeypatch.context() as patch:
-            patch.setattr(lithos.server.actors.writer._files, "apply", refuse)
+            patch.setattr(lithos.server.get(Writer)._files, "apply", refuse)
             patch.setattr(Moves, "remove", refuse_removal)
             answer = await lithos.call("lithos_note_move", id=note, path="there", agent="m")
         assert answer["code"] == "internal_error"
         assert Moves(tmp_path / ".lithos").pending()
     async with serving(tmp_path) as lithos:
-        await lithos.server.moving.resumed.wait()
+        await lithos.server.get(Moving).resumed.wait()
         assert lithos.files() == ["one.md"]
         assert not Moves(tmp_path / ".lithos").pending()
 
@@ -278,7 +280,7 @@ async def test_an_unreadable_record_of_a_move_is_set_aside(tmp_path: Path) -> No
     folder.mkdir(parents=True)
     (folder / "x.json").write_text("{")
     async with serving(tmp_path) as lithos:
-        await lithos.server.moving.resumed.wait()
+        await lithos.server.get(Moving).resumed.wait()
         assert [path.name for path in folder.iterdir()] == ["x.unreadable"]
         note = await lithos.create("One")
         assert (await move(lithos, note, "there"))["path"] == "there/one.md"

@@ -10,12 +10,13 @@ from typing import Any
 
 from lithos.actors.writing.messages import MERGE, PatchNote
 from lithos.core.limits import NAME_KEPT
+from lithos.services.notes.knowledge import Knowledge
 from tests.servers import Lithos, put_note, refusal, serving
 
 
 async def quarantine(lithos: Lithos, note: str, reason: str | None = "numbers invented") -> None:
     patch = PatchNote(id=note, agent="eve", status="quarantined", quarantine_reason=reason)
-    await lithos.server.knowledge.write(patch)
+    await lithos.server.get(Knowledge).write(patch)
 
 
 def text_of(lithos: Lithos, path: str = "a-note.md") -> str:
@@ -55,11 +56,11 @@ async def test_a_full_write_and_another_status_clear_it_too(lithos: Lithos) -> N
 
 async def test_a_note_that_is_not_quarantined_gets_no_reason(lithos: Lithos) -> None:
     note = await lithos.create()
-    await lithos.server.knowledge.write(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
+    await lithos.server.get(Knowledge).write(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
     assert "quarantine_reason" not in text_of(lithos)
     await quarantine(lithos, note, None)
     assert "quarantine_reason" not in text_of(lithos)
-    await lithos.server.knowledge.write(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
+    await lithos.server.get(Knowledge).write(PatchNote(id=note, agent="eve", quarantine_reason="just so"))
     assert (await metadata(lithos, note))["quarantine_reason"] == "just so"
 
 
@@ -92,7 +93,7 @@ async def test_a_reason_is_merged_like_any_key(lithos: Lithos) -> None:
     note = await lithos.create()
     await quarantine(lithos, note)
     await lithos.call("lithos_note_update", id=note, agent="ann", tags=["x"])
-    merged = await lithos.server.knowledge.write(
+    merged = await lithos.server.get(Knowledge).write(
         PatchNote(id=note, agent="eve", status="active", expected_version=2, on_conflict=MERGE)
     )
     assert merged.merged_with == 3

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lithos.config.sections import LcmaConfig
+from lithos.services.notes.edges import Edges
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
 
 EMPTY_SIDES: dict[str, Any] = {
@@ -135,7 +136,7 @@ async def test_the_edges_of_both_sides_are_read_in_one_thread_job(
     """Each job is a thread that wakes and one that waits, a sixth of the whole call."""
     one, other = await lithos.create("One"), await lithos.create("Other")
     given = {await edge(lithos, one, other), await edge(lithos, other, one)}
-    reading, jobs = lithos.server.edges._reading, 0
+    reading, jobs = lithos.server.get(Edges)._reading, 0
 
     class Counting:
         async def run(self, call: Callable[[], Any]) -> Any:
@@ -143,7 +144,7 @@ async def test_the_edges_of_both_sides_are_read_in_one_thread_job(
             jobs += 1
             return await reading.run(call)
 
-    monkeypatch.setattr(lithos.server.edges, "_reading", Counting())
+    monkeypatch.setattr(lithos.server.get(Edges), "_reading", Counting())
     edges = (await lithos.call("lithos_related", id=one))["edges"]
     assert {row["edge_id"] for side in ("outgoing", "incoming") for row in edges[side]} == given
     assert jobs == 1

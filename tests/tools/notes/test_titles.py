@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lithos.catalogue.catalogue import Catalogue
 from tests.servers import Lithos, put_note, refusal, serving
 
 
@@ -100,7 +101,7 @@ async def test_a_file_may_have_a_longer_title(tmp_path: Path, head: str) -> None
         read = await lithos.call("lithos_read", path="long.md")
         assert (read["title"], read["content"]) == (title, "text")
         assert await lithos.found("text") == [title]
-        entry = next(iter(lithos.server.catalogue))
+        entry = next(iter(lithos.server.get(Catalogue)))
         assert entry.slug == ("word-" * 40)[:120]
         answer = await lithos.call("lithos_note_update", id=read["id"], agent="ann", tags=["new"])
         assert answer["status"] == "updated"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.coordinating.broadcaster import Broadcaster
 from tests.servers import MISSING_ID, Lithos, refusal, serving
 
 URL = "https://example.org/page"
@@ -218,4 +219,4 @@ async def test_a_change_and_its_event_tell_the_same(lithos: Lithos) -> None:
         ("note.updated", payload | {"title": "Second"}),
         ("note.deleted", {"id": created["id"], "path": "f/first.md"}),
     ]
-    assert [event.draft.tags for event in lithos.server.broadcaster.recent] == [("x",)] * 3
+    assert [event.draft.tags for event in lithos.server.get(Broadcaster).recent] == [("x",)] * 3

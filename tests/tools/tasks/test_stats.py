@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lithos.actors.indexing.indexer import FulltextIndexer, Visibility
 from tests.servers import Clock, Lithos, put_note, serving
 
 KEYS = [
@@ -52,8 +53,8 @@ async def test_drift_is_told(tmp_path: Path) -> None:
     """behaviour 140"""
     async with serving(tmp_path) as lithos:
         await lithos.create()
-        await lithos.server.actors.visibility.reach()
-        index = lithos.server.actors.fulltext_indexer.index
+        await lithos.server.get(Visibility).reach()
+        index = lithos.server.get(FulltextIndexer).index
         serials = list(index.stamps())
         index.apply([], serials)
         stats = await lithos.call("lithos_stats")

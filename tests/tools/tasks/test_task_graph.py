@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lithos.actors.coordinating.coordinator import Coordinator
 from tests.servers import MISSING_ID, Clock, Lithos, refusal
 from tests.tools.task_calls import RECORD, call, create, gate, ids, link, record
 
@@ -115,7 +116,7 @@ async def test_a_timer_opens_by_its_time(lithos: Lithos, clock: Clock) -> None:
 
 async def test_a_gate_whose_metadata_is_damaged_blocks(lithos: Lithos) -> None:
     """behaviour 117"""
-    store = lithos.server.coordinator._store
+    store = lithos.server.get(Coordinator)._store
     for metadata in ("{}", "nonsense", '{"gate_type":"timer"}', '{"gate_type":"timer","ready_at":"x"}'):
         waiting, task = await gate(lithos), await create(lithos)
         await link(lithos, waiting, task, "waits_on_gate")

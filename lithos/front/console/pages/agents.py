@@ -14,7 +14,10 @@ from lithos.core.tasks.model import Claim
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.front.console.formats import as_json, query_with, told_ids
-from lithos.services.tasks.timeline import KINDS, TASKS, WRITES, TimelineEntry
+from lithos.services.oauth.authorization import AuthorizationServer
+from lithos.services.tasks.agents import Agents
+from lithos.services.tasks.board import Board
+from lithos.services.tasks.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines
 from lithos.stores.tokens import Token
 
 #: Agents of a page, and entries of a timeline.
@@ -57,7 +60,8 @@ class AgentPages:
         """Agents, those seen last first, with what they hold and did in the last day."""
         parts = self._console.parts
         kind = given("type") or None
-        found = parts.agents.list_agents(kind, None)
+        known = parts.get(Agents)
+        found = known.list_agents(kind, None)
         offset = given_offset(len(found))
         shown = found[offset : offset + ROWS]
         held = await self._claims()
@@ -65,8 +69,8 @@ class AgentPages:
             "agents.html",
             rows=shown,
             held=held,
-            recent=await parts.timelines.activity(parts.clock() - RECENT),
-            titles=await parts.board.titles(
+            recent=await parts.get(Timelines).activity(parts.clock() - RECENT),
+            titles=await parts.get(Board).titles(
                 [claim.task_id for one in shown for claim in held.get(one.id, ())[:2]]
             ),
             total=len(found),
@@ -74,18 +78,20 @@ class AgentPages:
             offset=offset,
             kind=kind,
             grants=self._grants(),
-            kinds=sorted({one.type for one in parts.agents.list_agents(None, None) if one.type})[:MOST_TYPES],
+            kinds=sorted({one.type for one in parts.get(Agents).list_agents(None, None) if one.type})[
+                :MOST_TYPES
+            ],
         )
 
     def _grants(self) -> list[Token] | None:
         """What clients elsewhere were allowed, for who may end it; None where there are none of them."""
-        server = self._console.parts.authorization
+        server = self._console.parts.find(AuthorizationServer)
         return None if server is None or self._console.lacks("admin") else server.grants[::-1][:MOST_GRANTS]
 
     async def agent(self, agent: str) -> Any:
         """One agent with its timeline."""
         parts = self._console.parts
-        known = parts.agents.get(agent)
+        known = parts.get(Agents).get(agent)
         view = request.args.get("show", "")
         if view and view not in KINDS:
             raise Refused(f"A timeline shows {', '.join(KINDS)}, or all. Choose one of them.", 404)
@@ -95,7 +101,7 @@ class AgentPages:
             raise Refused(f"What other agents read and searched is not shown. {hidden}", 403)
         before = _moment(given("before", 60))
         since = "" if before is None else format_time(before)
-        timeline = await parts.timelines.page(agent, before, ROWS, (view,) if view else kinds)
+        timeline = await parts.get(Timelines).page(agent, before, ROWS, (view,) if view else kinds)
         entries = timeline.entries
         if known is None and not entries and before is None and not view:
             raise Refused("No agent of this name has been here. Look for it among all agents.", 404)
@@ -106,7 +112,9 @@ class AgentPages:
             id=agent,
             known=known,
             claims=claims,
-            task_titles=await parts.board.titles([*(one.task_id for one in claims), *_tasks_of(entries)]),
+            task_titles=await parts.get(Board).titles(
+                [*(one.task_id for one in claims), *_tasks_of(entries)]
+            ),
             titles=cited | await self._console.titles(_notes_of(entries)),
             metadata=as_json(known.metadata if known else {}, LONGEST_METADATA),
             days=[(day, list(some)) for day, some in groupby(entries, lambda one: f"{one.at:%A, %-d %B %Y}")],
@@ -129,7 +137,7 @@ class AgentPages:
     async def _claims(self) -> dict[str, list[Claim]]:
         """The running claims by agent."""
         found: dict[str, list[Claim]] = {}
-        for held in await self._console.parts.board.claims():
+        for held in await self._console.parts.get(Board).claims():
             found.setdefault(held.claim.agent, []).append(held.claim)
         return found
 

@@ -15,6 +15,8 @@ from lithos.core.errors import LithosError
 from lithos.core.history.copy_merge import SIDES
 from lithos.front.console.console import Console, Form, Refused, given_offset
 from lithos.front.console.formats import query_with
+from lithos.services.notes.conflict_copies import ConflictCopies
+from lithos.services.upkeep.care import Care
 
 #: The entry of the navigation to which these pages belong.
 SECTION: Final = "/console/review"
@@ -54,7 +56,7 @@ class CarePage:
 
     async def show(self) -> Response:
         """What the last look found; one begins where there was none yet, or where it is asked for."""
-        care = self._console.parts.care
+        care = self._console.parts.get(Care)
         report = None if "look" in request.args else care.last
         report = report or await care.report(PATIENCE)
         return await self._console.show_within(
@@ -82,7 +84,7 @@ class CopyPages:
 
     async def listed(self) -> Response:
         """All copies, by note."""
-        copies = self._console.parts.conflict_copies.listed()
+        copies = self._console.parts.get(ConflictCopies).listed()
         offset = given_offset(len(copies))
         return await self._console.show(
             "copies.html",
@@ -96,7 +98,7 @@ class CopyPages:
     async def alone(self) -> Response:
         """One copy: what merging makes of it, and what has to be decided."""
         try:
-            shown = await self._console.parts.conflict_copies.show(request.args.get("path", "")[:4_096])
+            shown = await self._console.parts.get(ConflictCopies).show(request.args.get("path", "")[:4_096])
         except LithosError as refusal:
             raise Refused(refusal.message, 404, refusal.code) from refusal
         merge = shown.merge

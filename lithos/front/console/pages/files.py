@@ -12,9 +12,12 @@ from attrs import frozen
 from quart import Blueprint, Response, redirect
 from quart.wrappers.response import ResponseBody
 
+from lithos.actors.attaching.attaching import Attaching
+from lithos.config.catalogue import Config
 from lithos.core.attachments.kinds import kind_of
 from lithos.core.errors import LithosError
 from lithos.front.console.console import Console, Refused, given, given_offset
+from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.notes.browsing import VaultFiles
 from lithos.stores.notes.lookup import Attachment
 
@@ -59,7 +62,7 @@ class FilePages:
 
     async def file(self, path: str) -> Any:
         """One file; a name without its folder leads to the file that has it."""
-        files = self._console.parts.vault_files
+        files = self._console.parts.get(VaultFiles)
         attachment = found = None
         if len(path) <= LONGEST_PATH:
             attachment = await files.open(path)
@@ -133,7 +136,7 @@ class AttachmentPages:
         wanted, kind = given("q"), given("kind")
         files = [
             file
-            for file in self._console.parts.attachments.listed(None, wanted, None)
+            for file in self._console.parts.get(AttachmentReading).listed(None, wanted, None)
             if not kind or kind_of(file.path) == kind
         ]
         offset = given_offset(len(files))
@@ -144,14 +147,14 @@ class AttachmentPages:
             total=len(files),
             limit=SHOWN,
             offset=offset,
-            is_on=self._console.parts.config.reads_attachments,
-            backlog=self._console.parts.actors.attaching.backlog(),
+            is_on=self._console.parts.get(Config).reads_attachments,
+            backlog=self._console.parts.get(Attaching).backlog(),
         )
 
     async def alone(self, path: str) -> Response:
         """One file: the text of a place, or all of it as far as a page has room."""
         place, offset = given("place") or None, given_offset(10_000_000)
-        attachments = self._console.parts.attachments
+        attachments = self._console.parts.get(AttachmentReading)
         try:
             read = await attachments.read_page(path[:LONGEST_PATH], place, offset, LONGEST[0])
         except LithosError as refusal:
@@ -172,7 +175,7 @@ class AttachmentPages:
     async def picture(self, page: int, path: str) -> Response:
         """A page of a PDF file as PNG."""
         try:
-            data = await self._console.parts.attachments.draw(path[:LONGEST_PATH], page, WIDTH)
+            data = await self._console.parts.get(AttachmentReading).draw(path[:LONGEST_PATH], page, WIDTH)
         except LithosError as refusal:
             raise Refused(refusal.message, 404, refusal.code) from refusal
         response = Response(data, content_type="image/png")

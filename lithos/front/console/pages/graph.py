@@ -9,6 +9,7 @@ from attrs import frozen
 from quart import Blueprint, Response, request
 
 from lithos.actors.blocking import Threads
+from lithos.catalogue.catalogue import Catalogue
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import readable, whole
 from lithos.services.search.neighbourhood import (
@@ -19,6 +20,7 @@ from lithos.services.search.neighbourhood import (
     ColourBy,
     Drawings,
     Neighbourhood,
+    Neighbourhoods,
     value_of,
 )
 
@@ -87,9 +89,9 @@ class GraphPage:
         )
 
     async def _picture(self, note_id: str, query: str, depth: int) -> Neighbourhood:
-        neighbourhoods = self._console.parts.neighbourhoods
+        neighbourhoods = self._console.parts.get(Neighbourhoods)
         if note_id:
-            if note_id not in self._console.parts.catalogue:
+            if note_id not in self._console.parts.get(Catalogue):
                 raise Refused(
                     "There is no such note: it was deleted, or the id is wrong. Search for it.", 404
                 )

@@ -16,6 +16,7 @@ from lithos.front.console.formats import readable
 from lithos.front.console.frame import PLACE
 from lithos.front.console.sessions import COOKIE, LONGEST_NAME, Session
 from lithos.front.server.admissions import WrongTokens
+from lithos.services.keyring import TokenRing
 
 START: Final = "/console/"
 INVALID: Final = (
@@ -59,7 +60,7 @@ class LoginPages:
         parts, target = self._console.parts, _inside(form.get("next", ""))
         if not self._console.sessions.needs_login:
             return redirect(target, 303)
-        principal = parts.keyring.find(form.get("token", "").strip().encode())
+        principal = parts.get(TokenRing).find(form.get("token", "").strip().encode())
         if principal is None:
             return await self._refuse(target)
         if not principal.may("read"):

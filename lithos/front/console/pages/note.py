@@ -13,7 +13,7 @@ from attrs import frozen
 from quart import Blueprint, Response, redirect, request
 
 from lithos.actors.blocking import Threads, slices
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound
 from lithos.core.learning.edges import RESOLUTIONS
 from lithos.core.learning.salience import PATIENCE, STRIKES
@@ -25,7 +25,9 @@ from lithos.front.console.contradictions import Contradictions
 from lithos.front.console.formats import Difference, folders_of, plural, read_diff, whole
 from lithos.front.console.note_text import Draft, Shown, draft, finish, place_of
 from lithos.front.console.wording import agent_name, worded
-from lithos.services.notes.knowledge import ReadNote
+from lithos.services.attachments.reading import AttachmentReading
+from lithos.services.notes.browsing import Browsing
+from lithos.services.notes.knowledge import Knowledge, ReadNote
 from lithos.tools.contract.rows import metadata_row
 
 #: Rows of the lists around a text: fewer where names are so long that the page would be too large.
@@ -84,7 +86,7 @@ class NotePages:
     async def by_path(self) -> Any:
         """The page of the note in a file."""
         path = request.args.get("path", "")[:4_096]
-        entry = self._console.parts.catalogue.spelled(path)
+        entry = self._console.parts.get(Catalogue).spelled(path)
         if entry is None:
             raise Refused("No note is in a file of this path. Find it under Notes.", 404)
         return redirect(_address(entry.note.id), 302)
@@ -94,13 +96,16 @@ class NotePages:
     async def note(self, note_id: str) -> Response:
         """A note, or an earlier version of it; a deleted one with what can be brought back."""
         version = _number(request.args.get("version"))
-        if version is None and note_id not in self._console.parts.catalogue:
+        if version is None and note_id not in self._console.parts.get(Catalogue):
             return await self._missing(note_id)
         read = await self._read(note_id, version)
         note, kept = read.document.note, read.kept
-        around = await self._around(self._console.parts.catalogue.get(note_id))
-        here, links_from = self._console.parts.catalogue.get(note_id), _number(request.args.get("links")) or 0
-        browsing = self._console.parts.browsing
+        around = await self._around(self._console.parts.get(Catalogue).get(note_id))
+        here, links_from = (
+            self._console.parts.get(Catalogue).get(note_id),
+            _number(request.args.get("links")) or 0,
+        )
+        browsing = self._console.parts.get(Browsing)
         backlinks = None if here is None else await browsing.backlinks(here, links_from, BACKLINKS)
         versions, no_history = await self._versions(note_id, _number(request.args.get("before")))
         found = reasons(
@@ -120,7 +125,7 @@ class NotePages:
             facts=_facts(note, read.entry.namespace),
             old=kept if kept is not None and kept.row.version != kept.current_version else None,
             broken=await self._broken(read),
-            attached=self._console.parts.attachments.embedded(link.target for link in read.links),
+            attached=self._console.parts.get(AttachmentReading).embedded(link.target for link in read.links),
             titles=self._ends(around["related"]),
             versions=versions,
             no_history=no_history,
@@ -132,7 +137,7 @@ class NotePages:
         """What a note is linked with, what it rests on and what rests on it, what was learned of it."""
         if entry is None:
             return {"related": None, "impact": None, "stats": None, "sources": (), "warnings": ()}
-        call, browsing, note_id = self._console.call, self._console.parts.browsing, entry.note.id
+        call, browsing, note_id = self._console.call, self._console.parts.get(Browsing), entry.note.id
         return {
             "related": await call("lithos_related", id=note_id),
             "impact": await call("lithos_impact", id=note_id),
@@ -142,7 +147,7 @@ class NotePages:
         }
 
     async def _read(self, note_id: str, version: int | None) -> ReadNote:
-        return await self._console.parts.knowledge.read(
+        return await self._console.parts.get(Knowledge).read(
             note_id=note_id, path=None, max_length=None, agent_id=self._console.agent, version=version
         )
 
@@ -161,7 +166,7 @@ class NotePages:
         return await self._reading.run(lambda: finish(text, path, made, found))
 
     async def _resolve(self, targets: Sequence[str] | frozenset[str]) -> dict[str, str | None]:
-        graph = self._console.parts.catalogue.graph
+        graph = self._console.parts.get(Catalogue).graph
         found: dict[str, str | None] = {}
         async for some in slices(list(targets), 100):
             found.update({target: graph.resolve(target) for target in some})
@@ -171,7 +176,7 @@ class NotePages:
         """The targets of links that lead nowhere."""
         targets = list(dict.fromkeys(link.target for link in read.links[:MOST_TARGETS]))
         found = await self._resolve(targets)
-        files = self._console.parts.catalogue.files
+        files = self._console.parts.get(Catalogue).files
         return [target for target in targets if found[target] is None and target not in files][: BESIDE[0]]
 
     async def _versions(self, note_id: str, before: int | None = None) -> tuple[Mapping[str, Any], str]:
@@ -205,7 +210,7 @@ class NotePages:
         if not versions["versions"]:
             raise Refused("No version of this note is kept yet. Look again in a moment.", 404)
         if last is None:
-            entry = self._console.parts.catalogue.get(note_id)
+            entry = self._console.parts.get(Catalogue).get(note_id)
             last = entry.note.version if entry is not None else versions["versions"][0]["version"]
         span = str(last) if first is None else f"{first}..{last}"
         span = span if row is None else f"r{row}"
@@ -234,7 +239,7 @@ class NotePages:
         version = _number(request.args.get("version"))
         if version is None:
             raise Refused("Say which version to bring back: choose one in the table of versions.")
-        entry = self._console.parts.catalogue.get(note_id)
+        entry = self._console.parts.get(Catalogue).get(note_id)
         planned = await self._console.call(
             "lithos_restore", id=note_id, version=version, agent=self._console.agent, dry_run=True
         )
@@ -264,7 +269,7 @@ class NotePages:
             raise Refused("Nothing was restored: the form names no version. Choose one in the table.")
         again = f"{_address(note_id)}/restore?version={version}"
         expected = _number(form.get("expected"))
-        entry = self._console.parts.catalogue.get(note_id)
+        entry = self._console.parts.get(Catalogue).get(note_id)
         if (entry is None) != (expected is None):
             now = "was deleted" if entry is None else "came back"
             self._console.tell(
@@ -297,7 +302,7 @@ class NotePages:
     async def ask_standing(self, action: str, note_id: str) -> Response:
         """What rests on a note, before it is quarantined (`quarantine`) or its quarantine ends (`clear`)."""
         impact = await self._console.call("lithos_impact", id=note_id, action="preview")
-        entry = self._console.parts.catalogue.get(note_id)
+        entry = self._console.parts.get(Catalogue).get(note_id)
         if entry is None:
             raise DocNotFound("The note was deleted meanwhile. Look under Notes, Deleted.")
         return await self._console.show(

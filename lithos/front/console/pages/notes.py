@@ -11,11 +11,11 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, Response, redirect, request
 
-from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.notes.model import NOTE_TYPES, STATUSES
 from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.front.console.formats import folders_of, query_with
-from lithos.services.notes.browsing import SORTS, STATES, BrowseRequest
+from lithos.services.notes.browsing import SORTS, STATES, BrowseRequest, Browsing
 
 #: Notes of one page; of one whose titles and paths have a thousand characters each fewer.
 LIMITS: Final = (100, 50, 25, 12, 10)
@@ -47,7 +47,7 @@ class BrowsePages:
         """Notes that pass the filters of the address, with the folders and tags among which to go on."""
         if request.args.get("view") == "deleted":
             return await self._deleted()
-        browsing = self._console.parts.browsing
+        browsing = self._console.parts.get(Browsing)
         wanted = _read_request()
         page = await browsing.find(wanted)
         parent = wanted.path_prefix.rpartition("/")[0]
@@ -55,7 +55,7 @@ class BrowsePages:
         is_unnamed = bool(wanted.q) and not any(_is_called(entry, wanted.q) for entry in page.entries)
         near = await browsing.near(wanted.q) if is_unnamed and not page.total else ()
         tags, tag_total = await browsing.tags(MOST_TAGS)
-        all_skipped = self._console.parts.catalogue.skipped if wanted.status == "broken" else {}
+        all_skipped = self._console.parts.get(Catalogue).skipped if wanted.status == "broken" else {}
         # Conflict copies have a page of their own.
         skipped = {path: each for path, each in all_skipped.items() if each.copy is None}
         return await self._console.show_within(
@@ -66,7 +66,7 @@ class BrowsePages:
             page=page,
             warnings=await browsing.warnings(page.entries),
             tags_of_row=TAGS_OF_ROW,
-            all=len(self._console.parts.catalogue),
+            all=len(self._console.parts.get(Catalogue)),
             folders=folders[:MOST_FOLDERS],
             more_folders=max(0, len(folders) - MOST_FOLDERS),
             steps=folders_of(parent),
@@ -133,5 +133,5 @@ class Switcher:
         if "partial" not in request.args:
             return redirect(f"/console/search{query_with({}, q=typed)}")
         wanted = BrowseRequest(q=typed, sort="path", limit=MOST_OFFERED if typed else 0)
-        found = await self._console.parts.browsing.find(wanted)
+        found = await self._console.parts.get(Browsing).find(wanted)
         return await self._console.show("find.html", entries=found.entries)

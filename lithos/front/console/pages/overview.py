@@ -19,9 +19,9 @@ from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with, sparkline, whole
 from lithos.front.console.summary import Summary, shared_summary
-from lithos.services.notes.history import Span
+from lithos.services.notes.history import NoteHistory, Span
 from lithos.services.shared import Shared
-from lithos.services.tasks.event_stream import JournalPage, Wanted
+from lithos.services.tasks.event_stream import Activity, JournalPage, Wanted
 from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.sqlite import DatabaseFailed
 
@@ -222,7 +222,7 @@ MINUTE: Final = 4
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page and its pieces."""
     page = OverviewPage(
-        console, Happenings(console.environment, console.parts.catalogue), shared_summary(console)
+        console, Happenings(console.environment, console.parts.get(Catalogue)), shared_summary(console)
     )
     app.get("/")(page.overview)
     app.get("/feed")(page.feed)
@@ -269,7 +269,7 @@ class OverviewPage:
 
     async def _events(self, most: int, after: int, room: int = MOST_CHARACTERS) -> dict[str, Any]:
         """The newest events that the form wants; without a journal why there are none."""
-        activity, wanted = self._console.parts.activity, FeedFilter.of(request.args)
+        activity, wanted = self._console.parts.get(Activity), FeedFilter.of(request.args)
         context: dict[str, Any] = {"filter": wanted, "after": after, "trouble": "", "position": activity.head}
         try:
             page: JournalPage = await activity.page(wanted.wanted, most, after)
@@ -288,7 +288,7 @@ class OverviewPage:
     async def _lines(self, versions: Sequence[Span]) -> Mapping[Span, tuple[int, int]]:
         """What versions changed; nothing while the history cannot be read, which the headline tells."""
         try:
-            return await self._console.parts.history.line_counts(versions)
+            return await self._console.parts.get(NoteHistory).line_counts(versions)
         except HistoryFailed:
             return {}
 

@@ -8,12 +8,16 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, Response, request
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.memory import Receipt
 from lithos.core.learning.ranking import SCOUTS
 from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Refused, given
 from lithos.front.console.formats import told, told_ids, whole
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.scouts import CONTRADICTIONS, name_scouts
+from lithos.services.tasks.board import Board
+from lithos.services.tasks.event_stream import EventStreams
 from lithos.stores.learning.receipts import SCANNED, ReceiptFilter
 
 PAGE: Final = 100
@@ -54,12 +58,12 @@ class ReceiptPages:
         agent, task, note = (given(name, LONGEST_FILTER) or None for name in ("agent", "task", "note"))
         wanted = ReceiptFilter(agent_id=agent, task_id=task, note_id=note)
         start = whole(request.args.get("before"), 18)
-        learning = self._console.parts.learning
+        learning = self._console.parts.get(Learning)
         page = await learning.receipts(wanted, start, PAGE)
         private = {one.id for one in page.receipts if self._console.is_private(one)}
         return await self._console.show(
             "receipts.html",
-            tasks=await self._console.parts.board.titles(
+            tasks=await self._console.parts.get(Board).titles(
                 [one.task_id for one in page.receipts if one.task_id]
             ),
             rows=page.receipts,
@@ -75,7 +79,7 @@ class ReceiptPages:
 
     async def show(self, receipt_id: str) -> Response:
         """One retrieval."""
-        learning, catalogue = self._console.parts.learning, self._console.parts.catalogue
+        learning, catalogue = self._console.parts.get(Learning), self._console.parts.get(Catalogue)
         receipt = await learning.receipt(receipt_id)
         if receipt is None:
             raise Refused(
@@ -117,7 +121,7 @@ class ReceiptPages:
         ended = task.get("resolved_at")
         if task.get("status") != "completed" or not ended:
             return None
-        event = await self._console.parts.streams.find(
+        event = await self._console.parts.get(EventStreams).find(
             COMPLETED, parse_time(ended), lambda one: one.draft.payload.get("task_id") == receipt.task_id
         )
         if event is None:
@@ -129,7 +133,7 @@ class ReceiptPages:
             return Feedback(agent=agent, is_given=False)
         meant = told(payload.get("receipt_id"))
         if not isinstance(meant, str):
-            newest = await self._console.parts.learning.newest_receipt(receipt.task_id or "", agent)
+            newest = await self._console.parts.get(Learning).newest_receipt(receipt.task_id or "", agent)
             meant = newest.id if newest is not None else ""
         if meant != receipt.id:
             return Feedback(agent=agent, other=meant or None, is_given=bool(meant))

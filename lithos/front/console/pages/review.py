@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 from quart import Blueprint, Response, request
 
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.errors import ProposalNotFound
 from lithos.core.limits import Newest
 from lithos.core.proposals import LONGEST_REASON, Proposal
@@ -24,6 +25,8 @@ from lithos.front.console.console import Console, Form, Refused, given, given_of
 from lithos.front.console.difference import name_all
 from lithos.front.console.formats import plural, query_with, readable, whole
 from lithos.front.console.proposals import Candidate, grouped, in_order, read_signs, write_signs
+from lithos.services.notes.proposals import Proposals
+from lithos.services.tasks.event_stream import Activity
 from lithos.tools.contract.arguments import ArgumentFault
 
 #: Proposals of a page of the queue.
@@ -113,7 +116,7 @@ class ReviewPages:
     async def queue(self) -> Response:
         """What waits, by agent or by note, those that expire first before others."""
         by = _grouping()
-        rows = in_order(self._console.parts.coordinator.proposals.all(), by)
+        rows = in_order(self._console.parts.get(Coordinator).proposals.all(), by)
         offset = given_offset(len(rows))
         shown = await self._look(rows[offset : offset + SHOWN])
         return await self._console.show_within(
@@ -138,7 +141,7 @@ class ReviewPages:
         if draft is not None and draft.proposal_id != proposal_id:
             draft = None
         by = _grouping()
-        ids = [row.id for row in in_order(self._console.parts.coordinator.proposals.all(), by)]
+        ids = [row.id for row in in_order(self._console.parts.get(Coordinator).proposals.all(), by)]
         place = ids.index(proposal_id) if proposal_id in ids else None
         return await self._console.show_within(
             "review_one.html",
@@ -160,9 +163,9 @@ class ReviewPages:
             "most_conflicts": MOST_CONFLICTS,
             "most_relinked": MOST_RELINKED,
             "longest_reason": LONGEST_REASON,
-            "reasons": parts.proposals.last_reasons(),
+            "reasons": parts.get(Proposals).last_reasons(),
             "keys_of_page": KEYS,
-            "head_seq": parts.activity.head,
+            "head_seq": parts.get(Activity).head,
         }
 
     async def _look(self, rows: Iterable[Proposal]) -> list[Candidate]:
@@ -173,7 +176,7 @@ class ReviewPages:
                 found.append(Candidate(row))
                 continue
             try:
-                shown = await self._console.parts.proposals.show(row.id)
+                shown = await self._console.parts.get(Proposals).show(row.id)
             except ProposalNotFound:
                 continue
             if shown.proposal.is_pending:
@@ -183,7 +186,7 @@ class ReviewPages:
     async def _read(self, proposal_id: str) -> Candidate:
         """One proposal as it is now. Raises `Refused`."""
         try:
-            shown = await self._console.parts.proposals.show(proposal_id)
+            shown = await self._console.parts.get(Proposals).show(proposal_id)
         except ProposalNotFound as refusal:
             raise Refused(
                 "There is no such proposal, or it is not kept any more. Look for it on the page Review.", 404

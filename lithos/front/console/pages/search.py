@@ -17,8 +17,9 @@ from lithos.core.learning.memory import Receipt
 from lithos.core.text.snippet import Terms, mark_matches
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural, readable, whole
+from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.explaining import Explained, Explanation
-from lithos.services.search.search import MODES, SearchRequest
+from lithos.services.search.search import MODES, Search, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.learning.receipts import ReceiptFilter
 from lithos.stores.sqlite import DatabaseFailed
@@ -249,14 +250,14 @@ class SearchPage:
             prefix=is_live,
         )
         try:
-            return await self._console.parts.search.explain(wanted, note_ids)
+            return await self._console.parts.get(Search).explain(wanted, note_ids)
         except LithosError:
             return Explained()
 
     async def _recent(self) -> list[tuple[str, Receipt]]:
         """The last questions of retrievals that are not private, each once."""
         try:
-            page = await self._console.parts.learning.receipts(ReceiptFilter(), None, LOOKED_AT)
+            page = await self._console.parts.get(Learning).receipts(ReceiptFilter(), None, LOOKED_AT)
         except DatabaseFailed:
             return []
         kept: dict[str, Receipt] = {}

@@ -18,9 +18,13 @@ from lithos.front.console.formats import Chart, ago, make_chart
 from lithos.front.console.summary import Summary, shared_summary
 from lithos.front.console.wording import in_words
 from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.services.keyring import TokenRing
 from lithos.services.shared import Shared
+from lithos.services.state import Gauges
+from lithos.services.tasks.event_stream import Activity
+from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.inspection import Inspected, shared_inspection
-from lithos.services.upkeep.samples import INTERVAL, Sample
+from lithos.services.upkeep.samples import INTERVAL, Sample, Samples
 
 #: Metrics whose gauges the page shows, by the name it uses.
 _GAUGES: Final[Mapping[str, str]] = {
@@ -79,16 +83,16 @@ class SystemPage:
         if request.args.get("run") == "1":
             await self._inspection.latest()
         summary = await self._summaries.latest()
-        samples = parts.samples.taken
-        configuration = list(configured(parts.config, self._console.settings.sources))
+        samples = parts.get(Samples).taken
+        configuration = list(configured(parts.get(Config), self._console.settings.sources))
         return await self._console.show(
             "system.html",
             summary=summary,
             health=summary.health,
             numbers=summary.numbers,
             inspected=self._inspection.last,
-            gauges=_gauges(await parts.gauges.families()),
-            head=parts.activity.head,
+            gauges=_gauges(await parts.get(Gauges).families()),
+            head=parts.get(Activity).head,
             charts=charts(samples),
             since=ago(START, START + slots_of(samples) * timedelta(seconds=INTERVAL)),
             minutes=list(minutes(samples)),
@@ -96,7 +100,7 @@ class SystemPage:
             sections=sections(configuration),
             indexes=_indexes(summary.numbers),
             most_tokens=MOST_TOKENS,
-            tokens=parts.keyring.named if self._console.principal.may("admin") else (),
+            tokens=parts.get(TokenRing).named if self._console.principal.may("admin") else (),
         )
 
 
@@ -128,12 +132,13 @@ def minutes(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
 
 def _make_inspection(console: Console) -> Shared[Inspected]:
     services, settings = console.parts, console.settings
-    policy = AccessPolicy(settings.host, keyring=services.keyring)
+    ring = services.get(TokenRing)
+    policy = AccessPolicy(settings.host, keyring=ring)
 
     def remarks() -> list[str]:
-        return [each for each in (open_bind_warning(policy), services.keyring.trouble) if each is not None]
+        return [each for each in (open_bind_warning(policy), ring.trouble) if each is not None]
 
-    return shared_inspection(evolve(services.patient, warnings=settings.warnings, remarks=remarks))
+    return shared_inspection(evolve(services.get(Patient), warnings=settings.warnings, remarks=remarks))
 
 
 @frozen(kw_only=True)

@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 from markupsafe import Markup
 from quart import Blueprint, request
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import ClaimNotFound, StaleFence
 from lithos.core.limits import Newest
 from lithos.core.tasks.commands import ReleaseClaim
@@ -24,7 +25,9 @@ from lithos.core.tasks.model import TASK_TYPES, aspect_key
 from lithos.front.console.console import Console, Form, Refused, given, given_offset, keep
 from lithos.front.console.formats import as_json, readable, told, told_ids, whole
 from lithos.front.console.markdown import render_markdown
-from lithos.services.tasks.board import COLUMNS, BoardFilter, Effects
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.tasks.board import COLUMNS, Board, BoardFilter, Effects
+from lithos.services.tasks.coordination import Coordination
 from lithos.stores.coordination.board_rows import HeldClaim
 
 #: Cards of a column beside others, and alone.
@@ -54,7 +57,7 @@ class BoardPages:
             raise Refused(f"The board has the columns {', '.join(COLUMNS)}. Choose one of them.", 404)
         offset = given_offset() if only else 0
         limit = CARDS_ALONE if only else CARDS
-        columns = await self._console.parts.board.columns(wanted, limit, only=only, offset=offset)
+        columns = await self._console.parts.get(Board).columns(wanted, limit, only=only, offset=offset)
         return await self._console.show(
             "tasks.html",
             columns=columns,
@@ -173,7 +176,7 @@ class TaskPages:
 
     async def task(self, task_id: str) -> Any:
         """All that belongs to a task."""
-        found = await self._console.parts.board.read(task_id)
+        found = await self._console.parts.get(Board).read(task_id)
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
         if alone is not None and not findings:
@@ -202,7 +205,7 @@ class TaskPages:
             offset=offset,
             alone=alone,
             most_events=MOST_EVENTS,
-            receipts=await self._console.parts.learning.read(
+            receipts=await self._console.parts.get(Learning).read(
                 lambda tables: tables.receipts.of_task(task_id, MOST_RECEIPTS)
             ),
             is_completed=done is not None,
@@ -215,7 +218,7 @@ class TaskPages:
 
     def _renderer(self, text: str, most: int) -> Callable[[], Markup]:
         """Renders a text later, in a worker thread; its links are looked up now."""
-        text, graph = text[:most], self._console.parts.catalogue.graph
+        text, graph = text[:most], self._console.parts.get(Catalogue).graph
         known = {name.strip(): graph.resolve(name.strip()) for name in set(_WIKI.findall(text))}
         return lambda: render_markdown(text, known.get)
 
@@ -259,7 +262,7 @@ class TaskPages:
 
     async def _closable(self, name: str, task_id: str) -> Effects:
         """The effects of closing a task that the person may close: their own, or any as `admin`."""
-        effects = await self._console.parts.board.effects(task_id)
+        effects = await self._console.parts.get(Board).effects(task_id)
         if not effects.task.is_open:
             raise Refused(f"The task is {effects.task.status} already; nothing was changed.", 409)
         self._console.demand_of(effects.task.created_by)
@@ -269,7 +272,7 @@ class TaskPages:
 
     async def ask_release(self, task_id: str) -> Any:
         """Whose work a release would stop."""
-        effects = await self._console.parts.board.effects(task_id)
+        effects = await self._console.parts.get(Board).effects(task_id)
         held = _held(effects.claims, request.args.get("aspect", ""))
         if held is None:
             raise Refused("Nobody holds this aspect any more: the claim was released or has expired.", 409)
@@ -298,7 +301,7 @@ class TaskPages:
             held_by=holder,
         )
         try:
-            await self._console.parts.coordination.run(command)
+            await self._console.parts.get(Coordination).run(command)
         except (StaleFence, ClaimNotFound) as refusal:
             raise Refused(
                 f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "

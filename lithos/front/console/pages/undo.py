@@ -17,7 +17,7 @@ from lithos.core.limits import Newest
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Form, Refused, given, keep
 from lithos.front.console.formats import plural, whole
-from lithos.services.notes.history import Span
+from lithos.services.notes.history import NoteHistory, Span
 from lithos.services.notes.undo import (
     LEFT,
     RESULTS,
@@ -225,7 +225,7 @@ class UndoPages:
         """What the changes did in lines; nothing while the history cannot be read."""
         spans = [choice.span for session in sessions for choice in session.choices]
         try:
-            return await self._console.parts.history.line_counts(spans)
+            return await self._console.parts.get(NoteHistory).line_counts(spans)
         except HistoryFailed:
             return {}
 

@@ -1,0 +1,44 @@
+"""The clock that retention goes by."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import trio
+
+from lithos.core.times import format_time, settled_time
+from lithos.kernel.parts import Clock
+from lithos.telemetry import get_logger
+
+
+class SettledClock:
+    """The clock that retention goes by: one wrong reading of the other clock deletes nothing.
+
+    Called on the event loop. It starts from the time that `CoordinationStore` kept of an earlier run.
+    """
+
+    def __init__(self, clock: Clock, last: datetime | None) -> None:
+        self._clock = clock
+        self._last = clock() if last is None else last
+        self._since = trio.current_time()
+        self._is_ahead = False
+
+    @property
+    def reached(self) -> datetime:
+        """The latest time that was believed: what is stored now is no older, whatever the clock says."""
+        return self._last
+
+    def __call__(self) -> datetime:
+        """The time as far as it is believed; it stands still while the clock is behind."""
+        now, at = self._clock(), trio.current_time()
+        settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
+        if settled < now and not self._is_ahead:
+            get_logger("lithos.app").warning(
+                "the clock is far ahead of what was last seen: what is old is kept until that is made up for",
+                clock=format_time(now),
+                last_seen=format_time(self._last),
+            )
+        self._is_ahead = settled < now
+        if settled > self._last:
+            self._last, self._since = settled, at
+        return settled

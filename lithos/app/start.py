@@ -1,0 +1,178 @@
+"""The start of one server: its actors in order, the scan of the notes, and what follows it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import trio
+from attrs import define
+
+from lithos.actors.blocking import Blocking, NoteThreads
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.messages import AppendEvents, Journalled
+from lithos.actors.front_signals import FrontSignals
+from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.kit import Mailbox, supervise
+from lithos.actors.opening import Opening
+from lithos.actors.remembering.actor import Memory
+from lithos.actors.watching.guard import DeletionGuard
+from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.catching_up import settle_pending
+from lithos.actors.writing.keeper import Keeper
+from lithos.actors.writing.publisher import Publisher
+from lithos.actors.writing.recording import Recorder
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.scan import ScanResult, scan_folder
+from lithos.core.events import Event
+from lithos.kernel.parts import Clock
+from lithos.notes.scanning import ScannedRows, kept_versions, place_moved, recorded_places
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.history.store import HistoryStore
+from lithos.stores.manifest import Manifest
+from lithos.stores.notes.displaced import Moves
+from lithos.stores.notes.files import NoteFiles
+
+#: Seconds that the model and the link graph leave to a first client once the front listens.
+FIRST_CLIENT: Final = 0.1
+#: Seconds that they wait at most for the front to listen, and then for libraries that a client wants.
+FIRST_THINGS: Final = 2.0
+
+
+@define(eq=False)
+class Start:
+    """Starts the actors and fills the catalogue."""
+
+    _clock: Clock
+    _rows: ScannedRows
+    _journal: CoordinationStore
+    _versions: HistoryStore | None
+    _manifest: Manifest
+    _files: NoteFiles
+    _moves: Moves
+    _catalogue: Catalogue
+    _opening: Opening
+    _front: FrontSignals
+    _threads: NoteThreads
+    _coordinator: Coordinator
+    _memory: Memory
+    _semantic: SemanticBackend
+    _words: FulltextIndexer
+    _meaning: VectorIndexer
+    _publisher: Publisher
+    _recorder: Recorder
+    _keeper: Keeper
+    _writer: Writer
+    _guard: DeletionGuard
+    _watcher: Watcher
+
+    def recall(self) -> Sequence[Event]:
+        """Read the events that the manifest lacks; blocks. Call it before `start`."""
+        position = self._manifest.seq
+        # Without a manifest the journal is all that tells which versions were given.
+        return self._journal.events_after(0 if position is None else position)
+
+    async def scan(self, announced: Sequence[Event], blocking: Blocking) -> ScanResult:
+        """Fill the catalogue from the folder, `announced` being the events that the manifest lacks.
+
+        The catalogue is empty until then: what readers see changes at once, on the event loop.
+        """
+        rows, files, versions = self._rows.rows, self._files, self._versions
+        tell = self._opening.teller()
+        token = trio.lowlevel.current_trio_token()
+        if self._manifest.is_new:
+            self._opening.recalled.set()
+
+        def show(known: Catalogue) -> None:
+            token.run_sync_soon(self._show, known)
+
+        def fill() -> tuple[Catalogue, ScanResult]:
+            filled = Catalogue(NoteRecords(rows), self._catalogue.style)
+            rule = self._guard.start_rule()
+            now = self._clock()
+            place_moved(self._moves, files, filled)
+            recorded, kept = partial(recorded_places, versions), partial(kept_versions, versions)
+            return filled, scan_folder(
+                files, self._manifest, filled, announced, now, rule, tell, recorded, show, kept
+            )
+
+        filled, scanned = await blocking.run(fill)
+        self._catalogue.take_over(filled)
+        self._rows.forget()
+        await settle_pending(self._recorder, self._catalogue, files, announced)
+        return scanned
+
+    def _show(self, known: Catalogue) -> None:
+        if not self._opening.known.is_set():
+            self._catalogue.show(known)
+            self._opening.show(len(known))
+
+    async def announce(self, scanned: ScanResult) -> None:
+        """Journal what the scan found, then let the manifest remember it."""
+        await self._catalogue.records.save()
+        seq = self._coordinator.head
+        if scanned.events:
+            journalled = await self._coordinator.mailbox.ask(AppendEvents(scanned.events), within=600.0)
+            if journalled is Journalled.LATER:  # the manifest must not run ahead of the journal
+                self._publisher.record_later(scanned.rows, scanned.removed)
+                await self._guard.begin(scanned.vanished, is_settled=False)
+                return
+            seq = journalled if isinstance(journalled, int) else seq
+        manifest = self._manifest
+        if scanned.rows or scanned.removed or manifest.seq is None or manifest.has_old_links:
+            await self._threads.run(lambda: manifest.store_scan(scanned.rows, scanned.removed, seq))
+        self._catalogue.records.fulfil_all()
+        await self._guard.begin(scanned.vanished, is_settled=True)
+
+    async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Notice outside changes until cancelled; however often the watcher fails, it is started again."""
+        watcher = self._watcher
+        await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start the actors, downstream first; until `open` nothing but tasks and agents is asked for."""
+        publisher, coordinator = self._publisher.mailbox, self._coordinator.mailbox
+        downstream: list[Mailbox[Any]] = [
+            *(each.mailbox for each in (self._words, self._meaning)),
+            coordinator,
+        ]
+        await nursery.start(partial(supervise, coordinator, self._coordinator.start))
+        memory, writer = self._memory.mailbox, self._writer.mailbox
+        await nursery.start(partial(supervise, memory, self._memory.start, closes=[writer]))
+        for indexer in (self._words, self._meaning):
+            await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
+        await nursery.start(partial(supervise, publisher, self._publisher.start, closes=downstream))
+        await nursery.start(partial(supervise, writer, self._writer.start, closes=[publisher]))
+
+    async def open(self, background: trio.Nursery) -> None:
+        """Index the scanned notes, and wait for the first repair of the full-text index."""
+        self._keeper.take(self._files.take_kept())
+        await background.start(self._keeper.run)
+        background.start_soon(self._semantic.load, self._meaning, self._first_things)
+        background.start_soon(self._meaning.converge)
+        if self._semantic.accurate is not None:
+            background.start_soon(self._semantic.accurate.run, self._semantic.settled)
+        background.start_soon(self._complete_graph)
+        await background.start(self._words.converge)
+
+    async def _complete_graph(self) -> None:
+        """Complete the link graph before somebody asks for it, but after what clients wait for first."""
+        await self._first_things()
+        while not self._catalogue.graph.settle(1):
+            await trio.lowlevel.checkpoint()
+
+    async def _first_things(self) -> None:
+        """Leave the processor to what clients wait for first, unless there are notes to embed."""
+        if self._manifest.is_new or self._front.loaded.is_set():
+            return
+        with trio.move_on_after(FIRST_THINGS):
+            await self._front.listens.wait()
+        with trio.move_on_after(FIRST_CLIENT):
+            await self._front.wanted.wait()
+        with trio.move_on_after(FIRST_THINGS if self._front.wanted.is_set() else 0):
+            await self._front.loaded.wait()

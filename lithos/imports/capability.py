@@ -1,0 +1,8 @@
+"""Imports as a capability."""
+
+from __future__ import annotations
+
+from lithos.kernel.capability import Capability
+from lithos.services.importing.importing import Importing
+
+IMPORTS = Capability(name="imports", makers=(Importing,))

@@ -1,0 +1,117 @@
+"""The parts of one running server, found by their class.
+
+A constructor names what it takes, and nothing takes everything. Each part is made once, when it is first
+asked for, from the parts that the parameters of its maker name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+
+P = TypeVar("P")
+
+#: A class, or a function whose annotations say what it takes and makes.
+Maker = Callable[..., Any]
+#: The time now, aware and in UTC.
+Clock = Callable[[], datetime]
+
+_UNIONS: Final = (UnionType, Union)
+
+
+class Parts:
+    """What a server is made of.
+
+    A parameter `Board` is given the board; it is an error where nothing makes one. `Board | None` is given
+    None where nothing makes one, or where its maker gives None. A parameter with a default keeps it where
+    nothing makes another.
+    """
+
+    def __init__(self, makers: Iterable[Maker] = (), given: Mapping[Any, object] = {}) -> None:
+        """`given` are parts that exist already, by class."""
+        self._makers = {made_by(maker): maker for maker in makers}
+        self._made: dict[Any, Any] = {Parts: self, **given}
+        self._making: list[Any] = []
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of this server."""
+        clock: Clock = self._made[Clock]
+        return clock
+
+    def get(self, kind: type[P]) -> P:
+        """The part of this class. Raises `LookupError` where there is none."""
+        part = self.find(kind)
+        if part is None:
+            raise LookupError(f"Nothing makes {kind.__name__}. Is its capability in the list of lithos/app?")
+        return part
+
+    def find(self, kind: type[P]) -> P | None:
+        """The part of this class, or None where there is none."""
+        if kind not in self._made:
+            self._made[kind] = self._make(kind)
+        part: P | None = self._made[kind]
+        return part
+
+    def make_all(self) -> None:
+        """Make every part that there is not yet."""
+        for kind in self._makers:
+            self.find(kind)
+
+    def _make(self, kind: Any) -> Any:
+        maker = self._makers.get(kind)
+        if maker is None:
+            return None
+        if kind in self._making:
+            circle = [*self._making[self._making.index(kind) :], kind]
+            raise LookupError(f"Parts need each other: {' -> '.join(each.__name__ for each in circle)}.")
+        self._making.append(kind)
+        try:
+            return self.call(maker)
+        finally:
+            self._making.pop()
+
+    def call(self, maker: Maker) -> Any:
+        """Call a function or a class with the parts that its parameters name."""
+        given = {}
+        for name, (hint, has_default) in needs_of(maker).items():
+            kind = _without_none(hint)
+            if not has_default:
+                given[name] = self.get(hint) if kind is hint else self.find(kind)
+            elif (part := self.find(kind)) is not None:
+                given[name] = part
+        return maker(**given)
+
+
+def made_by(maker: Maker) -> Any:
+    """The class of what a maker makes."""
+    return maker if isinstance(maker, type) else _without_none(get_type_hints(maker)["return"])
+
+
+def needs_of(maker: Maker) -> dict[str, tuple[Any, bool]]:
+    """The parameters of a maker: the type of each, and whether it has a default."""
+    if isinstance(maker, type) and attrs.has(maker):
+        hints = get_type_hints(maker)
+        fields = [each for each in attrs.fields(maker) if each.init]
+        return {each.alias: (hints[each.name], each.default is not attrs.NOTHING) for each in fields}
+    function: Any = vars(maker).get("__init__", maker) if isinstance(maker, type) else maker
+    if not hasattr(function, "__code__"):  # a class without a constructor of its own
+        return {}
+    hints, code = get_type_hints(function), function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    defaults = {*names[: code.co_argcount][code.co_argcount - len(function.__defaults__ or ()) :]}
+    defaults |= set(function.__kwdefaults__ or ())
+    return {name: (hints[name], name in defaults) for name in names if name != "self"}
+
+
+def _without_none(hint: Any) -> Any:
+    """`X` of `X | None`; everything else as it is."""
+    if get_origin(hint) in _UNIONS:
+        kinds = [each for each in get_args(hint) if each is not NoneType]
+        if len(kinds) == 1 and len(get_args(hint)) == 2:
+            return kinds[0]
+    return hint

@@ -1,0 +1,176 @@
+"""What is learned from use, as a capability."""
+
+from __future__ import annotations
+
+from lithos.actors.blocking import NoteThreads, Threads
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.indexing.indexer import FulltextIndexer
+from lithos.actors.remembering.actor import Memory
+from lithos.actors.settled_clock import SettledClock
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.lineage import Lineage
+from lithos.config.sections import LcmaConfig
+from lithos.kernel.capability import Background, Capability
+from lithos.kernel.parts import Clock
+from lithos.services.context.context import Context
+from lithos.services.enrich.drain import Drain
+from lithos.services.enrich.entities import EntityExtraction
+from lithos.services.enrich.feed import JournalFeed
+from lithos.services.enrich.projection import Projection
+from lithos.services.enrich.questions import QuestionUpkeep
+from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
+from lithos.services.notes.edges import Edges
+from lithos.services.notes.knowledge import CitedBefore, Knowledge
+from lithos.services.notes.relations import Graph, no_edges
+from lithos.services.notes.texts import NoteTexts
+from lithos.services.retrieve.evidence import EvidencePipeline
+from lithos.services.retrieve.feedback import Feedback, Learning, Lessons
+from lithos.services.retrieve.questions import QuestionMemory
+from lithos.services.retrieve.retrieve import Retrieve
+from lithos.services.retrieve.scout_team import NameScouts, Team, make_team
+from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
+from lithos.services.search.search import Search
+from lithos.services.tasks.coordination import Coordination
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.learning.edges import EdgeStore
+from lithos.stores.learning.stats import StatsStore
+
+
+def make_memory(
+    edges: EdgeStore,
+    stats: StatsStore,
+    coordinator: Coordinator,
+    journal: CoordinationStore,
+    journal_thread: JournalThread,
+    clock: Clock,
+    lcma: LcmaConfig,
+    catalogue: Catalogue,
+) -> Memory:
+    """Make the owner of `edges.db` and `stats.db`."""
+    return Memory(
+        edges,
+        stats,
+        Threads(),
+        coordinator,
+        journal,
+        journal_thread,
+        clock,
+        questions_kept=lcma.questions_kept,
+        relations=catalogue.relations,
+        entities=catalogue.entities,
+    )
+
+
+def make_learning(memory: Memory, stats: StatsStore) -> Learning:
+    """Make what reads and changes the statistics."""
+    return Learning(memory.mailbox, stats, Threads())
+
+
+def make_cited_before(questions: QuestionMemory) -> CitedBefore:
+    """Make what finds notes that were cited for a question like the one given."""
+    return questions.cited_before
+
+
+def make_graph(catalogue: Catalogue, edges: Edges, lcma: LcmaConfig) -> Graph:
+    """Make what tells how notes are related."""
+    return Graph(catalogue, edges.list_edges if lcma.enabled else no_edges)
+
+
+def make_feedback(
+    catalogue: Catalogue,
+    learning: Learning,
+    knowledge: Knowledge,
+    lessons: Lessons,
+    questions: QuestionMemory,
+    lcma: LcmaConfig,
+) -> Feedback | None:
+    """Make what learns from citations; None where `lcma.enabled` is false."""
+    if not lcma.enabled:
+        return None
+    return Feedback(catalogue, learning, knowledge, lessons, questions.prepare)
+
+
+def make_team_of_scouts(catalogue: Catalogue, edges: Edges, coordination: Coordination) -> Team:
+    """Make the scouts of a retrieval."""
+    return make_team(NameScouts(catalogue), RelationScouts(catalogue, edges.touching, coordination))
+
+
+def make_pipeline(
+    catalogue: Catalogue,
+    search: Search,
+    questions: QuestionMemory,
+    dispatcher: Dispatcher,
+    team: Team,
+    threads: NoteThreads,
+    lineage: Lineage,
+) -> EvidencePipeline:
+    """Make the ranking of a retrieval."""
+    return EvidencePipeline(catalogue, search, questions, dispatcher, team, threads, lineage)
+
+
+def make_entities(
+    catalogue: Catalogue,
+    texts: NoteTexts,
+    learning: Learning,
+    knowledge: Knowledge,
+    words: FulltextIndexer,
+    lcma: LcmaConfig,
+) -> EntityExtraction:
+    """Make what finds the entities of notes."""
+    patch = knowledge.write if lcma.write_entities else None
+    return EntityExtraction(catalogue, texts, learning, patch=patch, index=words)
+
+
+def make_enrichment(
+    drain: Drain,
+    learning: Learning,
+    states: TaskStates,
+    settled: SettledClock,
+    lcma: LcmaConfig,
+    catalogue: Catalogue,
+    feedback: Feedback | None,
+) -> Enrichment | None:
+    """Make the worker that learns in the background; None where `lcma.enabled` is false."""
+    if feedback is None:
+        return None
+    retention = Retention(
+        learning,
+        states.unsettled,
+        settled,
+        receipts_kept=lcma.receipts_kept,
+        has_note=catalogue.__contains__,
+    )
+    return Enrichment(drain, retention, lcma, feedback.catch_up)
+
+
+MEMORY = Capability(
+    name="memory",
+    makers=(
+        make_memory,
+        make_learning,
+        QuestionMemory,
+        make_cited_before,
+        Edges,
+        make_graph,
+        Lessons,
+        make_feedback,
+        Dispatcher,
+        make_team_of_scouts,
+        make_pipeline,
+        Retrieve,
+        Context,
+        Projection,
+        make_entities,
+        QuestionUpkeep,
+        JournalFeed,
+        Drain,
+        TaskStates,
+        make_enrichment,
+    ),
+    background=(
+        Background(QuestionUpkeep, QuestionUpkeep.take_orders),
+        Background(Enrichment, Enrichment.run),
+        Background(Enrichment, Enrichment.keep_questions),
+    ),
+)

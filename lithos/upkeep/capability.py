@@ -1,0 +1,75 @@
+"""Upkeep as a capability: health, gauges, checks and care."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.catalogue import Config
+from lithos.core.findings import CARE, OVERVIEW
+from lithos.kernel.capability import Background, Capability
+from lithos.kernel.parts import Clock
+from lithos.metrics import Metrics
+from lithos.services.state import Gauges, ServerState
+from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
+from lithos.services.upkeep.care import Care, CareTasks, Concerns, Inspected
+from lithos.services.upkeep.checks import Live, Patient
+from lithos.services.upkeep.samples import Samples
+from lithos.services.upkeep.validation import Survey
+from lithos.services.upkeep.worth import WorthCounter
+from lithos.stores.notes.files import NoteFiles
+
+#: Issues of each check in a report.
+MOST_OF_CARE: Final = 200
+MOST_OF_OVERVIEW: Final = 10
+
+
+def make_patient(config: Config, clock: Clock, live: Live, files: NoteFiles, catalogue: Catalogue) -> Patient:
+    """Make what checks look at."""
+    survey = Survey(config.storage.data_dir, files, catalogue, is_live=True)
+    return Patient(config=config, clock=clock, live=live, survey=survey)
+
+
+def make_care(parts: Inspected) -> Care:
+    """Make what checks the notes for people who look through them."""
+    return Care(CARE, MOST_OF_CARE, parts)
+
+
+def make_concerns(parts: Inspected) -> Concerns:
+    """Make what checks the notes for the overview."""
+    return Concerns(OVERVIEW, MOST_OF_OVERVIEW, parts)
+
+
+def make_samples(metrics: Metrics, clock: Clock, broadcaster: Broadcaster, gauges: Gauges) -> Samples:
+    """Make what samples the metrics for the console."""
+    return Samples(
+        metrics,
+        Threads(),
+        clock,
+        head=lambda: broadcaster.head,
+        subscribers=lambda: int(sum(gauges.watched(f"{kind}_active_clients") for kind in ("sse", "ws"))),
+    )
+
+
+UPKEEP = Capability(
+    name="upkeep",
+    makers=(
+        ServerState,
+        Gauges,
+        make_samples,
+        Live,
+        make_patient,
+        WorthCounter,
+        Inspected,
+        make_care,
+        make_concerns,
+        CareTasks,
+    ),
+    background=(
+        Background(Care, Care.run),
+        Background(Concerns, Concerns.run, needs_front=True),
+        Background(Samples, Samples.run, needs_front=True),
+    ),
+)

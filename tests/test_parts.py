@@ -1,0 +1,88 @@
+"""How the parts of a server are found by their class."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import field, frozen
+
+from lithos.app.capabilities import CAPABILITIES, makers
+from lithos.kernel.parts import Parts, made_by
+
+
+class Disk:
+    """A part without a constructor."""
+
+
+@frozen
+class Shelf:
+    """A part of fields."""
+
+    _disk: Disk
+    books: int = 3
+    labels: dict[str, str] = field(factory=dict)
+
+
+class Library:
+    """A part of a constructor."""
+
+    def __init__(self, shelf: Shelf, guard: Guard | None, *, disk: Disk) -> None:
+        self.shelf, self.guard, self.disk = shelf, guard, disk
+
+
+class Guard:
+    """Somebody whom not every library has."""
+
+
+def no_guard(disk: Disk) -> Guard | None:
+    return None
+
+
+class Egg:
+    def __init__(self, hen: Hen) -> None:
+        self.hen = hen
+
+
+class Hen:
+    def __init__(self, egg: Egg) -> None:
+        self.egg = egg
+
+
+def test_a_part_is_made_once_of_what_its_constructor_names() -> None:
+    parts = Parts((Library, Shelf, Disk, no_guard))
+    library = parts.get(Library)
+    assert library is parts.get(Library)
+    assert library.shelf is parts.get(Shelf)
+    assert library.disk is parts.get(Disk)
+    assert library.guard is None
+
+
+def test_a_part_that_is_given_is_not_made() -> None:
+    disk = Disk()
+    assert Parts((Library, Shelf, Disk), {Disk: disk}).get(Library).disk is disk
+
+
+def test_a_part_that_nothing_makes_is_none_where_that_is_allowed() -> None:
+    assert Parts((Library, Shelf, Disk)).get(Library).guard is None
+    with pytest.raises(LookupError, match="Nothing makes Shelf"):
+        Parts((Library, Disk)).get(Library)
+
+
+def test_a_parameter_keeps_its_default_where_nothing_makes_another() -> None:
+    assert Parts((Shelf, Disk)).get(Shelf).books == 3
+    assert Parts((Shelf, Disk), {int: 5}).get(Shelf).books == 5
+
+
+def test_parts_that_need_each_other_are_named() -> None:
+    with pytest.raises(LookupError, match="Egg -> Hen -> Egg"):
+        Parts((Egg, Hen)).get(Egg)
+
+
+def test_no_two_capabilities_make_the_same_part() -> None:
+    kinds = [made_by(maker) for maker in makers()]
+    assert len(kinds) > 80
+    assert len(kinds) == len(set(kinds))
+
+
+def test_capabilities_have_names_of_their_own() -> None:
+    names = [capability.name for capability in CAPABILITIES]
+    assert len(names) == len(set(names))
