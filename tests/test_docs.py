@@ -73,7 +73,7 @@ def test_every_event_type_of_the_code_is_documented() -> None:
 def test_every_refusal_of_the_http_port_is_documented() -> None:
     by_status = {HTTPStatus(status).name.lower() for status in (404, 405)}
     documented = {code for _, code, _ in HTTP_REFUSALS}
-    assert texts_like(r'(?:"error": |_refuse\(\d+, )"(\w+)"', "front") | by_status == documented
+    assert texts_like(r'(?:"error": |refuse\(\d+, )"(\w+)"', "front") | by_status == documented
 
 
 async def emit_all(lithos: Lithos, clock: Clock) -> None:

@@ -145,7 +145,9 @@ def _make_oauth(
 
 def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None:
     """Add what Quart serves; it is loaded only once the server listens."""
-    from lithos.front.events.monitoring import add_audit, add_import, add_metrics, add_reconcile  # noqa: PLC0415 - Quart loads late
+    from lithos.front.events.audit import add_audit  # noqa: PLC0415 - Quart loads late
+    from lithos.front.events.importing import add_import  # noqa: PLC0415
+    from lithos.front.events.monitoring import add_metrics, add_reconcile  # noqa: PLC0415
     from lithos.front.events.ws import WsEndpoint  # noqa: PLC0415
 
     add_metrics(server.get(Gauges).scrape, app)

@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, Principal
 from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
-from lithos.services.keyring import Keyring
+from lithos.services.admitting import Keyring
 
 PATH: Final = "/console/events"
 #: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
