@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithos.config.catalogue import Config
 from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
-from lithos.kernel.capability import Capability
+from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.parts import Clock
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
@@ -48,4 +48,8 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
     return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
 
 
-ACCESS = Capability(name="access", makers=(make_keyring, make_scopes, make_authorization))
+ACCESS = Capability(
+    name="access",
+    makers=(make_keyring, make_scopes, make_authorization),
+    pages=Pages(modules=("lithos.access.pages",)),
+)

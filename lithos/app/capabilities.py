@@ -10,7 +10,7 @@ from lithos.attachments.capability import ATTACHMENTS
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Pages
 from lithos.kernel.parts import Maker
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
@@ -44,3 +44,14 @@ def background(*, of_front: bool) -> Iterator[Background]:
     """What runs beside a server, or beside its front."""
     for capability in CAPABILITIES:
         yield from (each for each in capability.background if each.needs_front == of_front)
+
+
+def pages() -> Pages:
+    """What the console shows."""
+    each = [capability.pages for capability in CAPABILITIES]
+    links = (link for some in each for link in some.links)
+    return Pages(
+        modules=tuple(module for some in each for module in some.modules),
+        links=tuple(sorted(links, key=lambda link: link.place)),
+        waiting=tuple(one for some in each for one in some.waiting),
+    )

@@ -12,7 +12,7 @@ from attrs import frozen
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.front_signals import FrontSignals
 from lithos.app import Server
-from lithos.app.capabilities import background
+from lithos.app.capabilities import background, pages
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.front.console import sessions as feed
@@ -34,10 +34,10 @@ from lithos.services.tasks.event_stream import EventStreams
 from lithos.services.upkeep.checks import Patient
 
 if TYPE_CHECKING:
-    from quart import Blueprint
     from quart_trio import QuartTrio
 
     from lithos.front.console.console import Console
+    from lithos.front.quart_app import RouteModule
     from lithos.front.server.ports import AsgiApp
 
 
@@ -88,7 +88,7 @@ async def front_parts(
     websockets = _subscribers(server, "ws", "WebSocket", config.max_ws_clients)
     stream = events.SseEndpoint(server.get(EventStreams), sse)
     apps: dict[str, AsgiApp] = {events.PATH: stream}
-    routes = [partial(_add_routes, server, websockets)]
+    routes: list[RouteModule] = [partial(_add_routes, server, websockets)]
     wrong_tokens = WrongTokens() if wrong_tokens is None else wrong_tokens
     rejected = partial(server.get(Metrics).count, "http_rejected")
     if settings.auth_token is not None:
@@ -103,7 +103,7 @@ async def front_parts(
         for each in background(of_front=True):
             nursery.start_soon(each.run, server.get(each.kind))
         make_console = cache(lambda: _new_console(server, settings, sessions, wrong_tokens))
-        routes.append(partial(_add_console, server, settings, make_console))
+        routes.append(lambda app: make_console().add_routes(app))
     parts = {
         "shutdown": shutdown,
         "keyring": server.get(TokenRing),
@@ -125,7 +125,7 @@ def _new_console(
     """The console; its libraries too are loaded only once the server listens."""
     from lithos.front.console.console import Console  # noqa: PLC0415
 
-    return Console(server, server.tools, settings, sessions, wrong_tokens)
+    return Console(server, server.tools, settings, sessions, wrong_tokens, pages())
 
 
 def _make_oauth(
@@ -155,38 +155,6 @@ def _add_routes(server: Server, websockets: Subscribers, app: QuartTrio) -> None
     add_reconcile(server.get(Patient), app)
     add_import(server.get(Importing), app)
     WsEndpoint(server.get(EventStreams), server.get(Cursors), websockets).add_routes(app)
-
-
-def _add_console(
-    server: Server, settings: FrontSettings, make_console: Callable[[], Console], app: QuartTrio
-) -> None:
-    """Add the pages of the console."""
-    from lithos.front.console.pages import (  # noqa: PLC0415
-        agents,
-        care,
-        files,
-        graph,
-        login,
-        note,
-        notes,
-        overview,
-        receipts,
-        review,
-        search,
-        system,
-        tasks,
-        undo,
-    )
-
-    read = login, overview, search, notes, note, files, graph
-    modules = *read, review, care, tasks, agents, undo, receipts, system
-    pages: list[Callable[[Console, Blueprint], None]] = [module.add_routes for module in modules]
-    authorization = server.find(AuthorizationServer)
-    if settings.public_url is not None and authorization is not None:
-        from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without
-
-        pages.append(partial(consent.add_routes, server=authorization))
-    make_console().add_routes(app, tuple(pages))
 
 
 async def _end_streams(server: Server, shutdown: trio.Event) -> None:

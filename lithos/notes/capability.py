@@ -29,7 +29,7 @@ from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.scopes import WriteScopes
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
 from lithos.notes.scanning import ScannedRows, kept_versions
@@ -200,4 +200,12 @@ NOTES = Capability(
         Library,
     ),
     background=(Background(Moving, Moving.run),),
+    pages=Pages(
+        modules=(
+            "lithos.front.console.pages.notes",
+            "lithos.front.console.pages.note",
+            "lithos.front.console.pages.files",
+        ),
+        links=(Link(3, "Notes", "/console/notes", "n"),),
+    ),
 )

@@ -73,9 +73,9 @@ async def hosting(
             apps.append(app)
             super().__init__(app, *more)
 
-    def add(self: Console, app: Any, pages: Any) -> None:
+    def add(self: Console, app: Any) -> None:
         consoles.append(self)
-        add_routes(self, app, pages)
+        add_routes(self, app)
 
     views: dict[str, View] = {}
     async with AsyncExitStack() as stack:
