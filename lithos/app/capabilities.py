@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lithos.access.capability import ACCESS
@@ -10,7 +10,7 @@ from lithos.attachments.capability import ATTACHMENTS
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
-from lithos.kernel.capability import Background, Capability, Pages
+from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Maker
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
@@ -49,9 +49,18 @@ def background(*, of_front: bool) -> Iterator[Background]:
 def pages() -> Pages:
     """What the console shows."""
     each = [capability.pages for capability in CAPABILITIES]
-    links = (link for some in each for link in some.links)
     return Pages(
         modules=tuple(module for some in each for module in some.modules),
-        links=tuple(sorted(links, key=lambda link: link.place)),
+        links=_sorted(link for some in each for link in some.links),
+        tabs=_sorted(link for some in each for link in some.tabs),
         waiting=tuple(one for some in each for one in some.waiting),
     )
+
+
+def _sorted(links: Iterable[Link]) -> tuple[Link, ...]:
+    return tuple(sorted(links, key=lambda link: link.place))
+
+
+def fronts() -> Iterator[str]:
+    """The modules that add endpoints to an HTTP front."""
+    yield from (capability.front for capability in CAPABILITIES if capability.front is not None)

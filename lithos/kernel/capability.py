@@ -25,12 +25,13 @@ class Background:
 
 @frozen
 class Link:
-    """An entry of the console's navigation. `key` opens it after `g`; the entries are sorted by `place`."""
+    """An entry of a navigation of the console; the entries are sorted by `place`."""
 
     place: int
     label: str
     address: str
-    key: str
+    #: The key that opens the page, after `g`.
+    key: str = ""
 
 
 @frozen
@@ -55,7 +56,9 @@ class Pages:
     """
 
     modules: tuple[str, ...] = ()
+    #: Entries of the navigation, and of the tabs above the lists of notes.
     links: tuple[Link, ...] = ()
+    tabs: tuple[Link, ...] = ()
     waiting: tuple[Waiting, ...] = ()
 
 
@@ -65,10 +68,13 @@ class Capability:
 
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
     * `background`: what runs beside the server from the end of its start until it stops;
-    * `pages`: what it adds to the console.
+    * `pages`: what it adds to the console;
+    * `front`: the name of a module, imported with the first front. Its `add_to(front)`, which is async, adds
+      endpoints to an HTTP front (`lithos.front.front`).
     """
 
     name: str
     makers: tuple[Maker, ...] = ()
     background: tuple[Background, ...] = ()
     pages: Pages = Pages()
+    front: str | None = None

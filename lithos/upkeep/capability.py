@@ -84,5 +84,7 @@ UPKEEP = Capability(
             Link(7, "Agents", "/console/agents", "a"),
             Link(8, "System", "/console/system", "y"),
         ),
+        tabs=(Link(4, "Care", "/console/care"),),
     ),
+    front="lithos.upkeep.front",
 )

@@ -112,7 +112,9 @@ class Console:
         #: Endpoints that are reached without a session.
         self._open = {"console.static_file"}  # bounded: those that capabilities register
         #: Values for the template of every page.
-        self.shared: dict[str, Any] = {}  # bounded: those that capabilities register
+        self.shared: dict[str, Any] = {
+            "note_tabs": [(tab.label, tab.address) for tab in pages.tabs]
+        }  # bounded: those that capabilities register
 
     # -- what pages use -------------------------------------------------------------------------
 

@@ -9,10 +9,9 @@ from typing import Final
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.times import parse_time
 from lithos.front.quart_app import json_response, refuse
-from lithos.services.tasks.agents import AccessLog, with_titles
+from lithos.services.tasks.agents import AccessLog, NoteTitles, with_titles
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
@@ -23,7 +22,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 _LOST_PLUS: Final = re.compile(r"(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$")
 
 
-def add_audit(access_log: AccessLog, notes: Catalogue, app: QuartTrio) -> None:
+def add_audit(access_log: AccessLog, notes: NoteTitles, app: QuartTrio) -> None:
     """Add `/audit`; with `titles=true` each entry has the `title` of its note."""
 
     @app.get("/audit")
