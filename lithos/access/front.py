@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithos.config.catalogue import Config
+from lithos.config.sections import ServerConfig
 from lithos.front.front import Front
 from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps
 from lithos.metrics import Metrics
@@ -19,7 +19,7 @@ async def add_to(front: Front) -> None:
         await front.nursery.start(ring.run)
     if address is None:
         return
-    front.oauth |= resource_apps(address, front.parts.get(Config).server.oauth.issuer or address)
+    front.oauth |= resource_apps(address, front.parts.get(ServerConfig).oauth.issuer or address)
     authorization = front.parts.find(AuthorizationServer)
     if authorization is not None:  # else the issuer is another server
         front.parts.get(Metrics).begin("http_rejected", "oauth")

@@ -13,7 +13,7 @@ from attrs import frozen
 from lithos.actors.front_signals import FrontSignals
 from lithos.app import Server
 from lithos.app.capabilities import background, fronts, pages
-from lithos.config.catalogue import Config
+from lithos.config.sections import ServerConfig
 from lithos.front.console.sessions import Sessions
 from lithos.front.front import Front
 from lithos.front.server.admissions import WrongTokens
@@ -71,7 +71,7 @@ async def front_parts(
 ) -> FrontParts:
     """What serves a server; what that needs is started in `nursery`."""
     keyring: Keyring = server.find(Keyring) or OneToken(settings.auth_token)  # type: ignore[type-abstract]
-    agent = server.get(Config).server.console_agent
+    agent = server.get(ServerConfig).console_agent
     front = Front(
         parts=server,
         settings=settings,

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.config.catalogue import Config
+from lithos.config.sections import EventsConfig
 from lithos.front.console import sessions as feed
 from lithos.front.events.frames import Subscribers
 from lithos.front.events.sse import PATH, SseEndpoint
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 async def add_to(front: Front) -> None:
     """Add the endpoints."""
-    limits, streams = front.parts.get(Config).events, front.parts.get(EventStreams)
+    limits, streams = front.parts.get(EventsConfig), front.parts.get(EventStreams)
     sse = _subscribers(front, "sse", "SSE", limits.max_sse_clients)
     websockets = _subscribers(front, "ws", "WebSocket", limits.max_ws_clients)
     front.apps[PATH] = SseEndpoint(streams, sse)

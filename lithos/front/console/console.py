@@ -18,7 +18,7 @@ from werkzeug.routing import PathConverter
 
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
-from lithos.config.catalogue import Config
+from lithos.config.sections import ServerConfig
 from lithos.core.errors import LithosError
 from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
@@ -101,7 +101,7 @@ class Console:
         self.sessions = sessions
         self.wrong_tokens = wrong_tokens
         self.pages = pages
-        self.own_agent = parts.get(Config).server.console_agent
+        self.own_agent = parts.get(ServerConfig).console_agent
         #: Told the reason of each refusal for want of a session or a right.
         self.rejected = partial(parts.get(Metrics).count, "http_rejected")
         #: Templates, their filters and globals.
