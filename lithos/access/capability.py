@@ -5,8 +5,9 @@ from __future__ import annotations
 from lithos.config.catalogue import Config
 from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
-from lithos.kernel.capability import Capability
+from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.parts import Clock
+from lithos.services.admitting import Keyring
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
 
@@ -19,6 +20,11 @@ def make_keyring(config: Config, clock: Clock) -> TokenRing:
         config.server.auth_token,
         asks_always=config.server.public_url is not None,
     )
+
+
+def share_keyring(ring: TokenRing) -> Keyring:
+    """Give the ring to the front."""
+    return ring
 
 
 def make_scopes(config: Config, keyring: TokenRing) -> WriteScopes:
@@ -48,4 +54,9 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
     return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
 
 
-ACCESS = Capability(name="access", makers=(make_keyring, make_scopes, make_authorization))
+ACCESS = Capability(
+    name="access",
+    makers=(make_keyring, share_keyring, make_scopes, make_authorization),
+    pages=Pages(modules=("lithos.access.pages",)),
+    front="lithos.access.front",
+)

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
     from lithos.front.console.console import Console
     from lithos.front.console.visits import VaultState
-    from lithos.front.events.monitoring import RouteModule
+    from lithos.front.quart_app import RouteModule
 
 log = get_logger("lithos.vaults")
 

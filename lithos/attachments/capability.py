@@ -11,7 +11,7 @@ from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
 from lithos.config.catalogue import Config
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
@@ -57,4 +57,5 @@ ATTACHMENTS = Capability(
     name="attachments",
     makers=(Captions, make_attaching, AttachmentReading, AttachmentSearch),
     background=(Background(Attaching, Attaching.run),),
+    pages=Pages(modules=("lithos.attachments.pages",), tabs=(Link(2, "Files", "/console/attachments"),)),
 )

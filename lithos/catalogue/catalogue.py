@@ -160,6 +160,11 @@ class Catalogue:
         """The note with this id."""
         return self._by_id.get(note_id)
 
+    def title(self, note_id: str) -> str | None:
+        """The title of a note, None where there is none."""
+        entry = self._by_id.get(note_id)
+        return None if entry is None else entry.note.title
+
     def require(self, note_id: str) -> Entry:
         """The same; raises `DocNotFound` where there is none."""
         entry = self._by_id.get(note_id)

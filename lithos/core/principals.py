@@ -46,6 +46,8 @@ UNKNOWN_AGENT: Final = "unknown"
 Rights = Literal["metrics", "read", "write", "admin"]
 #: From the fewest to the most: each may do what those before it may.
 RIGHTS: Final[tuple[Rights, ...]] = ("read", "write", "admin")
+#: The rights that a remote client may ask for: the scopes of OAuth.
+REMOTE_RIGHTS: Final[tuple[Rights, ...]] = ("read", "write")
 #: Those of tokens, from the fewest: besides them the one to see `/metrics`, which only `admin` includes.
 TOKEN_RIGHTS: Final[tuple[Rights, ...]] = ("metrics", *RIGHTS)
 

@@ -114,4 +114,5 @@ EVENTS = Capability(
         Upkeep,
     ),
     background=(Background(Upkeep, Upkeep.run),),
+    front="lithos.events.front",
 )

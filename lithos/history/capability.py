@@ -13,7 +13,7 @@ from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionLimits
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Pages
 from lithos.services.notes.conflict_copies import ConflictCopies
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
@@ -69,4 +69,5 @@ HISTORY = Capability(
         Background(ConflictCopies, ConflictCopies.run),
         Background(HistoryUpkeep, HistoryUpkeep.run),
     ),
+    pages=Pages(modules=("lithos.front.console.pages.undo",)),
 )

@@ -23,14 +23,58 @@ class Background:
     needs_front: bool = False
 
 
+@frozen
+class Link:
+    """An entry of a navigation of the console; the entries are sorted by `place`."""
+
+    place: int
+    label: str
+    address: str
+    #: The key that opens the page, after `g`.
+    key: str = ""
+
+
+@frozen
+class Waiting:
+    """Changes that wait for a person: their number, its name and its plural, and the page that lists them.
+
+    `kind` is the class of the part that counts them. Nothing waits where the server has no such part.
+    """
+
+    kind: type[Any]
+    count: Callable[[Any], int]
+    one: str
+    many: str
+    address: str
+
+
+@frozen(kw_only=True)
+class Pages:
+    """What a capability adds to the console.
+
+    `modules` are names of modules, imported with the first page. Each has `add_routes(console, app)`.
+    """
+
+    modules: tuple[str, ...] = ()
+    #: Entries of the navigation, and of the tabs above the lists of notes.
+    links: tuple[Link, ...] = ()
+    tabs: tuple[Link, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+
 @frozen(kw_only=True)
 class Capability:
     """One thing that Lithos can do, with everything it adds to a server.
 
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
-    * `background`: what runs beside the server from the end of its start until it stops.
+    * `background`: what runs beside the server from the end of its start until it stops;
+    * `pages`: what it adds to the console;
+    * `front`: the name of a module, imported with the first front. Its `add_to(front)`, which is async, adds
+      endpoints to an HTTP front (`lithos.front.front`).
     """
 
     name: str
     makers: tuple[Maker, ...] = ()
     background: tuple[Background, ...] = ()
+    pages: Pages = Pages()
+    front: str | None = None

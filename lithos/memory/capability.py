@@ -11,7 +11,7 @@ from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.config.sections import LcmaConfig
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
 from lithos.services.context.context import Context
 from lithos.services.enrich.drain import Drain
@@ -172,5 +172,14 @@ MEMORY = Capability(
         Background(QuestionUpkeep, QuestionUpkeep.take_orders),
         Background(Enrichment, Enrichment.run),
         Background(Enrichment, Enrichment.keep_questions),
+    ),
+    pages=Pages(
+        modules=(
+            "lithos.front.console.pages.graph",
+            "lithos.front.console.pages.receipts",
+            "lithos.front.console.contradictions",
+            "lithos.memory.pages",
+        ),
+        links=(Link(4, "Graph", "/console/graph", "g"),),
     ),
 )

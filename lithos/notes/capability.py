@@ -29,7 +29,7 @@ from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.scopes import WriteScopes
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
 from lithos.notes.scanning import ScannedRows, kept_versions
@@ -38,6 +38,7 @@ from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.texts import NoteTexts, Snippets
+from lithos.services.tasks.agents import NoteTitles
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
 from lithos.stores.coordination.store import CoordinationStore
@@ -161,6 +162,11 @@ def make_vault_files(files: NoteFiles, catalogue: Catalogue) -> VaultFiles:
     return VaultFiles(files, catalogue, Threads(2))
 
 
+def share_titles(catalogue: Catalogue) -> NoteTitles:
+    """Give the titles to the access log."""
+    return catalogue
+
+
 def make_changes(broadcaster: Broadcaster) -> Changes:
     """Make what tells clients of changed resources."""
     return Changes(broadcaster)
@@ -197,7 +203,17 @@ NOTES = Capability(
         make_vault_files,
         Resources,
         make_changes,
+        share_titles,
         Library,
     ),
     background=(Background(Moving, Moving.run),),
+    pages=Pages(
+        modules=(
+            "lithos.front.console.pages.notes",
+            "lithos.front.console.pages.note",
+            "lithos.front.console.pages.files",
+        ),
+        links=(Link(3, "Notes", "/console/notes", "n"),),
+        tabs=(Link(1, "Notes", "/console/notes"), Link(3, "Deleted", "/console/notes?view=deleted")),
+    ),
 )

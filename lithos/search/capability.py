@@ -12,7 +12,7 @@ from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig, StorageConfig
-from lithos.kernel.capability import Capability
+from lithos.kernel.capability import Capability, Link, Pages
 from lithos.services.notes.edges import Edges
 from lithos.services.search.asked import Asked
 from lithos.services.search.duplicates import Duplicates
@@ -125,5 +125,8 @@ SEARCH = Capability(
         make_asked,
         Duplicates,
         make_neighbourhoods,
+    ),
+    pages=Pages(
+        modules=("lithos.front.console.pages.search",), links=(Link(2, "Search", "/console/search", "s"),)
     ),
 )

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import field, frozen
@@ -23,6 +23,7 @@ from lithos.actors.blocking import Blocking, Threads
 from lithos.core.oauth.grants import Access
 from lithos.core.principals import ANYONE, OWNER, Principal
 from lithos.core.scopes import Scope
+from lithos.services.admitting import AUTH_TOKEN
 from lithos.stores.tokens import LOCK, TOKENS, Token, TokensUnreadable, is_released, read_tokens
 from lithos.telemetry import get_logger
 
@@ -35,8 +36,6 @@ log = get_logger("lithos.tokens")
 EVERY: Final = 0.5
 #: Seconds for which a file that changed just now may change again without a trace in its times.
 UNSETTLED: Final = 3.0
-#: Whoever presents `server.auth_token`.
-AUTH_TOKEN: Final = Principal("auth_token", "admin")
 #: The scope of a named token that is gone: a call that it was let in with changes nothing any more.
 NOTHING: Final = Scope((), ())
 
@@ -321,53 +320,3 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
         found.st_mtime_ns,
         found.st_ctime_ns,
     )
-
-
-class OneToken:
-    """The token `server.auth_token` alone, or nothing, as a `TokenRing`."""
-
-    foreign: Final = None
-
-    def __init__(self, auth_token: str | None) -> None:
-        self._key = None if auth_token is None else _key(AUTH_TOKEN, auth_token)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is no token."""
-        return self._key is None
-
-    def find(self, secret: bytes) -> Principal | None:
-        """Who presents the token."""
-        digest = hashlib.sha256(secret).digest()
-        is_it = self._key is not None and hmac.compare_digest(self._key.digest, digest)
-        return AUTH_TOKEN if is_it and secret else None
-
-    def is_valid(self, principal: Principal) -> bool:
-        """Whether this is whom it admits."""
-        return principal == (ANYONE if self.is_open else AUTH_TOKEN)
-
-    def scope_of(self, principal: Principal) -> Scope | None:
-        """It limits nothing."""
-        return None
-
-    async def wait_changed(self) -> None:
-        """Wait for ever: it never changes."""
-        await trio.sleep_forever()
-
-
-class Keyring(Protocol):
-    """What tells the front whose token it has been given, as a `TokenRing` does."""
-
-    @property
-    def is_open(self) -> bool: ...
-
-    @property
-    def foreign(self) -> ForeignTokens | None: ...
-
-    def find(self, secret: bytes) -> Principal | None: ...
-
-    def is_valid(self, principal: Principal) -> bool: ...
-
-    def scope_of(self, principal: Principal) -> Scope | None: ...
-
-    async def wait_changed(self) -> None: ...

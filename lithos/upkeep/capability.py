@@ -9,7 +9,7 @@ from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, OVERVIEW
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
 from lithos.services.state import Gauges, ServerState
@@ -72,4 +72,19 @@ UPKEEP = Capability(
         Background(Concerns, Concerns.run, needs_front=True),
         Background(Samples, Samples.run, needs_front=True),
     ),
+    pages=Pages(
+        modules=(
+            "lithos.front.console.pages.overview",
+            "lithos.front.console.pages.care",
+            "lithos.front.console.pages.agents",
+            "lithos.front.console.pages.system",
+        ),
+        links=(
+            Link(1, "Overview", "/console/", "o"),
+            Link(7, "Agents", "/console/agents", "a"),
+            Link(8, "System", "/console/system", "y"),
+        ),
+        tabs=(Link(4, "Care", "/console/care"),),
+    ),
+    front="lithos.upkeep.front",
 )

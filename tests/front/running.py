@@ -13,7 +13,7 @@ import trio
 from attrs import define, evolve, field
 
 from lithos.core.principals import Principal
-from lithos.front.events.monitoring import RouteModule
+from lithos.front.quart_app import RouteModule
 from lithos.front.server.application import NO_APPS
 from lithos.front.server.ports import AsgiApp, FrontSettings
 from lithos.front.server.serve import serve_http

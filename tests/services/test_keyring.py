@@ -19,7 +19,8 @@ from lithos.actors.blocking import Inline
 from lithos.core.oauth.claims import principal_of
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
 from lithos.core.scopes import Scope
-from lithos.services.keyring import AUTH_TOKEN, EVERY, NOTHING, OneToken, TokenRing
+from lithos.services.admitting import AUTH_TOKEN, OneToken
+from lithos.services.keyring import EVERY, NOTHING, TokenRing
 from lithos.stores.tokens import LOCK, TOKENS, TokenStore
 from tests.fakes import Clock
 
@@ -168,8 +169,6 @@ async def test_a_token_of_somebody_elses_server_has_no_scope_of_its_own(private:
         claims = {"sub": "ann", "scope": "write"}
         foreign = principal_of(claims, "scope", {"write": "write"})
         assert ring.scope_of(foreign) is None
-        assert OneToken(None).scope_of(foreign) is None
-        assert OneToken("s3cret").scope_of(AUTH_TOKEN) is None
 
 
 async def test_an_expired_token_is_out_by_itself(private: Path) -> None:

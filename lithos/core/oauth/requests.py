@@ -12,13 +12,13 @@ from urllib.parse import parse_qsl
 
 from attrs import field, frozen
 
-from lithos.core.principals import Rights
+from lithos.core.principals import REMOTE_RIGHTS, Rights
 
 #: Parameters of one request, and characters of one of them.
 MOST_PARAMETERS: Final = 40
 LONGEST_VALUE: Final = 2_000
 #: What a token may allow, by the word that clients ask for it with.
-SCOPES: Final[tuple[Rights, ...]] = ("read", "write")
+SCOPES: Final = REMOTE_RIGHTS
 #: Below the address of the server: what a token may be for. They are one resource, the server.
 RESOURCE_PATHS: Final = ("", "/mcp", "/sse")
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from http import HTTPStatus
+from importlib import import_module
 from secrets import token_urlsafe
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -17,10 +18,8 @@ from werkzeug.routing import PathConverter
 
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
-from lithos.catalogue.catalogue import Catalogue
-from lithos.config.catalogue import Config
+from lithos.config.sections import ServerConfig
 from lithos.core.errors import LithosError
-from lithos.core.learning.memory import Receipt
 from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.front.console.formats import make_environment, readable, whole
@@ -28,12 +27,9 @@ from lithos.front.console.frame import STATIC, add_headers, digest_of, sent_addr
 from lithos.front.console.sessions import COOKIE, Session, Sessions
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
+from lithos.kernel.capability import Pages
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
-from lithos.services.notes.proposals import Proposals
-from lithos.services.oauth.authorization import AuthorizationServer
-from lithos.services.retrieve.questions import PRIVATE
-from lithos.services.tasks.timeline import Timelines
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault
@@ -44,6 +40,8 @@ log = get_logger("lithos.console")
 
 #: Bytes of a page.
 LARGEST: Final = 200_000
+#: The pages of the console itself.
+LOGIN: Final = "lithos.front.console.pages.login"
 #: HTTP status of refusals by their code; others are 400.
 _STATUSES: Final[Mapping[str, int]] = {
     "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,
@@ -52,10 +50,6 @@ _STATUSES: Final[Mapping[str, int]] = {
     "forbidden": 403, "internal_error": 503, "search_backend_error": 503, "lcma_disabled": 409,
     "history_disabled": 409,
 }  # fmt: skip
-#: Reached without a session.
-_OPEN_ENDPOINTS: Final = frozenset({
-    "console.static_file", "console.login", "console.log_in", "console.link", "console.link_in",
-})  # fmt: skip
 
 Form = MultiDict[str, str]
 #: Answers a request with what Quart takes for a response.
@@ -64,17 +58,8 @@ View = Callable[..., Awaitable[Any]]
 Change = Callable[..., Awaitable[str]]
 
 
-#: The name, address and key (it follows `g`) of each entry of the navigation.
-NAVIGATION: Final = (
-    ("Overview", "/console/", "o"),
-    ("Search", "/console/search", "s"),
-    ("Notes", "/console/notes", "n"),
-    ("Graph", "/console/graph", "g"),
-    ("Review", "/console/review", "r"),
-    ("Tasks", "/console/tasks", "t"),
-    ("Agents", "/console/agents", "a"),
-    ("System", "/console/system", "y"),
-)
+#: Adds values to a page of another capability: it is given what that page shows.
+Panel = Callable[[Any], Awaitable[Mapping[str, Any]]]
 
 
 class Refused(Exception):
@@ -94,7 +79,8 @@ class WholePath(PathConverter):
 
 
 class Console:
-    """Serves the pages. `parts` are the services; `sessions` are shared with the live feed.
+    """Serves the pages. `parts` are the services; `sessions` are shared with the live feed,
+    and `pages` are those of all capabilities.
 
     `own_agent` is the name of changes unless the person chooses another; `wrong_tokens` are counted by
     address, at the login as in the header of a request.
@@ -107,19 +93,28 @@ class Console:
         settings: FrontSettings,
         sessions: Sessions,
         wrong_tokens: WrongTokens,
+        pages: Pages,
     ) -> None:
         self.parts = parts
         self._tools = tools
         self.settings = settings
         self.sessions = sessions
         self.wrong_tokens = wrong_tokens
-        self.own_agent = parts.get(Config).server.console_agent
+        self.pages = pages
+        self.own_agent = parts.get(ServerConfig).console_agent
         #: Told the reason of each refusal for want of a session or a right.
         self.rejected = partial(parts.get(Metrics).count, "http_rejected")
         #: Templates, their filters and globals.
         self.environment = make_environment()
         self._rendering = Threads()
         self._static_key = digest_of(STATIC)
+        self._panels: dict[str, list[Panel]] = {}  # bounded: those that capabilities register
+        #: Endpoints that are reached without a session.
+        self._open = {"console.static_file"}  # bounded: those that capabilities register
+        #: Values for the template of every page.
+        self.shared: dict[str, Any] = {
+            "note_tabs": [(tab.label, tab.address) for tab in pages.tabs]
+        }  # bounded: those that capabilities register
 
     # -- what pages use -------------------------------------------------------------------------
 
@@ -145,12 +140,12 @@ class Console:
     async def show(self, template: str, status: int = 200, **context: Any) -> Response:
         """A page, rendered in a worker thread."""
         session: Session | None = g.get("session")
-        shared = {
+        shared = self.shared | {
             "now": self.parts.clock(),
             "version": self.settings.version,
             "static_key": self._static_key,
-            "navigation": NAVIGATION,
-            "waiting": self.parts.get(Proposals).counts()["pending"],
+            "navigation": self.pages.links,
+            "waiting": self.waiting(),
             "path": request.path,
             "args": request.args.to_dict(),
             "agent": session.agent if session else self.own_agent,
@@ -159,7 +154,6 @@ class Console:
             "vaults": self._vaults(session),
             "lacks": {right: self.lacks(right) if session else "" for right in RIGHTS},
             "once": token_urlsafe(12),
-            "has_links": self.parts.find(AuthorizationServer) is not None,
             "has_login": session is not None and session.principal != ANYONE,
             "is_early": session is not None and not self.parts.get(Opening).known.is_set(),
             "notices": session.take_notices() if session and "partial" not in request.args else (),
@@ -254,38 +248,43 @@ class Console:
         """The agent name of the person who asks."""
         return str(g.session.agent)
 
-    def title(self, note_id: str) -> str | None:
-        """The title of a note; None for one that is not there."""
-        entry = self.parts.get(Catalogue).get(note_id)
-        return None if entry is None else entry.note.title
+    def waiting(self) -> dict[str, int]:
+        """How much waits for the person, by the address of the page that lists it."""
+        found = ((each, self.parts.find(each.kind)) for each in self.pages.waiting)
+        return {each.address: each.count(part) for each, part in found if part is not None}
 
-    def is_private(self, receipt: Receipt) -> bool:
-        """Whether the question is shown only to who asked it, and to `admin` (docs/spec/memory.md §8)."""
-        entries = (self.parts.get(Catalogue).get(node.id) for node in receipt.final_nodes)
-        return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
-
-    async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
-        """The titles of notes, of deleted ones the last; the id of one that is not known."""
-        ids = list(dict.fromkeys(note_ids))
-        deleted = await self.parts.get(Timelines).titles(ids)
-        titles = ((one, self.title(one)) for one in ids)
-        return {one: deleted.get(one, one) if title is None else title for one, title in titles}
+    async def panels(self, page: str, shown: Any = None) -> dict[str, Any]:
+        """What other capabilities add to a page that shows this."""
+        added: dict[str, Any] = {}
+        for panel in self._panels.get(page, ()):
+            added |= await panel(shown)
+        return added
 
     def tell(self, notice: str) -> None:
         """Show a sentence on the next page of this session."""
         g.session.tell(notice)
 
+    # -- what capabilities register ---------------------------------------------------------------
+
+    def add_panel(self, page: str, panel: Panel) -> None:
+        """Have a panel add values to a page of another capability."""
+        self._panels.setdefault(page, []).append(panel)
+
+    def open(self, *endpoints: str) -> None:
+        """Have pages reached without a session."""
+        self._open |= {f"console.{endpoint}" for endpoint in endpoints}
+
     # -- serving --------------------------------------------------------------------------------
 
-    def add_routes(self, app: QuartTrio, pages: tuple[Callable[[Console, Blueprint], None], ...]) -> None:
-        """Serve `pages`, the static files and the errors."""
+    def add_routes(self, app: QuartTrio) -> None:
+        """Serve the pages, the static files and the errors."""
         blueprint = Blueprint("console", "lithos.front.console", url_prefix="/console", static_folder=None)
         blueprint.before_request(self._admit)
         blueprint.after_request(self._add_headers)
         for kind in (Refused, LithosError, DatabaseFailed):
             blueprint.register_error_handler(kind, self._explain)
-        for add in pages:
-            add(self, blueprint)
+        for module in (LOGIN, *self.pages.modules):
+            import_module(module).add_routes(self, blueprint)
 
         blueprint.get("/static/<path:name>", endpoint="static_file")(static_file)
 
@@ -311,7 +310,7 @@ class Console:
         if session is None and not self.sessions.needs_login:
             session = self.begin_session()
         g.session = session
-        if session is not None or request.endpoint in _OPEN_ENDPOINTS:
+        if session is not None or request.endpoint in self._open:
             return None
         if request.method == "GET" and "partial" not in request.args:
             return redirect(f"/console/login?next={quote(sent_address())}", 302)

@@ -11,8 +11,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from attrs import frozen
-from quart import Response
+from quart import Blueprint, Response
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.edges import CONTRADICTS, RESOLUTIONS, SUPERSEDED
 from lithos.front.console.console import Console, Form, Refused, given
 from lithos.front.console.formats import query_with, readable
@@ -40,6 +41,12 @@ OTHER_ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
         "Both notes stay as they are, without the warning. Merge the texts yourself, before or afterwards.",
     ),
 }
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the page."""
+    pages = Contradictions(console)
+    console.asking(app, "/contradictions", pages.ask, pages.settle)
 
 
 @frozen
@@ -107,7 +114,7 @@ class Contradictions:
         return page
 
     def _title(self, note_id: str) -> str:
-        return readable(self._console.title(note_id) or note_id, 100)
+        return readable(self._console.parts.get(Catalogue).title(note_id) or note_id, 100)
 
     async def _read(self, note_id: str) -> ReadNote:
         return await self._console.parts.get(Knowledge).read(

@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, Principal
 from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
-from lithos.services.keyring import Keyring
+from lithos.services.admitting import Keyring
 
 PATH: Final = "/console/events"
 #: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
@@ -156,7 +156,7 @@ class Sessions:
 
     _clock: Callable[[], datetime]
     _agent: str
-    _keyring: Keyring
+    keyring: Keyring
     _by_id: Newest[str, Session] = field(factory=lambda: Newest(MOST_SESSIONS))
     #: Why sessions ended, by their ids, for browsers that come back with one.
     _ended: Newest[str, str] = field(factory=lambda: Newest(MOST_SESSIONS))
@@ -167,7 +167,7 @@ class Sessions:
     @property
     def needs_login(self) -> bool:
         """Whether a session takes a token now: one may be defined while the server runs."""
-        return not self._keyring.is_open
+        return not self.keyring.is_open
 
     def find(self, session_id: str | None) -> Session | None:
         """The session with this id, unless it has ended."""
@@ -216,7 +216,7 @@ class Sessions:
         # One that ends much later than a new one would was begun before the clock was put back.
         if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):
             return f"Your session has ended: it lasts {LIFE // timedelta(hours=1)} hours."
-        if self._keyring.is_valid(session.principal):
+        if self.keyring.is_valid(session.principal):
             return ""
         if session.principal == ANYONE:
             return "Your session has ended: this server asks for a token now."

@@ -41,13 +41,13 @@ from lithos.front.console.summary import AGE, PATIENCE, Health, attempt, counted
 from lithos.front.console.visits import Vaults, VaultView, Visit, Visits
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import base_of
-from lithos.services.notes.proposals import Proposals
 from lithos.services.shared import Shared
 from lithos.services.state import ServerState
 from lithos.services.upkeep.care import Concerns
 
 #: Reached without a login.
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
+REVIEW: Final = "/console/review"
 _NO_PAGE: Final = (
     "There is no such page here: each vault has its own console. Choose the vault on the overview, and look "
     "for the page there."
@@ -95,7 +95,7 @@ async def _look_up(console: Console) -> Numbers:
         None if report is None else health_of(report[1]),
         numbers.get("documents"),
         numbers.get("active_tasks"),
-        parts.get(Proposals).counts()["pending"],
+        console.waiting().get(REVIEW, 0),
         None if concerns is None else counted(concerns),
         tuple(sorted(untold)),
     )

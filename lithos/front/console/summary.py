@@ -19,7 +19,6 @@ from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.front.console.wording import OWN_AGENTS, in_words
-from lithos.services.notes.proposals import Proposals
 from lithos.services.shared import Shared
 from lithos.services.state import ServerState
 from lithos.services.tasks.agents import Agents
@@ -96,8 +95,8 @@ class Summary:
     samples: Sequence[Sample]
     #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
     unreadable: int
-    #: Changes that wait for a person.
-    proposals: int
+    #: Changes that wait for a person: how many, their name, its plural, and where they are listed.
+    waiting: tuple[tuple[int, str, str, str], ...]
     #: What the notes were worth in the last days.
     worth: Worth | None
     untold: tuple[str, ...]
@@ -106,7 +105,7 @@ class Summary:
     def knowledge(self) -> tuple[tuple[str, str], ...]:
         """What in the notes waits for somebody: how many of what, and where they are listed."""
         rows = [
-            (self.proposals, "proposal to look at", "proposals to look at", "/console/review"),
+            *self.waiting,
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
             (self.unreadable, "unreadable", "unreadable", "/console/notes?status=broken"),
         ]
@@ -122,7 +121,7 @@ def shared_summary(console: Console) -> Shared[Summary]:
 
 
 async def _sum_up(console: Console) -> Summary:
-    parts, untold = console.parts, list[str]()
+    parts, counts, untold = console.parts, console.waiting(), list[str]()
     now = parts.clock()
     _, report = await parts.get(ServerState).report()
     numbers = await attempt("the numbers", parts.get(ServerState).stats(), untold)
@@ -138,7 +137,9 @@ async def _sum_up(console: Console) -> Summary:
         concerns=await parts.get(Concerns).lately(),
         samples=parts.get(Samples).taken,
         unreadable=_unreadable_in(parts.get(Catalogue)),
-        proposals=parts.get(Proposals).counts()["pending"],
+        waiting=tuple(
+            (counts.get(each.address, 0), each.one, each.many, each.address) for each in console.pages.waiting
+        ),
         worth=await attempt("what the notes were worth", parts.get(WorthCounter).shared.latest(), untold),
         untold=tuple(untold),
     )

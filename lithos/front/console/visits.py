@@ -18,7 +18,7 @@ from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, Principal
 from lithos.front.console.console import Console
 from lithos.front.console.sessions import LIFE, MOST_SESSIONS, Session, Sessions
-from lithos.services.keyring import Keyring
+from lithos.services.admitting import Keyring
 
 VaultState = Literal["serving", "indexing", "unavailable"]
 _ENDED: Final = (

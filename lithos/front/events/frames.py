@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 
 from lithos.core.events import Event
 from lithos.core.times import format_time
-from lithos.front.server.ports import compact_json
+from lithos.front.server.ports import EncodedFrames, compact_json
 from lithos.services.tasks.event_stream import EventFilter, EventStream, Resync
 
 KEEPALIVE_FRAME: Final = b": keepalive\n\n"
@@ -28,10 +28,6 @@ _FINAL_TEXT: Final = 0x81
 #: Events in one send at most: some 20 kB.
 SEND_TOGETHER: Final = 64
 Items = Sequence[Event | Resync]
-
-
-class EncodedFrames(bytes):
-    """Encoded WebSocket frames (text messages), shared by all connections."""
 
 
 def message_frames(items: Iterable[Event | Resync]) -> EncodedFrames:

@@ -21,11 +21,10 @@ from urllib.parse import parse_qsl, unquote
 from attrs import Factory, field, frozen
 
 from lithos.core.limits import JSON_VALUES
-from lithos.core.oauth.requests import SCOPES
-from lithos.core.principals import ANYONE, Principal, Rights
+from lithos.core.principals import ANYONE, REMOTE_RIGHTS, Principal, Rights
 from lithos.front.server.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OAUTH_BYTES
 from lithos.front.server.ports import Header
-from lithos.services.keyring import Keyring, OneToken
+from lithos.services.admitting import Keyring, OneToken
 
 #: A segment of a page's address: encoded is what may not stand as it is, in capitals, and no letter or digit.
 _ENCODED: Final = r"%(?!2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])[0-9A-F]{2}"
@@ -227,7 +226,7 @@ def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
     if metadata not in RESOURCE_ADDRESSES:
         metadata = RESOURCE
     error = 'error="invalid_token", ' if is_wrong else ""
-    scope = " ".join(SCOPES)
+    scope = " ".join(REMOTE_RIGHTS)
     return f'Bearer {error}resource_metadata="{policy.public_url}{metadata}", scope="{scope}"'.encode()
 
 

@@ -18,7 +18,7 @@ from attrs import define, field
 from lithos.core.limits import Newest
 from lithos.core.principals import Principal
 from lithos.front.server.ports import Scope
-from lithos.services.keyring import Keyring
+from lithos.services.admitting import Keyring
 
 #: Keys of an ASGI scope.
 PRINCIPAL: Final = "lithos.principal"

@@ -30,11 +30,11 @@ from lithos.front.server.ports import (
     answer,
     ignore_rejection,
 )
-from lithos.services.keyring import Keyring, OneToken
+from lithos.services.admitting import Keyring, OneToken
 from lithos.services.notes.resources import Library
 
 if TYPE_CHECKING:
-    from lithos.front.events.monitoring import RouteModule
+    from lithos.front.quart_app import RouteModule
 
 #: Seconds that plain calls have the interpreter for themselves, while nobody asks for the SDK.
 UNDISTURBED: Final = 2.0
@@ -125,7 +125,7 @@ class Application:
 
 
 def _create_pages(routes: Iterable[RouteModule]) -> AsgiApp:
-    from lithos.front.events.monitoring import create_app  # noqa: PLC0415 - Quart takes a while, when others are served
+    from lithos.front.quart_app import create_app  # noqa: PLC0415 - Quart takes a while, when others are served
 
     return cast(AsgiApp, create_app(routes))
 

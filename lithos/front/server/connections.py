@@ -13,10 +13,9 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
-from lithos.front.events.frames import EncodedFrames
 from lithos.front.server.heads import BAD_REQUEST, HEAD_TOO_LARGE, body_length, correct_scope
 from lithos.front.server.limits import HEAD_BYTES, IDLE_PATIENCE, MESSAGE_BYTES
-from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send, ignore_rejection
+from lithos.front.server.ports import AsgiApp, EncodedFrames, Message, Receive, Scope, Send, ignore_rejection
 from lithos.front.server.stream import Connection
 from lithos.telemetry import get_logger
 

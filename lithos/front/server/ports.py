@@ -30,6 +30,10 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 
+class EncodedFrames(bytes):
+    """Encoded WebSocket frames (text messages), shared by all connections."""
+
+
 class ToolBox(Protocol):
     """The tools of one server, shared by all transports."""
 

@@ -6,7 +6,7 @@ Every read of the store runs in a worker thread, and so does the comparison of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -37,6 +37,8 @@ MOST_VERSIONS: Final = 1_000
 MOST_FILTERED: Final = 100_000
 #: Deletions among which a path is looked for.
 MOST_DELETIONS: Final = 10_000
+#: Deleted notes whose titles are looked up for one page.
+MOST_DELETED: Final = 20
 #: Bytes of the largest version whose changed lines are counted.
 MOST_COUNTED: Final = 256 * 1024
 #: The largest version number that a store can hold.
@@ -129,6 +131,17 @@ class NoteHistory:
             f"No note is or was at {resolved!r}. Find its path with lithos_list, a deleted one with "
             "lithos_history and deleted=true."
         )
+
+    async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
+        """The titles of notes, of the first `MOST_DELETED` deleted ones the last; else the id."""
+        titles = {one: self._catalogue.title(one) for one in note_ids}
+        gone = [one for one, title in titles.items() if title is None]
+        try:
+            rows = [await self.newest(one) for one in gone[:MOST_DELETED]]
+        except HistoryDisabled:
+            rows = []
+        last = {row.note_id: row.title for row in rows if row is not None}
+        return {one: last.get(one, one) if title is None else title for one, title in titles.items()}
 
     async def at_version(self, note_id: str, version: int) -> KeptVersion:
         """The bytes of a version. Raises `VersionNotFound`, `DocNotFound`."""

@@ -39,6 +39,12 @@ CITED_BEFORE: Final = "was cited for a question much like this one"
 PRIVATE: Final = "agent_private"
 
 
+def is_private(receipt: Receipt, notes: Catalogue) -> bool:
+    """Whether the console shows a question only to its agent, and to `admin` (docs/spec/memory.md §8)."""
+    entries = (notes.get(node.id) for node in receipt.final_nodes)
+    return any(entry is not None and entry.note.access_scope == PRIVATE for entry in entries)
+
+
 def name_embedder(identity: EmbedderIdentity) -> str:
     """An embedder's identity as entries have it."""
     return f"{identity.name}/{identity.dims}/{identity.dtype}/{identity.model_sha256}"

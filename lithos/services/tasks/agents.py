@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 
@@ -16,7 +16,6 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import CoordinatorMailbox, Flush, MoveCursor, RegisterAgent
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
 from lithos.core.tasks.model import Agent
 from lithos.stores.coordination.store import CoordinationStore
@@ -87,13 +86,15 @@ def audit_record(row: tuple[int | str, ...]) -> Mapping[str, Any]:
     return dict(zip(("id", "agent_id", "doc_id", "operation", "timestamp"), row, strict=True))
 
 
-def with_titles(entries: Iterable[Mapping[str, Any]], notes: Catalogue) -> list[Mapping[str, Any]]:
+class NoteTitles(Protocol):
+    """The titles of the notes that are there."""
+
+    def title(self, note_id: str) -> str | None: ...
+
+
+def with_titles(entries: Iterable[Mapping[str, Any]], notes: NoteTitles) -> list[Mapping[str, Any]]:
     """The entries with the `title` of each note; None for a note that is gone."""
-    titled: list[Mapping[str, Any]] = []
-    for entry in entries:
-        found = notes.get(entry["doc_id"])
-        titled.append({**entry, "title": None if found is None else found.note.title})
-    return titled
+    return [{**entry, "title": notes.title(entry["doc_id"])} for entry in entries]
 
 
 log = get_logger("lithos.cursors")

@@ -44,8 +44,6 @@ MOST_ROWS: Final = 200
 #: How long before a change a read counts as made for it, and how many are told.
 BEFOREHAND: Final = timedelta(hours=1)
 MOST_BEFORE: Final = 8
-#: Deleted notes whose titles are looked up for one page.
-MOST_DELETED: Final = 20
 #: Found notes that one entry names; a search that a receipt tells of is not told twice.
 MOST_FOUND: Final = 10
 _SAME: Final = timedelta(seconds=2)
@@ -113,15 +111,6 @@ class Timelines:
     async def activity(self, since: datetime) -> Mapping[str, Mapping[str, int]]:
         """How many reads (`read`), found notes (`search_result`) and changes (`write`) by agent."""
         return await self._reading.run(lambda: self._rows.activity(since))
-
-    async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
-        """The last titles of those of these notes that are deleted, of the first `MOST_DELETED`."""
-        gone = [one for one in dict.fromkeys(note_ids) if one not in self._catalogue]
-        try:
-            rows = [await self._history.newest(one) for one in gone[:MOST_DELETED]]
-        except HistoryDisabled:
-            return {}
-        return {row.note_id: row.title for row in rows if row is not None}
 
     async def page(
         self, agent: str, before: datetime | None, limit: int, kinds: Sequence[str] = KINDS

@@ -14,7 +14,6 @@ from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput, VaultUnavailable
 from lithos.core.principals import ANYONE, OWNER, TOKEN_RIGHTS, Principal
-from lithos.core.scopes import Scope
 from lithos.kernel.parts import Parts
 from lithos.services.keyring import TokenRing
 
@@ -88,6 +87,8 @@ class JointRing:
     """The tokens of all vaults, as a `TokenRing`."""
 
     foreign: Final = None
+    #: Each vault reports its own.
+    trouble: Final = None
 
     def __init__(self, vaults: VaultSet) -> None:
         self._vaults = vaults
@@ -107,10 +108,6 @@ class JointRing:
         if not isinstance(principal, JointPrincipal):
             return principal == OWNER or (principal == ANYONE and self.is_open)
         return all(self._vaults.vaults[name].ring.is_valid(part) for name, part in principal.parts)
-
-    def scope_of(self, principal: Principal) -> Scope | None:
-        """None: each vault has the scopes of its own tokens."""
-        return None
 
     async def wait_changed(self) -> None:
         """Wait until a principal may have become invalid in a vault."""

@@ -23,7 +23,8 @@ from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, VaultLink
 from lithos.front.server.serve import serve_http
-from lithos.services.keyring import Keyring, TokenRing
+from lithos.services.admitting import Keyring
+from lithos.services.keyring import TokenRing
 from lithos.services.state import ServerState
 from lithos.stores.tokens import Token, TokenStore, digest_of
 from tests.front.console import visiting as visiting_module
@@ -72,9 +73,9 @@ async def hosting(
             apps.append(app)
             super().__init__(app, *more)
 
-    def add(self: Console, app: Any, pages: Any) -> None:
+    def add(self: Console, app: Any) -> None:
         consoles.append(self)
-        add_routes(self, app, pages)
+        add_routes(self, app)
 
     views: dict[str, View] = {}
     async with AsyncExitStack() as stack:

@@ -214,8 +214,8 @@ async def watch_rules(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], 
     found: dict[tuple[str, str], None] = {}
     add_routes = Console.add_routes
 
-    def add(self: Console, app: Any, pages: Any) -> None:
-        add_routes(self, app, pages)
+    def add(self: Console, app: Any) -> None:
+        add_routes(self, app)
         for rule in app.url_map.iter_rules():
             if rule.rule.startswith("/console/"):
                 path = rule.rule.removeprefix("/console")

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from lithos.actors.blocking import Inline
 from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
 from lithos.core.times import format_time
-from lithos.front.events.monitoring import add_audit, read_after, read_limit
+from lithos.front.events.audit import add_audit, read_after, read_limit
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import START, served
@@ -52,8 +51,8 @@ async def auditing(path: Path, rows: int = 0) -> AsyncIterator[tuple[Station, Fr
 class Named:
     """A catalogue of one note; the others are gone."""
 
-    def get(self, note_id: str) -> Any:
-        return SimpleNamespace(note=SimpleNamespace(title="The first")) if note_id == "doc0" else None
+    def title(self, note_id: str) -> str | None:
+        return "The first" if note_id == "doc0" else None
 
 
 async def ask(front: Front, query: str = "") -> tuple[int, Any]:

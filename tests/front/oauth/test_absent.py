@@ -17,7 +17,7 @@ from lithos.front.server.access import (
     RequestHead,
     decide,
 )
-from lithos.services.keyring import OneToken
+from lithos.services.admitting import OneToken
 from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.state import Gauges
 from tests.front.oauth.flow import public_server

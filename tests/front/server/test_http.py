@@ -15,8 +15,8 @@ from quart_trio import QuartTrio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, RejectConnection, Request, TextMessage
 
-from lithos.front.events import monitoring
-from lithos.front.events.monitoring import add_import
+from lithos.front.events import importing
+from lithos.front.events.importing import add_import
 from lithos.front.mcp import http, tool_calls
 from lithos.front.mcp.session import SdkTransports
 from lithos.front.server import gate, ports
@@ -155,7 +155,7 @@ async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
     async with running_front([partial(add_import, None)], max_body_bytes=9_000_000) as front:  # type: ignore[arg-type]
         monkeypatch.setattr(tool_calls, "from_json", parse)
         monkeypatch.setattr(http, "refuse_message", parse)
-        monkeypatch.setattr(monitoring, "from_json", parse)
+        monkeypatch.setattr(importing, "from_json", parse)
         for door in ("POST /mcp", "POST /messages/?session_id=1", "POST /import"):
             for name, body in bodies.items():
                 answer = await front.exchange(request(door, LOCAL + MCP, body))

@@ -18,7 +18,7 @@ import trio
 from attrs import define, field
 
 from lithos.core.principals import RIGHTS, Principal
-from lithos.front.events import monitoring
+from lithos.front import quart_app
 from lithos.front.server import application
 from lithos.front.server.access import ADDRESSES, find_address
 from lithos.front.server.gate import Gate
@@ -118,7 +118,7 @@ class Doors:
 def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
     """The doors of the next server, from its own tables of routes."""
     doors = Doors()
-    create, dispatching = monitoring.create_app, application._by_path
+    create, dispatching = quart_app.create_app, application._by_path
 
     def created(*arguments: Any) -> Any:
         app = create(*arguments)
@@ -134,7 +134,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
             super().__init__(*arguments)
             doors.gate = self
 
-    monkeypatch.setattr(monitoring, "create_app", created)
+    monkeypatch.setattr(quart_app, "create_app", created)
     monkeypatch.setattr(application, "_by_path", dispatched)
     monkeypatch.setattr(application, "Gate", Watched)
     return doors

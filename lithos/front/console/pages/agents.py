@@ -10,20 +10,18 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, request
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.tasks.model import Claim
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.front.console.formats import as_json, query_with, told_ids
-from lithos.services.oauth.authorization import AuthorizationServer
+from lithos.services.notes.history import NoteHistory
 from lithos.services.tasks.agents import Agents
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines
-from lithos.stores.tokens import Token
 
 #: Agents of a page, and entries of a timeline.
 ROWS: Final = 100
-#: Clients elsewhere that are shown, those let in last first.
-MOST_GRANTS: Final = 100
 #: Characters of an agent's metadata that are shown.
 LONGEST_METADATA: Final = 4_000
 #: Types of agents that the list may be reduced to.
@@ -77,16 +75,11 @@ class AgentPages:
             limit=ROWS,
             offset=offset,
             kind=kind,
-            grants=self._grants(),
+            **await self._console.panels("agents"),
             kinds=sorted({one.type for one in parts.get(Agents).list_agents(None, None) if one.type})[
                 :MOST_TYPES
             ],
         )
-
-    def _grants(self) -> list[Token] | None:
-        """What clients elsewhere were allowed, for who may end it; None where there are none of them."""
-        server = self._console.parts.find(AuthorizationServer)
-        return None if server is None or self._console.lacks("admin") else server.grants[::-1][:MOST_GRANTS]
 
     async def agent(self, agent: str) -> Any:
         """One agent with its timeline."""
@@ -106,7 +99,7 @@ class AgentPages:
         if known is None and not entries and before is None and not view:
             raise Refused("No agent of this name has been here. Look for it among all agents.", 404)
         claims = (await self._claims()).get(agent, [])
-        cited = {one: self._console.title(one) or one for one in _cited_in(entries)}
+        cited = {one: self._console.parts.get(Catalogue).title(one) or one for one in _cited_in(entries)}
         return await self._console.show(
             "one_agent.html",
             id=agent,
@@ -115,7 +108,7 @@ class AgentPages:
             task_titles=await parts.get(Board).titles(
                 [*(one.task_id for one in claims), *_tasks_of(entries)]
             ),
-            titles=cited | await self._console.titles(_notes_of(entries)),
+            titles=cited | await self._console.parts.get(NoteHistory).titles(_notes_of(entries)),
             metadata=as_json(known.metadata if known else {}, LONGEST_METADATA),
             days=[(day, list(some)) for day, some in groupby(entries, lambda one: f"{one.at:%A, %-d %B %Y}")],
             idle=_idle(entries),

@@ -61,7 +61,7 @@ class GraphPage:
         except Refused as refused:
             picture, status, refusal = Neighbourhood(nodes=(), lines=()), refused.status, refused.message
         drawing = await self._drawings.draw(picture, by, readable)
-        title = self._console.title(note_id)
+        title = self._console.parts.get(Catalogue).title(note_id)
         total = max(len(picture.nodes), len(picture.lines))
         start = whole(args.get("offset"), 5) or 0
         return await self._console.show(

@@ -16,7 +16,6 @@ from lithos.front.console.formats import readable
 from lithos.front.console.frame import PLACE
 from lithos.front.console.sessions import COOKIE, LONGEST_NAME, Session
 from lithos.front.server.admissions import WrongTokens
-from lithos.services.keyring import TokenRing
 
 START: Final = "/console/"
 INVALID: Final = (
@@ -29,6 +28,7 @@ TOO_MANY: Final = "Too many wrong tokens came from your address. Wait for a minu
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add `/login`, `/logout` and `/identity`."""
     pages = LoginPages(console)
+    console.open("login", "log_in")
     app.get("/login")(pages.login)
     app.post("/login")(pages.log_in)
     app.post("/logout")(pages.log_out)
@@ -57,10 +57,10 @@ class LoginPages:
     async def log_in(self) -> Any:
         """Begin a session for whoever has a valid token."""
         form: Form = await request.form
-        parts, target = self._console.parts, _inside(form.get("next", ""))
+        target = _inside(form.get("next", ""))
         if not self._console.sessions.needs_login:
             return redirect(target, 303)
-        principal = parts.get(TokenRing).find(form.get("token", "").strip().encode())
+        principal = self._console.sessions.keyring.find(form.get("token", "").strip().encode())
         if principal is None:
             return await self._refuse(target)
         if not principal.may("read"):

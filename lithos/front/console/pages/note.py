@@ -15,17 +15,13 @@ from quart import Blueprint, Response, redirect, request
 from lithos.actors.blocking import Threads, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound
-from lithos.core.learning.edges import RESOLUTIONS
-from lithos.core.learning.salience import PATIENCE, STRIKES
 from lithos.core.notes.model import Note, NoteWarning, WarningKind
 from lithos.core.notes.paths import folder_of
 from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Form, Refused
-from lithos.front.console.contradictions import Contradictions
 from lithos.front.console.formats import Difference, folders_of, plural, read_diff, whole
 from lithos.front.console.note_text import Draft, Shown, draft, finish, place_of
 from lithos.front.console.wording import agent_name, worded
-from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.knowledge import Knowledge, ReadNote
 from lithos.tools.contract.rows import metadata_row
@@ -69,8 +65,6 @@ def add_routes(console: Console, app: Blueprint) -> None:
     app.get("/notes/<note_id>")(pages.note)
     app.get("/notes/<note_id>/diff")(pages.diff)
     console.asking(app, "/notes/<note_id>/restore", pages.restore, pages.do_restore)
-    contradictions = Contradictions(console)
-    console.asking(app, "/contradictions", contradictions.ask, contradictions.settle)
     for action in ("quarantine", "clear"):
         ask, act = partial(pages.ask_standing, action), partial(pages.change_standing, action)
         console.asking(app, f"/notes/<note_id>/{action}", ask, act)
@@ -108,14 +102,17 @@ class NotePages:
         browsing = self._console.parts.get(Browsing)
         backlinks = None if here is None else await browsing.backlinks(here, links_from, BACKLINKS)
         versions, no_history = await self._versions(note_id, _number(request.args.get("before")))
+        panels = await self._console.panels("note", read)
+        learned = panels.get("learned", ())
         found = reasons(
-            note.id, around["stats"], around["warnings"], versions["versions"], self._console.parts.clock()
+            note.id, learned, around["warnings"], versions["versions"], self._console.parts.clock()
         )
         return await self._console.show_within(
             "note_page.html",
             "beside",
             BESIDE,
             **around,
+            **panels,
             backlinks=backlinks,
             links_from=links_from,
             note=note,
@@ -125,23 +122,20 @@ class NotePages:
             facts=_facts(note, read.entry.namespace),
             old=kept if kept is not None and kept.row.version != kept.current_version else None,
             broken=await self._broken(read),
-            attached=self._console.parts.get(AttachmentReading).embedded(link.target for link in read.links),
             titles=self._ends(around["related"]),
             versions=versions,
             no_history=no_history,
             reasons=found,
-            resolutions=RESOLUTIONS,
         )
 
     async def _around(self, entry: Entry | None) -> dict[str, Any]:
-        """What a note is linked with, what it rests on and what rests on it, what was learned of it."""
+        """What a note is linked with, what it rests on and what rests on it."""
         if entry is None:
-            return {"related": None, "impact": None, "stats": None, "sources": (), "warnings": ()}
+            return {"related": None, "impact": None, "sources": (), "warnings": ()}
         call, browsing, note_id = self._console.call, self._console.parts.get(Browsing), entry.note.id
         return {
             "related": await call("lithos_related", id=note_id),
             "impact": await call("lithos_impact", id=note_id),
-            "stats": await call("lithos_node_stats", node_id=note_id),
             "sources": await browsing.sources(note_id),
             "warnings": (await browsing.warnings([entry])).get(note_id, ()),
         }
@@ -191,7 +185,7 @@ class NotePages:
         """Titles of the notes at the ends of typed edges."""
         edges = related["edges"] if related is not None else {"outgoing": (), "incoming": ()}
         ends = {edge["to_id"] for edge in edges["outgoing"]} | {edge["from_id"] for edge in edges["incoming"]}
-        return {one: self._console.title(one) for one in ends}
+        return {one: self._console.parts.get(Catalogue).title(one) for one in ends}
 
     async def _missing(self, note_id: str) -> Response:
         """A deleted note, with its versions; else what to do about an id that no note has."""
@@ -230,7 +224,7 @@ class NotePages:
 
     def _title(self, note_id: str, versions: Mapping[str, Any]) -> str:
         last = versions["versions"][0]["title"] if versions["versions"] else note_id
-        return self._console.title(note_id) or last
+        return self._console.parts.get(Catalogue).title(note_id) or last
 
     # -- bringing back -------------------------------------------------------------------------------
 
@@ -368,15 +362,13 @@ class Reason:
 
 def reasons(
     note_id: str,
-    stats: Mapping[str, Any] | None,
+    learned: Sequence[Reason],
     warnings: Sequence[NoteWarning],
     versions: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> list[Reason]:
     """What raises or lowers a note in searches and retrievals, the gravest first."""
-    found = [_of_warning(warning) for warning in warnings]
-    if stats is not None:
-        found += _of_feedback(stats)
+    found = [*(_of_warning(warning) for warning in warnings), *learned]
     found += _of_changes(note_id, versions, now)
     return found
 
@@ -384,23 +376,6 @@ def reasons(
 def _of_warning(warning: NoteWarning) -> Reason:
     is_other = warning.kind in ("suspect", "superseded", "contradicted")
     return Reason(_WARNED[warning.kind], href=f"/console/notes/{warning.id}" if is_other else "")
-
-
-def _of_feedback(stats: Mapping[str, Any]) -> list[Reason]:
-    found: list[Reason] = []
-    misleading, ignored, cited = stats["misleading_count"], stats["ignored_count"], stats["cited_count"]
-    if misleading:
-        found.append(
-            Reason(
-                f"Agents said {_times(misleading)} that it misled them; each took some of its salience, and "
-                f"{STRIKES} quarantine it."
-            )
-        )
-    if ignored > PATIENCE and ignored > cited:
-        found.append(Reason(f"It was returned and not used {_times(ignored)}, more often than it was cited."))
-    if cited:
-        found.append(Reason(f"Tasks cited it {_times(cited)}.", "up", at=stats["last_used_at"] or ""))
-    return found
 
 
 def _of_changes(note_id: str, versions: Sequence[Mapping[str, Any]], now: datetime) -> list[Reason]:
@@ -414,7 +389,3 @@ def _of_changes(note_id: str, versions: Sequence[Mapping[str, Any]], now: dateti
         )
         found.append(Reason(text, "same", f"/console/notes/{note_id}/diff?to={row['version']}", row["at"]))
     return found
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"

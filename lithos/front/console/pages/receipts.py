@@ -15,6 +15,7 @@ from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Refused, given
 from lithos.front.console.formats import told, told_ids, whole
 from lithos.services.retrieve.feedback import Learning
+from lithos.services.retrieve.questions import is_private
 from lithos.services.retrieve.scouts import CONTRADICTIONS, name_scouts
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.event_stream import EventStreams
@@ -60,7 +61,8 @@ class ReceiptPages:
         start = whole(request.args.get("before"), 18)
         learning = self._console.parts.get(Learning)
         page = await learning.receipts(wanted, start, PAGE)
-        private = {one.id for one in page.receipts if self._console.is_private(one)}
+        notes = self._console.parts.get(Catalogue)
+        private = {one.id for one in page.receipts if is_private(one, notes)}
         return await self._console.show(
             "receipts.html",
             tasks=await self._console.parts.get(Board).titles(
@@ -71,7 +73,7 @@ class ReceiptPages:
             hidden={one.id for one in page.receipts if not self._console.sees_all_of(one.agent_id)} & private,
             before=page.before,
             wanted=wanted,
-            note_title=self._console.title(wanted.note_id or ""),
+            note_title=self._console.parts.get(Catalogue).title(wanted.note_id or ""),
             total=None if wanted != ReceiptFilter() else await learning.receipt_count(),
             scanned=SCANNED,
             is_first=start is None,
@@ -86,8 +88,8 @@ class ReceiptPages:
                 "There is no such receipt. The newest lcma.receipts_kept are kept: look for it in the list.",
                 404,
             )
-        is_private = self._console.is_private(receipt)
-        if is_private and not self._console.sees_all_of(receipt.agent_id):
+        is_secret = is_private(receipt, catalogue)
+        if is_secret and not self._console.sees_all_of(receipt.agent_id):
             raise Refused(f"This retrieval returned private notes. {self._console.lacks('admin')}", 403)
         task = await self._task(receipt.task_id) if receipt.task_id else None
         feedback = await self._feedback(receipt, task) if task else None
@@ -102,8 +104,8 @@ class ReceiptPages:
             taught=taught,
             task=task,
             feedback=feedback,
-            titles={one: self._console.title(one) or "" for one in (*elsewhere, *ends)},
-            is_private=is_private,
+            titles={one: self._console.parts.get(Catalogue).title(one) or "" for one in (*elsewhere, *ends)},
+            is_private=is_secret,
             has_failed=receipt.terrace_reached == 0,
             silent=[name for name in ALL_SCOUTS if name not in receipt.scouts_fired],
         )

@@ -13,16 +13,13 @@ from attrs import evolve, field, frozen
 from quart import Blueprint, Response, request
 
 from lithos.core.errors import LithosError
-from lithos.core.learning.memory import Receipt
 from lithos.core.text.snippet import Terms, mark_matches
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural, readable, whole
-from lithos.services.retrieve.feedback import Learning
+from lithos.services.notes.history import NoteHistory
 from lithos.services.search.explaining import Explained, Explanation
 from lithos.services.search.search import MODES, Search, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.stores.learning.receipts import ReceiptFilter
-from lithos.stores.sqlite import DatabaseFailed
 
 RETRIEVE: Final = "retrieve"
 ALL_MODES: Final = (*MODES, RETRIEVE)
@@ -34,9 +31,6 @@ ENDS: Final = ("from_id", "to_id")
 WHOLE_SNIPPET: Final = 1_000
 SHORT_SNIPPET: Final = 360
 COMPARED_SNIPPET: Final = 160
-#: Questions shown before anything is asked, and receipts they are looked for in.
-RECENT: Final = 8
-LOOKED_AT: Final = 40
 #: Differences between scores that are rounding.
 _SAME: Final = 1e-6
 #: What filters a mode does not know.
@@ -193,12 +187,12 @@ class SearchPage:
             status=max([200, *(column.status for column in columns)]) if not is_partial else 200,
             asked=asked,
             columns=columns,
-            recent=await self._recent() if asked.is_empty else [],
+            **(await self._console.panels("search") if asked.is_empty else {}),
             modes=ALL_MODES,
             limits=LIMITS,
             most=SHORT_SNIPPET if asked.limit > LIMITS[0] else WHOLE_SNIPPET,
             compared_most=COMPARED_SNIPPET,
-            titles=await self._console.titles(
+            titles=await self._console.parts.get(NoteHistory).titles(
                 edge[end] for each in columns for edge in each.conflicts[:MOST_CONFLICTS] for end in ENDS
             ),
         )
@@ -253,19 +247,6 @@ class SearchPage:
             return await self._console.parts.get(Search).explain(wanted, note_ids)
         except LithosError:
             return Explained()
-
-    async def _recent(self) -> list[tuple[str, Receipt]]:
-        """The last questions of retrievals that are not private, each once."""
-        try:
-            page = await self._console.parts.get(Learning).receipts(ReceiptFilter(), None, LOOKED_AT)
-        except DatabaseFailed:
-            return []
-        kept: dict[str, Receipt] = {}
-        for receipt in page.receipts:
-            question = " ".join(receipt.query.split())
-            if question and question not in kept and not self._console.is_private(receipt):
-                kept[question] = receipt
-        return list(kept.items())[:RECENT]
 
 
 def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str, offset: int) -> list[Row]:

@@ -18,7 +18,6 @@ from lithos.front.console.formats import Chart, ago, make_chart
 from lithos.front.console.summary import Summary, shared_summary
 from lithos.front.console.wording import in_words
 from lithos.front.server.access import AccessPolicy, open_bind_warning
-from lithos.services.keyring import TokenRing
 from lithos.services.shared import Shared
 from lithos.services.state import Gauges
 from lithos.services.tasks.event_stream import Activity
@@ -100,7 +99,7 @@ class SystemPage:
             sections=sections(configuration),
             indexes=_indexes(summary.numbers),
             most_tokens=MOST_TOKENS,
-            tokens=parts.get(TokenRing).named if self._console.principal.may("admin") else (),
+            **await self._console.panels("system"),
         )
 
 
@@ -131,8 +130,7 @@ def minutes(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
 
 
 def _make_inspection(console: Console) -> Shared[Inspected]:
-    services, settings = console.parts, console.settings
-    ring = services.get(TokenRing)
+    services, settings, ring = console.parts, console.settings, console.sessions.keyring
     policy = AccessPolicy(settings.host, keyring=ring)
 
     def remarks() -> list[str]:

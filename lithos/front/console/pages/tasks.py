@@ -25,7 +25,7 @@ from lithos.core.tasks.model import TASK_TYPES, aspect_key
 from lithos.front.console.console import Console, Form, Refused, given, given_offset, keep
 from lithos.front.console.formats import as_json, readable, told, told_ids, whole
 from lithos.front.console.markdown import render_markdown
-from lithos.services.retrieve.feedback import Learning
+from lithos.services.notes.history import NoteHistory
 from lithos.services.tasks.board import COLUMNS, Board, BoardFilter, Effects
 from lithos.services.tasks.coordination import Coordination
 from lithos.stores.coordination.board_rows import HeldClaim
@@ -107,9 +107,8 @@ class BoardPages:
 LONGEST_TEXT: Final = 40_000
 LONGEST_FINDING: Final = 1_500
 LONGEST_METADATA: Final = 4_000
-#: Findings of a page; events and receipts that are listed.
+#: Findings of a page; events that are listed.
 FINDINGS: Final = 50
-MOST_RECEIPTS: Final = 50
 MOST_EVENTS: Final = 100
 #: Rows of a list of consequences.
 MOST_LISTED: Final = 50
@@ -205,14 +204,12 @@ class TaskPages:
             offset=offset,
             alone=alone,
             most_events=MOST_EVENTS,
-            receipts=await self._console.parts.get(Learning).read(
-                lambda tables: tables.receipts.of_task(task_id, MOST_RECEIPTS)
-            ),
+            **await self._console.panels("task", task_id),
             is_completed=done is not None,
             helped=helped,
             misled=misled,
             cited_receipt=told(done.get("receipt_id")) if done else None,
-            titles=await self._console.titles([*named, *helped, *misled]),
+            titles=await self._console.parts.get(NoteHistory).titles([*named, *helped, *misled]),
             metadata=as_json(rest, LONGEST_METADATA),
         )
 

@@ -11,6 +11,7 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, request
 
+from lithos.catalogue.catalogue import Catalogue
 from lithos.core.history.undo import Step
 from lithos.core.history.versions import VersionRow
 from lithos.core.limits import Newest
@@ -147,7 +148,7 @@ class UndoPages:
             span=span,
             since=since,
             note_id=note_id,
-            note_title=note_id and (self._console.title(note_id) or note_id),
+            note_title=note_id and (self._console.parts.get(Catalogue).title(note_id) or note_id),
             sessions=sessions,
             lines=await self._lines(sessions),
             is_cut=len(changes) > MOST_CHANGES,

@@ -1,0 +1,26 @@
+"""The tokens of a front, and the endpoints of OAuth for remote clients."""
+
+from __future__ import annotations
+
+from lithos.config.sections import ServerConfig
+from lithos.front.front import Front
+from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps
+from lithos.metrics import Metrics
+from lithos.services.keyring import TokenRing
+from lithos.services.oauth.authorization import AuthorizationServer
+
+
+async def add_to(front: Front) -> None:
+    """Have the tokens follow their file, and add the endpoints that `server.public_url` needs."""
+    ring, address = front.parts.get(TokenRing), front.settings.public_url
+    if front.settings.auth_token is not None:
+        ring.accept(front.settings.auth_token)
+    if front.keyring_runs:
+        await front.nursery.start(ring.run)
+    if address is None:
+        return
+    front.oauth |= resource_apps(address, front.parts.get(ServerConfig).oauth.issuer or address)
+    authorization = front.parts.find(AuthorizationServer)
+    if authorization is not None:  # else the issuer is another server
+        front.parts.get(Metrics).begin("http_rejected", "oauth")
+        front.oauth |= OAuthEndpoints(authorization, front.wrong_tokens, front.rejected).apps

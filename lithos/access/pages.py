@@ -1,0 +1,48 @@
+"""The console's pages about access: consent of a person to remote clients, their grants, and the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+from quart import Blueprint
+
+from lithos.front.console.console import Console
+from lithos.services.keyring import TokenRing
+from lithos.services.oauth.authorization import AuthorizationServer
+
+#: Grants that the page Agents lists, the newest first.
+MOST_GRANTS: Final = 100
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the pages for remote clients, where the server admits any, and the panels."""
+    panels, server = AccessPanels(console), console.parts.find(AuthorizationServer)
+    console.add_panel("agents", panels.grants)
+    console.add_panel("system", panels.tokens)
+    console.shared["has_links"] = server is not None
+    if server is not None and console.settings.public_url is not None:
+        from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without
+
+        console.open("link", "link_in")
+        consent.add_routes(console, app, server)
+
+
+@frozen
+class AccessPanels:
+    """What access adds to other pages."""
+
+    _console: Console
+
+    async def grants(self, _: None) -> Mapping[str, Any]:
+        """The grants of remote clients, for a person who may revoke them."""
+        server = self._console.parts.find(AuthorizationServer)
+        if server is None or self._console.lacks("admin"):
+            return {}
+        return {"grants": server.grants[::-1][:MOST_GRANTS]}
+
+    async def tokens(self, _: None) -> Mapping[str, Any]:
+        """The named tokens, for an administrator."""
+        may_see = self._console.principal.may("admin")
+        return {"tokens": self._console.parts.get(TokenRing).named if may_see else ()}

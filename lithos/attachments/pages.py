@@ -1,0 +1,99 @@
+"""`/console/attachments`: the text of files of the vault by page or place, and pictures of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+from quart import Blueprint, Response
+
+from lithos.actors.attaching.attaching import Attaching
+from lithos.config.catalogue import Config
+from lithos.core.attachments.kinds import kind_of
+from lithos.core.errors import LithosError
+from lithos.front.console.console import Console, Refused, given, given_offset
+from lithos.front.console.pages.files import LONGEST_PATH
+from lithos.services.attachments.reading import AttachmentReading
+from lithos.services.notes.knowledge import ReadNote
+
+#: The entry of the navigation to which the pages of attachments belong.
+SECTION: Final = "/console/notes"
+#: Files of one page; characters of text on one page, fewer where it would be too large.
+SHOWN: Final = 50
+LONGEST: Final = (60_000, 20_000, 5_000)
+#: Pixels of the picture of a page.
+WIDTH: Final = 900
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the list of attachments, the page of one, the picture of one page, and the panel of a note."""
+    pages = AttachmentPages(console)
+    console.add_panel("note", pages.attached)
+    app.get("/attachments", endpoint="attachments")(pages.listed)
+    app.get("/attachments/<path:path>", endpoint="one attachment")(pages.alone)
+    app.get("/page-pictures/<int:page>/<path:path>", endpoint="picture of a page")(pages.picture)
+
+
+@frozen
+class AttachmentPages:
+    """The pages about attachments."""
+
+    _console: Console
+
+    async def listed(self) -> Response:
+        """All files by path, with what could not be read and why."""
+        wanted, kind = given("q"), given("kind")
+        files = [
+            file
+            for file in self._console.parts.get(AttachmentReading).listed(None, wanted, None)
+            if not kind or kind_of(file.path) == kind
+        ]
+        offset = given_offset(len(files))
+        return await self._console.show(
+            "attachments.html",
+            path=SECTION,
+            files=[(file, kind_of(file.path)) for file in files[offset : offset + SHOWN]],
+            total=len(files),
+            limit=SHOWN,
+            offset=offset,
+            is_on=self._console.parts.get(Config).reads_attachments,
+            backlog=self._console.parts.get(Attaching).backlog(),
+        )
+
+    async def alone(self, path: str) -> Response:
+        """One file: the text of a place, or all of it as far as a page has room."""
+        place, offset = given("place") or None, given_offset(10_000_000)
+        attachments = self._console.parts.get(AttachmentReading)
+        try:
+            read = await attachments.read_page(path[:LONGEST_PATH], place, offset, LONGEST[0])
+        except LithosError as refusal:
+            raise Refused(refusal.message, 404, refusal.code) from refusal
+        return await self._console.show_within(
+            "attachment.html",
+            "most",
+            LONGEST,
+            path=SECTION,
+            read=read,
+            place=place,
+            offset=offset,
+            last_page=await attachments.last_page(read.file),
+            showing=attachments.showing(read.file, 20),
+            is_picture=read.kind == "image",
+        )
+
+    async def picture(self, page: int, path: str) -> Response:
+        """A page of a PDF file as PNG."""
+        try:
+            data = await self._console.parts.get(AttachmentReading).draw(path[:LONGEST_PATH], page, WIDTH)
+        except LithosError as refusal:
+            raise Refused(refusal.message, 404, refusal.code) from refusal
+        response = Response(data, content_type="image/png")
+        response.headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'; sandbox"
+        response.headers["Cache-Control"] = "private, no-cache"
+        return response
+
+    async def attached(self, read: ReadNote) -> Mapping[str, Any]:
+        """The files with text that a note embeds."""
+        found = self._console.parts.get(AttachmentReading).embedded(link.target for link in read.links)
+        return {"attached": found}

@@ -1,0 +1,61 @@
+"""`GET /audit`: the access log (docs/spec/events-http.md §6)."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Final
+
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from lithos.core.times import parse_time
+from lithos.front.quart_app import json_response, refuse
+from lithos.services.tasks.agents import AccessLog, NoteTitles, with_titles
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.front.audit")
+
+DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
+#: A `+` in a query string arrives as a space: one between a time and what looks like a zone.
+_LOST_PLUS: Final = re.compile(r"(:\d{2}(?:[.,]\d+)?) (\d{2}:?\d{2})$")
+
+
+def add_audit(access_log: AccessLog, notes: NoteTitles, app: QuartTrio) -> None:
+    """Add `/audit`; with `titles=true` each entry has the `title` of its note."""
+
+    @app.get("/audit")
+    async def show_accesses() -> Response:
+        given = request.args
+        try:
+            after = read_after(given.get("after", ""))
+        except ValueError as error:
+            message = f"after is no time: {error}. Give ISO 8601, as in 2026-01-02T03:04:05Z."
+            return refuse(400, "invalid_after", message)
+        try:
+            entries = await access_log.entries(
+                agent=given.get("agent_id") or None,
+                doc=given.get("doc_id") or None,
+                after=after,
+                limit=read_limit(given.get("limit", "")),
+            )
+        except DatabaseFailed as failure:
+            log.warning("access log not readable", reason=str(failure))
+            return json_response(503, {"error": "audit_log_unavailable", "entries": []})
+        if given.get("titles", "") == "true":
+            entries = with_titles(entries, notes)
+        return json_response(200, {"entries": entries})
+
+
+def read_after(text: str) -> datetime | None:
+    """Parse a time, None for a blank one. Raises `ValueError`."""
+    return parse_time(_LOST_PLUS.sub(r"\1+\2", text.strip())) if text.strip() else None
+
+
+def read_limit(text: str) -> int:
+    """Parse the limit and clamp it; the default when it is no integer."""
+    try:
+        return min(max(int(text), 1), MAX_LIMIT)
+    except ValueError:
+        return DEFAULT_LIMIT

@@ -1,0 +1,92 @@
+"""`POST /import`: the records that `lithos import` reads, for the server that owns the data directory.
+
+Only a token with the right `admin` may import: the command shows the one in the owner's lock (mode 0600).
+Who needed no token, since none is defined, may not. A token that is bound to an agent writes under no other
+name: notes and rows that name another are left out, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import asdict
+from pydantic_core import from_json
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from lithos.actors.writing.messages import acting_as
+from lithos.core.errors import Forbidden, InvalidInput, LithosError
+from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
+from lithos.front.quart_app import json_response, refuse
+from lithos.front.server.admissions import principal_of
+from lithos.services.importing.importing import Importing, NoImport
+from lithos.services.importing.records import Options, SourceEdge, batch_from_json, record_from_json
+
+
+def add_import(importing: Importing, app: QuartTrio) -> None:
+    """Add `/import`: a `step` of begin, notes, edges, links, rows or end, with the answer to it."""
+
+    @app.post("/import")
+    async def take_step() -> Response:
+        principal = principal_of(request.scope)  # type: ignore[arg-type]
+        if principal is None or principal == ANYONE:
+            message = (
+                "An import over HTTP needs a token with the right admin. Run `lithos import` as the user "
+                "who owns the data directory."
+            )
+            return refuse(403, "forbidden", message)
+        try:
+            given = from_json(await request.get_data())
+            # Who has the owner's own token is the command `lithos import`.
+            with acting_as(COMMAND if principal == OWNER else principal):
+                answer = await _answer(importing, given, principal)
+            return json_response(200, answer)
+        except Forbidden as refusal:
+            return refuse(403, refusal.code, refusal.message)
+        except (KeyError, TypeError, ValueError) as problem:
+            return refuse(400, "invalid_input", f"The request is no step of an import: {problem}.")
+        except NoImport as refusal:
+            return refuse(409, "no_import", refusal.message)
+        except LithosError as refusal:
+            return refuse(400 if isinstance(refusal, InvalidInput) else 503, refusal.code, refusal.message)
+
+
+async def _answer(importing: Importing, given: Any, principal: Principal) -> Mapping[str, Any]:
+    if not isinstance(given, dict):
+        raise TypeError("it is no JSON object")
+    step = given["step"]
+    if step == "begin":
+        options = Options(
+            kind=str(given["kind"]),
+            agent=str(given["agent"]),
+            into=str(given["into"]),
+            dry_run=given["dry_run"] is True,
+            recreate=given["recreate"] is True,
+            is_bound=principal.agent is not None,
+        )
+        if principal.agent not in (None, options.agent):
+            raise Forbidden(
+                f"The token {principal.name} is bound to the agent {principal.agent}; it cannot import as "
+                f"{options.agent}. Leave --agent out, or give that."
+            )
+        begun = asdict(await importing.begin(options))
+        return {**begun, "notes_folder": str(begun["notes_folder"])}
+    session = str(given["session"])
+    if step == "notes":
+        records = [record_from_json(record) for record in given["records"]]
+        return {"outcomes": list(map(asdict, await importing.take(session, records)))}
+    if step == "edges":
+        edges = [SourceEdge(str(one), str(relation), str(other)) for one, relation, other in given["edges"]]
+        return {"results": await importing.connect(session, edges)}
+    if step == "rows":
+        carried = await importing.carry(session, batch_from_json(given))
+        kept = [[row.key, row.reason, row.is_taken] for row in carried.kept]
+        counts = {name: getattr(carried, name) for name in ("created", "updated", "same")}
+        return {**counts, "kept": kept}
+    if step == "links":
+        return {"links": list(map(asdict, await importing.dead_links(session, int(given["start"]))))}
+    if step == "end":
+        await importing.end(session)
+        return {}
+    raise ValueError(f"there is no step {step!r}")

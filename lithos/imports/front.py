@@ -1,0 +1,24 @@
+"""The endpoint of imports."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lithos.front.front import Front
+from lithos.kernel.parts import Parts
+from lithos.services.importing.importing import Importing
+
+if TYPE_CHECKING:
+    from quart_trio import QuartTrio
+
+
+async def add_to(front: Front) -> None:
+    """Add the endpoint."""
+    front.routes.append(partial(_add_routes, front.parts))
+
+
+def _add_routes(parts: Parts, app: QuartTrio) -> None:
+    from lithos.front.events.importing import add_import  # noqa: PLC0415 - Quart loads late
+
+    add_import(parts.get(Importing), app)

@@ -1,0 +1,91 @@
+"""What the memory adds to pages of other capabilities: the standing of a note, questions, receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+from quart import Blueprint
+
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.learning.edges import RESOLUTIONS
+from lithos.core.learning.memory import Receipt
+from lithos.core.learning.salience import PATIENCE, STRIKES
+from lithos.front.console.console import Console
+from lithos.front.console.pages.note import Reason
+from lithos.services.notes.knowledge import ReadNote
+from lithos.services.retrieve.feedback import Learning
+from lithos.services.retrieve.questions import is_private
+from lithos.stores.learning.receipts import ReceiptFilter
+from lithos.stores.sqlite import DatabaseFailed
+
+#: Questions shown before anything is asked, and receipts they are looked for in.
+RECENT: Final = 8
+LOOKED_AT: Final = 40
+#: Receipts of a task that are listed.
+MOST_RECEIPTS: Final = 50
+
+
+def add_routes(console: Console, _: Blueprint) -> None:
+    """Add the panels."""
+    panels = MemoryPanels(console)
+    console.add_panel("note", panels.standing)
+    console.add_panel("search", panels.recent)
+    console.add_panel("task", panels.receipts)
+
+
+@frozen
+class MemoryPanels:
+    """What the memory knows about what a page shows."""
+
+    _console: Console
+
+    async def standing(self, read: ReadNote) -> Mapping[str, Any]:
+        """The statistics of a note that is there, and what feedback made of its salience."""
+        note_id = read.document.note.id
+        if note_id not in self._console.parts.get(Catalogue):
+            return {"resolutions": RESOLUTIONS}
+        stats = await self._console.call("lithos_node_stats", node_id=note_id)
+        return {"stats": stats, "learned": _of_feedback(stats), "resolutions": RESOLUTIONS}
+
+    async def recent(self, _: None) -> Mapping[str, Any]:
+        """The last questions of retrievals that are not private, each once."""
+        parts = self._console.parts
+        try:
+            page = await parts.get(Learning).receipts(ReceiptFilter(), None, LOOKED_AT)
+        except DatabaseFailed:
+            return {}
+        kept: dict[str, Receipt] = {}
+        for receipt in page.receipts:
+            question = " ".join(receipt.query.split())
+            if question and question not in kept and not is_private(receipt, parts.get(Catalogue)):
+                kept[question] = receipt
+        return {"recent": list(kept.items())[:RECENT]}
+
+    async def receipts(self, task_id: str) -> Mapping[str, Any]:
+        """The newest receipts of a task."""
+        learning = self._console.parts.get(Learning)
+        found = await learning.read(lambda tables: tables.receipts.of_task(task_id, MOST_RECEIPTS))
+        return {"receipts": found}
+
+
+def _of_feedback(stats: Mapping[str, Any]) -> list[Reason]:
+    found: list[Reason] = []
+    misleading, ignored, cited = stats["misleading_count"], stats["ignored_count"], stats["cited_count"]
+    if misleading:
+        found.append(
+            Reason(
+                f"Agents said {_times(misleading)} that it misled them; each took some of its salience, and "
+                f"{STRIKES} quarantine it."
+            )
+        )
+    if ignored > PATIENCE and ignored > cited:
+        found.append(Reason(f"It was returned and not used {_times(ignored)}, more often than it was cited."))
+    if cited:
+        found.append(Reason(f"Tasks cited it {_times(cited)}.", "up", at=stats["last_used_at"] or ""))
+    return found
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"

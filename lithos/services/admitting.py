@@ -1,0 +1,70 @@
+"""The tokens that the front asks about, as a port, and the server with one token or none."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final, Protocol
+
+import trio
+
+from lithos.core.principals import ANYONE, Principal
+
+#: Whoever presents `server.auth_token`.
+AUTH_TOKEN: Final = Principal("auth_token", "admin")
+
+
+class ForeignIssuer(Protocol):
+    """The tokens of another authorization server."""
+
+    async def prepare(self, secret: bytes) -> None:
+        """Fetch the key of a token, so that `Keyring.find` can verify the token."""
+        ...
+
+
+class Keyring(Protocol):
+    """The valid tokens of a server, and the principal of each."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    @property
+    def trouble(self) -> str | None: ...
+
+    @property
+    def foreign(self) -> ForeignIssuer | None: ...
+
+    def find(self, secret: bytes) -> Principal | None: ...
+
+    def is_valid(self, principal: Principal) -> bool: ...
+
+    async def wait_changed(self) -> None: ...
+
+
+class OneToken:
+    """A keyring with the token `server.auth_token` alone, or with none."""
+
+    foreign: Final = None
+    trouble: Final = None
+
+    def __init__(self, auth_token: str | None) -> None:
+        self._digest = None if auth_token is None else hashlib.sha256(auth_token.encode()).digest()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is no token."""
+        return self._digest is None
+
+    def find(self, secret: bytes) -> Principal | None:
+        """Who presents the token."""
+        digest = hashlib.sha256(secret).digest()
+        is_it = self._digest is not None and hmac.compare_digest(self._digest, digest)
+        return AUTH_TOKEN if is_it and secret else None
+
+    def is_valid(self, principal: Principal) -> bool:
+        """Whether this is whom it admits."""
+        return principal == (ANYONE if self.is_open else AUTH_TOKEN)
+
+    async def wait_changed(self) -> None:
+        """Wait for ever: it never changes."""
+        await trio.sleep_forever()

@@ -1,0 +1,26 @@
+"""The endpoints of upkeep: metrics and `GET /reconcile`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lithos.front.front import Front
+from lithos.kernel.parts import Parts
+from lithos.services.state import Gauges
+from lithos.services.upkeep.checks import Patient
+
+if TYPE_CHECKING:
+    from quart_trio import QuartTrio
+
+
+async def add_to(front: Front) -> None:
+    """Add the endpoints."""
+    front.routes.append(partial(_add_routes, front.parts))
+
+
+def _add_routes(parts: Parts, app: QuartTrio) -> None:
+    from lithos.front.events.monitoring import add_metrics, add_reconcile  # noqa: PLC0415 - Quart loads late
+
+    add_metrics(parts.get(Gauges).scrape, app)
+    add_reconcile(parts.get(Patient), app)
