@@ -72,7 +72,8 @@ from lithos.tools.contract.compacting import NOTE_DEFAULTS, WRITTEN, Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
 from lithos.tools.contract.repeating import unknown_outcome
-from lithos.tools.contract.rows import add_copies, edit_row, linked_row, list_row, read_row, row_of, warn
+from lithos.tools.contract.rows import row_of
+from lithos.tools.rows.notes import add_copies, edit_row, linked_row, list_row, read_row, warn
 
 _READ = Sparing(
     always=("id", "title", "content", "metadata", "links", "truncated"),
