@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import trio
@@ -14,9 +15,11 @@ from lithos.catalogue.first_looks import FirstLook
 from lithos.catalogue.lineage import Lineage
 from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.notes.model import OWNED_KEYS, Note, NoteWarning
+from lithos.core.notes.paths import namespace_of
 from lithos.core.times import format_time, from_nanoseconds
 from lithos.kernel.parts import Parts
 from lithos.services.notes.knowledge import LinkedFrom, ReadNote
+from lithos.tools.contract.compacting import Sparing, is_nothing, short_time
 from lithos.tools.contract.fitting import cut_warning
 from lithos.tools.contract.rows import IF_SAID, LEFT_OUT, register_row, renamed, row_of
 
@@ -25,6 +28,17 @@ TURN: Final = 0.002
 
 #: What an asker is told of a warning, None for nothing.
 Veil: TypeAlias = Callable[[NoteWarning], NoteWarning | None]
+
+#: What a note says where nobody set anything else.
+NOTE_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({
+    "status": "active", "note_type": "observation", "access_scope": "shared", "confidence": 1.0,
+    "schema_version": 1,
+})  # fmt: skip
+#: Of the metadata of a read: keys that are Lithos's own, and those that the answer has next to it.
+_OWN: Final = frozenset({*OWNED_KEYS, "extra", "frontmatter_error"})
+_SAID_BESIDE: Final = frozenset({"id", "title", "version", "entities_extractor"})
+#: Of tools that change a note. The notes that may say the same as a new one take this room.
+WRITTEN: Final = Sparing(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
 
 register_row(Note, inline_tags=LEFT_OUT, has_conflict_markers=LEFT_OUT, frontmatter_error=IF_SAID)
 register_row(
@@ -165,3 +179,24 @@ def look_row(look: FirstLook, score: float) -> dict[str, Any]:
         "is_stale": False,
         "derived_from_ids": [],
     }
+
+
+def compact_metadata(metadata: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a note that was read: the person's keys as they are, Lithos's where they say something.
+
+    What the person calls as Lithos calls one of its own stays under `extra`.
+    """
+    made: dict[str, Any] = {}
+    for key, item in metadata.items():
+        if key not in _OWN:
+            made[key] = item
+        elif key not in _SAID_BESIDE and key != "extra" and not is_nothing(item):
+            made[key] = short_time(key, item)
+    namespace = namespace_of(str(read.get("path", "")), None)
+    for key, default in (*NOTE_DEFAULTS.items(), ("namespace", namespace)):
+        if made.get(key) == default:
+            del made[key]
+    if made.get("updated_at") == made.get("created_at"):
+        made.pop("updated_at", None)
+    alike = {key: item for key, item in metadata.get("extra", {}).items() if key in _OWN}
+    return {**made, "extra": alike} if alike else made
