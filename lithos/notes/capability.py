@@ -47,6 +47,7 @@ from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.orders import VanishedFiles
+from lithos.tools.contract.ports import NotePorts
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
@@ -161,6 +162,11 @@ def make_vault_files(files: NoteFiles, catalogue: Catalogue) -> VaultFiles:
     return VaultFiles(files, catalogue, Threads(2))
 
 
+def make_ports(knowledge: Knowledge, catalogue: Catalogue, cut_reads: CutReads) -> NotePorts:
+    """Make what the registry of tools asks of notes."""
+    return NotePorts(knowledge.locate, knowledge.identify, catalogue.prefix_as_spelled, cut_reads.see)
+
+
 def make_changes(broadcaster: Broadcaster) -> Changes:
     """Make what tells clients of changed resources."""
     return Changes(broadcaster)
@@ -192,6 +198,7 @@ NOTES = Capability(
         Knowledge,
         Pasting,
         CutReads,
+        make_ports,
         Moving,
         Browsing,
         make_vault_files,

@@ -22,10 +22,9 @@ from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
-from lithos.actors.writing.messages import acting_as
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden, InvalidInput, LithosError
-from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
+from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal, acting_as
 from lithos.core.times import parse_time
 from lithos.front.server.admissions import principal_of
 from lithos.front.server.ports import compact_json

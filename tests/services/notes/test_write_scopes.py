@@ -21,12 +21,11 @@ from attrs import frozen
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.writing import messages
-from lithos.actors.writing.messages import ACTING, acting_as
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden
 from lithos.core.importing import Record
-from lithos.core.principals import ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal
+from lithos.core.principals import ACTING, ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal, acting_as
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.importing.importing import Importing
