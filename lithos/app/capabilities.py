@@ -17,6 +17,7 @@ from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
 from lithos.tasks.capability import TASKS
+from lithos.tools.contract.declaring import OWN, Tool, declared_by
 from lithos.upkeep.capability import UPKEEP
 
 CAPABILITIES: Final[tuple[Capability, ...]] = (
@@ -38,6 +39,20 @@ def makers() -> Iterator[Maker]:
     """What makes the parts of a server."""
     for capability in CAPABILITIES:
         yield from capability.makers
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """Every tool that clients may know, legacy ones too, in the order of `tools/list`."""
+    return tuple(tool for tool in _declared() if tool.profile != OWN)
+
+
+def own_tools() -> tuple[Tool, ...]:
+    """The tools of Lithos's own commands and pages."""
+    return tuple(tool for tool in _declared() if tool.profile == OWN)
+
+
+def _declared() -> tuple[Tool, ...]:
+    return declared_by([module for capability in CAPABILITIES for module in capability.tools])
 
 
 def background(*, of_front: bool) -> Iterator[Background]:

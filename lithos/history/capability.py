@@ -69,4 +69,5 @@ HISTORY = Capability(
         Background(ConflictCopies, ConflictCopies.run),
         Background(HistoryUpkeep, HistoryUpkeep.run),
     ),
+    tools=("lithos.tools.history", "lithos.tools.copies"),
 )

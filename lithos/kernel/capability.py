@@ -28,9 +28,11 @@ class Capability:
     """One thing that Lithos can do, with everything it adds to a server.
 
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
-    * `background`: what runs beside the server from the end of its start until it stops.
+    * `background`: what runs beside the server from the end of its start until it stops;
+    * `tools`: names of the modules that declare its tools and rows, imported when tools are wanted.
     """
 
     name: str
     makers: tuple[Maker, ...] = ()
     background: tuple[Background, ...] = ()
+    tools: tuple[str, ...] = ()

@@ -173,4 +173,11 @@ MEMORY = Capability(
         Background(Enrichment, Enrichment.run),
         Background(Enrichment, Enrichment.keep_questions),
     ),
+    tools=(
+        "lithos.tools.rows.memory",
+        "lithos.tools.memory",
+        "lithos.tools.relations",
+        "lithos.tools.connector",
+        "lithos.tools.legacy",
+    ),
 )

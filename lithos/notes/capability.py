@@ -207,4 +207,5 @@ NOTES = Capability(
         Library,
     ),
     background=(Background(Moving, Moving.run),),
+    tools=("lithos.tools.rows.notes", "lithos.tools.notes"),
 )

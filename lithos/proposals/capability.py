@@ -6,5 +6,8 @@ from lithos.kernel.capability import Background, Capability
 from lithos.services.notes.proposals import Proposals
 
 PROPOSALS = Capability(
-    name="proposals", makers=(Proposals,), background=(Background(Proposals, Proposals.resume),)
+    name="proposals",
+    makers=(Proposals,),
+    background=(Background(Proposals, Proposals.resume),),
+    tools=("lithos.tools.proposals",),
 )

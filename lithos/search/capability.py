@@ -126,4 +126,5 @@ SEARCH = Capability(
         Duplicates,
         make_neighbourhoods,
     ),
+    tools=("lithos.tools.search",),
 )

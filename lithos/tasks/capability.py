@@ -7,4 +7,8 @@ from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.impact import Impact
 
-TASKS = Capability(name="tasks", makers=(Coordination, Impact, Board))
+TASKS = Capability(
+    name="tasks",
+    makers=(Coordination, Impact, Board),
+    tools=("lithos.tools.rows.tasks", "lithos.tools.tasks", "lithos.tools.task_graph"),
+)

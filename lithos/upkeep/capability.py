@@ -72,4 +72,5 @@ UPKEEP = Capability(
         Background(Concerns, Concerns.run, needs_front=True),
         Background(Samples, Samples.run, needs_front=True),
     ),
+    tools=("lithos.tools.upkeep",),
 )

@@ -7,7 +7,7 @@ caller has the tools that its token allows, under the identity that it is bound 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from time import perf_counter
 from typing import Any, Final
@@ -30,8 +30,6 @@ from lithos.tools.contract.declaring import (
     Answer,
     Answering,
     Tool,
-    all_tools,
-    own_tools,
 )
 from lithos.tools.contract.fitting import UNPAGED, Pictured, fit
 from lithos.tools.contract.ports import NotePorts
@@ -161,10 +159,10 @@ class ToolMeter:
             metrics.count("coordination_operations", name.removeprefix("lithos_"))
 
 
-def begin_tools(metrics: Metrics, *, has_connectors: bool) -> None:
+def begin_tools(metrics: Metrics, tools: Iterable[Tool], *, has_connectors: bool) -> None:
     """Have the series of tool calls show zero before the first call."""
-    for tool in all_tools():
-        if tool.profile == CONNECTOR and not has_connectors:
+    for tool in tools:
+        if tool.profile == OWN or (tool.profile == CONNECTOR and not has_connectors):
             continue
         metrics.begin("tool_calls", tool.name)
         metrics.begin("tool_duration_seconds", tool.name, "ok")
@@ -203,8 +201,11 @@ class Tools:
     #: What clients are told besides the usual instructions.
     told = ""
 
-    def __init__(self, using: Parts) -> None:
-        """Until its start is complete, what is read of notes says so, and writes wait for its first pass."""
+    def __init__(self, using: Parts, tools: Sequence[Tool]) -> None:
+        """`tools` are those of all capabilities, in the order in which they are listed.
+
+        Until the start is complete, what is read of notes says so, and writes wait for its first pass.
+        """
         server = using.get(Config).server
         self._notes = using.get(NotePorts)
         self._opening = using.get(Opening)
@@ -212,7 +213,7 @@ class Tools:
         has_connectors = server.tools == CONNECTOR or server.public_url is not None
         self._by_name = {
             tool.name: tool
-            for tool in (*all_tools(), *own_tools())
+            for tool in tools
             if (server.legacy_tools or not tool.is_legacy) and (has_connectors or tool.profile != CONNECTOR)
         }
         shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]
@@ -224,7 +225,7 @@ class Tools:
         self._max_answer_chars = server.answer_limit
         self._is_compact = using.get(Config).answers_compactly
         self._meter = ToolMeter(using.get(Metrics))
-        begin_tools(using.get(Metrics), has_connectors=has_connectors)
+        begin_tools(using.get(Metrics), tools, has_connectors=has_connectors)
         self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:
