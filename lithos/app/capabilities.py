@@ -11,11 +11,12 @@ from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
 from lithos.kernel.capability import Background, Capability
-from lithos.kernel.parts import Maker
+from lithos.kernel.parts import Maker, Parts
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
+from lithos.services.notes.resources import Resources
 from lithos.tasks.capability import TASKS
 from lithos.tools.contract.declaring import OWN, Tool, declared_by
 from lithos.upkeep.capability import UPKEEP
@@ -37,6 +38,7 @@ CAPABILITIES: Final[tuple[Capability, ...]] = (
 
 def makers() -> Iterator[Maker]:
     """What makes the parts of a server."""
+    yield make_resources
     for capability in CAPABILITIES:
         yield from capability.makers
 
@@ -53,6 +55,12 @@ def own_tools() -> tuple[Tool, ...]:
 
 def _declared() -> tuple[Tool, ...]:
     return declared_by([module for capability in CAPABILITIES for module in capability.tools])
+
+
+def make_resources(parts: Parts) -> Resources:
+    """Make the MCP resources of all kinds."""
+    kinds = [parts.get(kind) for capability in CAPABILITIES for kind in capability.resources]
+    return Resources(kinds)
 
 
 def background(*, of_front: bool) -> Iterator[Background]:

@@ -29,10 +29,12 @@ class Capability:
 
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
     * `background`: what runs beside the server from the end of its start until it stops;
-    * `tools`: names of the modules that declare its tools and rows, imported when tools are wanted.
+    * `tools`: names of the modules that declare its tools and rows, imported when tools are wanted;
+    * `resources`: classes of the parts that are kinds of MCP resources, in the order of their list.
     """
 
     name: str
     makers: tuple[Maker, ...] = ()
     background: tuple[Background, ...] = ()
     tools: tuple[str, ...] = ()
+    resources: tuple[type[Any], ...] = ()

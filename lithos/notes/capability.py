@@ -36,7 +36,7 @@ from lithos.notes.scanning import ScannedRows, kept_versions
 from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
-from lithos.services.notes.resources import Changes, Library, Resources
+from lithos.services.notes.resources import Changes, Library
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
@@ -48,6 +48,7 @@ from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.orders import VanishedFiles
 from lithos.tools.contract.ports import NotePorts
+from lithos.tools.resources.notes import NoteResources, TagResources
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
@@ -202,10 +203,12 @@ NOTES = Capability(
         Moving,
         Browsing,
         make_vault_files,
-        Resources,
+        TagResources,
+        NoteResources,
         make_changes,
         Library,
     ),
     background=(Background(Moving, Moving.run),),
+    resources=(TagResources, NoteResources),
     tools=("lithos.tools.rows.notes", "lithos.tools.notes"),
 )

@@ -6,9 +6,11 @@ from lithos.kernel.capability import Capability
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.impact import Impact
+from lithos.tools.resources.tasks import TaskResources
 
 TASKS = Capability(
     name="tasks",
-    makers=(Coordination, Impact, Board),
+    makers=(Coordination, Impact, Board, TaskResources),
+    resources=(TaskResources,),
     tools=("lithos.tools.rows.tasks", "lithos.tools.tasks", "lithos.tools.task_graph"),
 )
