@@ -10,7 +10,7 @@ from lithos.attachments.capability import ATTACHMENTS
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Holds
 from lithos.kernel.parts import Maker, Parts
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
@@ -55,6 +55,11 @@ def own_tools() -> tuple[Tool, ...]:
 
 def _declared() -> tuple[Tool, ...]:
     return declared_by([module for capability in CAPABILITIES for module in capability.tools])
+
+
+def holders() -> tuple[Holds, ...]:
+    """What says whether a server has something with an id."""
+    return tuple(each.holds for each in CAPABILITIES if each.holds is not None)
 
 
 def make_resources(parts: Parts) -> Resources:

@@ -7,7 +7,10 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.kernel.parts import Maker
+from lithos.kernel.parts import Maker, Parts
+
+#: Whether a server has something with this id, of the kinds that a capability owns.
+Holds = Callable[[Parts, str], Awaitable[bool]]
 
 
 @frozen
@@ -30,7 +33,8 @@ class Capability:
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
     * `background`: what runs beside the server from the end of its start until it stops;
     * `tools`: names of the modules that declare its tools and rows, imported when tools are wanted;
-    * `resources`: classes of the parts that are kinds of MCP resources, in the order of their list.
+    * `resources`: classes of the parts that are kinds of MCP resources, in the order of their list;
+    * `holds`: whether the server has something with an id: among several, that one is meant.
     """
 
     name: str
@@ -38,3 +42,4 @@ class Capability:
     background: tuple[Background, ...] = ()
     tools: tuple[str, ...] = ()
     resources: tuple[type[Any], ...] = ()
+    holds: Holds | None = None

@@ -30,7 +30,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.scopes import WriteScopes
 from lithos.kernel.capability import Background, Capability
-from lithos.kernel.parts import Clock
+from lithos.kernel.parts import Clock, Parts
 from lithos.metrics import Metrics
 from lithos.notes.scanning import ScannedRows, kept_versions
 from lithos.services.notes.browsing import Browsing, VaultFiles
@@ -173,6 +173,11 @@ def make_changes(broadcaster: Broadcaster) -> Changes:
     return Changes(broadcaster)
 
 
+async def has_note(server: Parts, thing: str) -> bool:
+    """Whether there is a note with this id."""
+    return server.get(Catalogue).get(thing) is not None
+
+
 NOTES = Capability(
     name="notes",
     makers=(
@@ -211,4 +216,5 @@ NOTES = Capability(
     background=(Background(Moving, Moving.run),),
     resources=(TagResources, NoteResources),
     tools=("lithos.tools.rows.notes", "lithos.tools.notes"),
+    holds=has_note,
 )
