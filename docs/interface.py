@@ -12,11 +12,12 @@ import attrs
 import lithos.tools
 from docs.examples import Example, make_examples, render_example
 from docs.tables import as_code, make_table
+from lithos.app.capabilities import all_tools
 from lithos.core.errors import LithosError
 from lithos.core.offers import PROMPTS
 from lithos.tools.contract.arguments import note_paths
 from lithos.tools.contract.bounds import PATH, Bound
-from lithos.tools.contract.declaring import CONNECTOR, PROFILES, Tool, all_tools
+from lithos.tools.contract.declaring import CONNECTOR, PROFILES, Tool
 
 _TOOLS_INTRODUCTION: Final = """\
 # Tools

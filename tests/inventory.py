@@ -18,7 +18,7 @@ from typing import Any, Final, TypeGuard
 
 import attrs
 
-from lithos.tools.contract.declaring import all_tools
+from lithos.app.capabilities import all_tools
 
 parse: Final = functools.cache(ast.parse)
 #: Rooms whose objects may live as long as the process.

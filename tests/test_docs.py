@@ -15,6 +15,7 @@ from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
 from lithos.actors.writing.writer import Writer
+from lithos.app.capabilities import all_tools
 from lithos.catalogue.catalogue import Catalogue
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
@@ -23,7 +24,6 @@ from lithos.core.proposals import TidyProposals
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
-from lithos.tools.contract.declaring import all_tools
 from lithos.tools.search import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving, until
 from tests.test_layers import ROOMS, imports_within, modules

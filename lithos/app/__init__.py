@@ -83,7 +83,7 @@ class Server(Parts):
     @cached_property
     def tools(self) -> Tools:
         """What clients call."""
-        return Tools(self)
+        return Tools(self, (*capabilities.all_tools(), *capabilities.own_tools()))
 
     def publish_address(self, url: str, *, private: bool = False) -> None:
         """Write this server's address to the lock file, with the token for commands of the same user.

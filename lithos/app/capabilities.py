@@ -10,13 +10,15 @@ from lithos.attachments.capability import ATTACHMENTS
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
-from lithos.kernel.capability import Background, Capability, Link, Pages
-from lithos.kernel.parts import Maker
+from lithos.kernel.capability import Background, Capability, Holds, Link, Pages
+from lithos.kernel.parts import Maker, Parts
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
+from lithos.services.notes.resources import Resources
 from lithos.tasks.capability import TASKS
+from lithos.tools.contract.declaring import OWN, Tool, declared_by
 from lithos.upkeep.capability import UPKEEP
 
 CAPABILITIES: Final[tuple[Capability, ...]] = (
@@ -36,8 +38,34 @@ CAPABILITIES: Final[tuple[Capability, ...]] = (
 
 def makers() -> Iterator[Maker]:
     """What makes the parts of a server."""
+    yield make_resources
     for capability in CAPABILITIES:
         yield from capability.makers
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """Every tool that clients may know, legacy ones too, in the order of `tools/list`."""
+    return tuple(tool for tool in _declared() if tool.profile != OWN)
+
+
+def own_tools() -> tuple[Tool, ...]:
+    """The tools of Lithos's own commands and pages."""
+    return tuple(tool for tool in _declared() if tool.profile == OWN)
+
+
+def _declared() -> tuple[Tool, ...]:
+    return declared_by([module for capability in CAPABILITIES for module in capability.tools])
+
+
+def holders() -> tuple[Holds, ...]:
+    """What says whether a server has something with an id."""
+    return tuple(each.holds for each in CAPABILITIES if each.holds is not None)
+
+
+def make_resources(parts: Parts) -> Resources:
+    """Make the MCP resources of all kinds."""
+    kinds = [parts.get(kind) for capability in CAPABILITIES for kind in capability.resources]
+    return Resources(kinds)
 
 
 def background(*, of_front: bool) -> Iterator[Background]:

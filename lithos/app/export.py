@@ -20,8 +20,10 @@ from lithos.stores.backup import copy_database
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.notes.values import OutsideKnowledge
-from lithos.tools.contract.rows import metadata_row, row_of
+from lithos.tools.contract.rows import row_of
 from lithos.tools.memory import edge_row
+from lithos.tools.rows import tasks as _rows  # noqa: F401 - it registers rows
+from lithos.tools.rows.notes import metadata_row
 
 #: A time before every claim's end.
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)

@@ -24,7 +24,7 @@ from lithos.actors.front_signals import FrontSignals
 from lithos.actors.indexing.models import Models
 from lithos.actors.kit import ActorGaveUp
 from lithos.actors.opening import Opening
-from lithos.app import Server, running_vault, tuned_process
+from lithos.app import Server, capabilities, running_vault, tuned_process
 from lithos.app.front import FrontParts, front_parts
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
@@ -159,7 +159,7 @@ class Vaults:
         self.ring = JointRing(self.set)
         for hosted in self.hosted.values():
             hosted.ring.others_ask_nothing = lambda: self.ring.is_open
-        self.tools = JointTools(self.set, JOINT, self._moving)
+        self.tools = JointTools(self.set, JOINT, self._moving, capabilities.holders())
         self._movings: dict[tuple[int, int], VaultMoving] = {}
         #: The last loss of a database, which is raised at the end.
         self.loss: ExceptionGroup[DatabaseLost] | None = None

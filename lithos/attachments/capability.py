@@ -12,7 +12,7 @@ from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
 from lithos.config.catalogue import Config
 from lithos.kernel.capability import Background, Capability, Link, Pages
-from lithos.kernel.parts import Clock
+from lithos.kernel.parts import Clock, Parts
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.stores.notes.files import NoteFiles
@@ -53,9 +53,15 @@ def make_attaching(
     return attaching
 
 
+async def has_file(server: Parts, thing: str) -> bool:
+    """Whether there is a file with this id."""
+    return thing in server.get(Attaching).ids
+
+
 ATTACHMENTS = Capability(
     name="attachments",
     makers=(Captions, make_attaching, AttachmentReading, AttachmentSearch),
     background=(Background(Attaching, Attaching.run),),
     pages=Pages(modules=("lithos.attachments.pages",), tabs=(Link(2, "Files", "/console/attachments"),)),
+    holds=has_file,
 )

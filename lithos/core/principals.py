@@ -8,6 +8,9 @@ here, so that no caller can give it (`check_agent`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, Literal
 from unicodedata import category, normalize
 
@@ -112,3 +115,18 @@ def check_agent(name: str, what: str = "agent") -> str:
             "own, the same in every call, such as claude-code@laptop."
         )
     return name
+
+
+#: On whose behalf the requests of this task are made; what Lithos does by itself, as enrichment, acts for
+#: nobody. Each request takes it when it is made, so that no endpoint can forget to say it.
+ACTING: Final[ContextVar[Principal | None]] = ContextVar("lithos_acting", default=None)
+
+
+@contextmanager
+def acting_as(principal: Principal) -> Iterator[None]:
+    """Have the write requests that the block makes, in this task, count as those of this caller."""
+    token = ACTING.set(principal)
+    try:
+        yield
+    finally:
+        ACTING.reset(token)

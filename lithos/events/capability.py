@@ -23,6 +23,7 @@ from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.tools.contract.ports import KnownCalls
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:
@@ -76,6 +77,11 @@ def make_requests(coordinator: Coordinator) -> Requests:
     return Requests(coordinator.mailbox)
 
 
+def make_known_calls(requests: Requests) -> KnownCalls:
+    """Make what the registry of tools asks of known calls."""
+    return KnownCalls(requests.once)
+
+
 def make_access_log(coordinator: Coordinator, store: CoordinationStore, reading: JournalThread) -> AccessLog:
     """Make the reader of the audit trail."""
     return AccessLog(coordinator.mailbox, store, reading)
@@ -105,6 +111,7 @@ EVENTS = Capability(
         make_settled_clock,
         make_coordinator,
         make_requests,
+        make_known_calls,
         make_access_log,
         make_cursors,
         make_streams,

@@ -70,4 +70,5 @@ HISTORY = Capability(
         Background(HistoryUpkeep, HistoryUpkeep.run),
     ),
     pages=Pages(modules=("lithos.front.console.pages.undo",)),
+    tools=("lithos.tools.history", "lithos.tools.copies"),
 )

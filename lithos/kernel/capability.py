@@ -7,7 +7,10 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.kernel.parts import Maker
+from lithos.kernel.parts import Maker, Parts
+
+#: Whether a server has something with this id, of the kinds that a capability owns.
+Holds = Callable[[Parts, str], Awaitable[bool]]
 
 
 @frozen
@@ -71,6 +74,9 @@ class Capability:
     * `pages`: what it adds to the console;
     * `front`: the name of a module, imported with the first front. Its `add_to(front)`, which is async, adds
       endpoints to an HTTP front (`lithos.front.front`).
+    * `tools`: names of the modules that declare its tools and rows, imported when tools are wanted;
+    * `resources`: classes of the parts that are kinds of MCP resources, in the order of their list;
+    * `holds`: whether the server has something with an id: among several, that one is meant.
     """
 
     name: str
@@ -78,3 +84,6 @@ class Capability:
     background: tuple[Background, ...] = ()
     pages: Pages = Pages()
     front: str | None = None
+    tools: tuple[str, ...] = ()
+    resources: tuple[type[Any], ...] = ()
+    holds: Holds | None = None

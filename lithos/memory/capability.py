@@ -12,7 +12,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.config.sections import LcmaConfig
 from lithos.kernel.capability import Background, Capability, Link, Pages
-from lithos.kernel.parts import Clock
+from lithos.kernel.parts import Clock, Parts
 from lithos.services.context.context import Context
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.entities import EntityExtraction
@@ -144,6 +144,13 @@ def make_enrichment(
     return Enrichment(drain, retention, lcma, feedback.catch_up)
 
 
+async def has_memory(server: Parts, thing: str) -> bool:
+    """Whether there is a receipt or an edge with this id."""
+    if thing.startswith("rcpt_"):
+        return await server.get(Learning).receipt(thing) is not None
+    return thing.startswith("edge_") and await server.get(Edges).find(thing) is not None
+
+
 MEMORY = Capability(
     name="memory",
     makers=(
@@ -182,4 +189,12 @@ MEMORY = Capability(
         ),
         links=(Link(4, "Graph", "/console/graph", "g"),),
     ),
+    tools=(
+        "lithos.tools.rows.memory",
+        "lithos.tools.memory",
+        "lithos.tools.relations",
+        "lithos.tools.connector",
+        "lithos.tools.legacy",
+    ),
+    holds=has_memory,
 )

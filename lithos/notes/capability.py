@@ -30,13 +30,13 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.scopes import WriteScopes
 from lithos.kernel.capability import Background, Capability, Link, Pages
-from lithos.kernel.parts import Clock
+from lithos.kernel.parts import Clock, Parts
 from lithos.metrics import Metrics
 from lithos.notes.scanning import ScannedRows, kept_versions
 from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
-from lithos.services.notes.resources import Changes, Library, Resources
+from lithos.services.notes.resources import Changes, Library
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.tasks.agents import NoteTitles
 from lithos.services.writing.cut_reads import CutReads
@@ -48,6 +48,8 @@ from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.orders import VanishedFiles
+from lithos.tools.contract.ports import NotePorts
+from lithos.tools.resources.notes import NoteResources, TagResources
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
@@ -167,9 +169,19 @@ def share_titles(catalogue: Catalogue) -> NoteTitles:
     return catalogue
 
 
+def make_ports(knowledge: Knowledge, catalogue: Catalogue, cut_reads: CutReads) -> NotePorts:
+    """Make what the registry of tools asks of notes."""
+    return NotePorts(knowledge.locate, knowledge.identify, catalogue.prefix_as_spelled, cut_reads.see)
+
+
 def make_changes(broadcaster: Broadcaster) -> Changes:
     """Make what tells clients of changed resources."""
     return Changes(broadcaster)
+
+
+async def has_note(server: Parts, thing: str) -> bool:
+    """Whether there is a note with this id."""
+    return server.get(Catalogue).get(thing) is not None
 
 
 NOTES = Capability(
@@ -198,10 +210,12 @@ NOTES = Capability(
         Knowledge,
         Pasting,
         CutReads,
+        make_ports,
         Moving,
         Browsing,
         make_vault_files,
-        Resources,
+        TagResources,
+        NoteResources,
         make_changes,
         share_titles,
         Library,
@@ -216,4 +230,7 @@ NOTES = Capability(
         links=(Link(3, "Notes", "/console/notes", "n"),),
         tabs=(Link(1, "Notes", "/console/notes"), Link(3, "Deleted", "/console/notes?view=deleted")),
     ),
+    resources=(TagResources, NoteResources),
+    tools=("lithos.tools.rows.notes", "lithos.tools.notes"),
+    holds=has_note,
 )

@@ -129,4 +129,5 @@ SEARCH = Capability(
     pages=Pages(
         modules=("lithos.front.console.pages.search",), links=(Link(2, "Search", "/console/search", "s"),)
     ),
+    tools=("lithos.tools.search",),
 )

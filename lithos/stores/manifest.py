@@ -21,7 +21,7 @@ from typing import Any, Final
 import apsw
 from attrs import fields, frozen
 
-from lithos.core.notes.healing import is_id
+from lithos.core.ids import is_id
 from lithos.core.notes.model import Note, Standing
 from lithos.core.notes.paths import namespace_of, slug_of
 from lithos.core.plan import Claim

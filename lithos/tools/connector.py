@@ -14,7 +14,8 @@ from lithos.services.writing.cut_reads import CutReads
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import LOOKUP, NAME, QUERY
 from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.rows import search_row, warn
+from lithos.tools.rows.notes import warn
+from lithos.tools.rows.search import search_row
 
 #: Rows of a search.
 ROWS: Final = 10

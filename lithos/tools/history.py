@@ -8,10 +8,11 @@ from lithos.services.notes.history import HistoryRequest, NoteHistory
 from lithos.services.notes.restoring import RestoreRequest, Restoring
 from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, read_time, source_of
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
-from lithos.tools.contract.compacting import WRITTEN, Sparing
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
+from lithos.tools.rows.notes import WRITTEN
 
 
 @tool(

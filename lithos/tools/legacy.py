@@ -13,8 +13,8 @@ from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, QUERY
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
-from lithos.tools.contract.rows import warn
 from lithos.tools.relations import entry_rows
+from lithos.tools.rows.notes import warn
 
 
 @tool(

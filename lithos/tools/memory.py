@@ -44,7 +44,9 @@ from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESP
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import Veil, row_of, search_row, sliced_rows, warn
+from lithos.tools.contract.rows import row_of, sliced_rows
+from lithos.tools.rows.notes import Veil, warn
+from lithos.tools.rows.search import search_row
 
 #: Of a place of an attachment: retrieval does not learn of these.
 _UNLEARNED: Mapping[str, Any] = {

@@ -68,16 +68,27 @@ from lithos.tools.contract.bounds import (
     TITLE,
     URL,
 )
-from lithos.tools.contract.compacting import NOTE_DEFAULTS, WRITTEN, Sparing
+from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged, cut_lists
 from lithos.tools.contract.repeating import unknown_outcome
-from lithos.tools.contract.rows import add_copies, edit_row, linked_row, list_row, read_row, row_of, warn
+from lithos.tools.contract.rows import row_of
+from lithos.tools.rows.notes import (
+    NOTE_DEFAULTS,
+    WRITTEN,
+    add_copies,
+    compact_metadata,
+    edit_row,
+    linked_row,
+    list_row,
+    read_row,
+    warn,
+)
 
 _READ = Sparing(
     always=("id", "title", "content", "metadata", "links", "truncated"),
     unsaid=("retrieval_count", "namespace"),
-    has_note=True,
+    own={"metadata": compact_metadata},
 )
 #: What only a read says of a note.
 _LISTED = Sparing(

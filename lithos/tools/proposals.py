@@ -13,10 +13,12 @@ from lithos.tools.contract.bounds import CONTENT, DESCRIPTION, LOOKUP, NAME
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import OWN, Answer, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of
+from lithos.tools.contract.rows import IF_SAID, LEFT_OUT, register_row, row_of
 
 APPROVE, REJECT = "approve", "reject"
 _DECISIONS = (APPROVE, REJECT)
+
+register_row(Proposal, begun_at=LEFT_OUT, update_links=IF_SAID)
 
 
 @tool(

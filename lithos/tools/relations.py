@@ -15,8 +15,9 @@ from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
-from lithos.tools.contract.rows import linked_row, row_of, sliced_rows, warn
+from lithos.tools.contract.rows import row_of, sliced_rows
 from lithos.tools.memory import edge_row
+from lithos.tools.rows.notes import linked_row, warn
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
 ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)

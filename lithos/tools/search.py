@@ -48,7 +48,9 @@ from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES,
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import look_row, row_of, search_row, warn
+from lithos.tools.contract.rows import row_of
+from lithos.tools.rows.notes import look_row, warn
+from lithos.tools.rows.search import search_row
 
 _SEARCHED: Final = Sparing(
     always=("results", "id", "title", "snippet", "path", "is_stale"),

@@ -32,9 +32,11 @@ from lithos.services.vaults.searching import JointSearch
 from lithos.tools.attachments import hit_row, read_kinds, standings_of
 from lithos.tools.contract.compacting import Sparing, compact
 from lithos.tools.contract.declaring import Answer
-from lithos.tools.contract.rows import row_of, search_row, warn
+from lithos.tools.contract.rows import row_of
 from lithos.tools.contract.vaults import VAULT, Asked, Joint
 from lithos.tools.memory import RetrieveTool, retrieve_row
+from lithos.tools.rows.notes import warn
+from lithos.tools.rows.search import search_row
 from lithos.tools.search import (
     ContextTool,
     SearchTool,

@@ -21,7 +21,8 @@ from lithos.tools.contract.bounds import (
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import edge_row, row_of, sliced_rows, view_rows
+from lithos.tools.contract.rows import row_of, sliced_rows
+from lithos.tools.rows.tasks import edge_row, view_rows
 from lithos.tools.tasks import (
     HELP_AGENT,
     HELP_MATCH,

@@ -41,7 +41,8 @@ from lithos.tools.contract.bounds import (
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import given_row, grant_row, row_of, sliced_rows, view_rows
+from lithos.tools.contract.rows import row_of, sliced_rows
+from lithos.tools.rows.tasks import given_row, grant_row, view_rows
 
 #: Of answers with tasks.
 TASKS = Sparing(

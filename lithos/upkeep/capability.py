@@ -87,4 +87,5 @@ UPKEEP = Capability(
         tabs=(Link(4, "Care", "/console/care"),),
     ),
     front="lithos.upkeep.front",
+    tools=("lithos.tools.upkeep",),
 )

@@ -15,7 +15,7 @@ from lithos.actors import opening
 from lithos.actors.opening import Opening
 from lithos.app import Server, running_server
 from lithos.catalogue import scan
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
 from lithos.services.notes.knowledge import Knowledge
@@ -150,7 +150,7 @@ async def test_nobody_waits_for_what_was_known_where_the_folder_cannot_be_read()
 async def resources_of(server: Server) -> set[str]:
     """The titles of the notes among the resources."""
     page = await server.get(Library).resources.page(None)
-    return {each.subject.note.title for each in page.resources if isinstance(each.subject, Entry)}
+    return {each.told["title"] for each in page.resources if each.address.kind == "note"}
 
 
 async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_gone(

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from lithos.core.findings import VALIDATE, CheckedFile, NoteFolder, checks_of, plan_amendments
+from lithos.core.ids import is_id
 from lithos.core.notes.document import amend_document, derive_id, parse_document
-from lithos.core.notes.healing import is_id
 from lithos.core.notes.model import Note
 from lithos.core.times import from_nanoseconds
 from lithos.services.upkeep import validation

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from lithos.app.capabilities import all_tools
 from lithos.core.offers import PROMPTS, BadPrompt, render_prompt
-from lithos.tools.contract.declaring import all_tools
 
 
 def test_research_first_looks_first_and_updates_what_is_stale() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from lithos.app.capabilities import all_tools
 from lithos.cli.options import parse_arguments
 from lithos.config.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIABLES
 from lithos.config.retired import RETIRED
 from lithos.config.sources import LOG_VARIABLES
-from lithos.tools.contract.declaring import all_tools
 from tests.e2e.pages import Person, find_difference, first_steps, following, put_claude, read_blocks
 from tests.repeats import first_of
 

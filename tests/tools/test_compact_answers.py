@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from lithos.app.capabilities import all_tools
 from lithos.core.principals import COMMAND
 from lithos.front.server.ports import compact_json
-from lithos.tools.contract.compacting import NOTE_DEFAULTS, STORED
-from lithos.tools.contract.declaring import all_tools
+from lithos.tools.contract.compacting import STORED
+from lithos.tools.rows.notes import NOTE_DEFAULTS
 from tests.servers import MISSING_ID, Lithos, serving
 
 #: Values that a person or an agent may store, and that no answer may lose.

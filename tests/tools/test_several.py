@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
+from lithos.app.capabilities import CAPABILITIES, holders
 from lithos.services.retrieve.feedback import Learning
 from tests.front.vaults_apart.hosting import Hosted, config_of, hosting, put
 
@@ -92,3 +94,26 @@ async def test_a_note_moves_to_another_vault_by_the_tool(tmp_path):
         assert (read["vault"], read["content"].strip()) == ("work", "Basil.")
         kept = await hosted.ask("/mcp", TOKEN, "lithos_history", id=note["id"], vault="work")
         assert len(kept["versions"]) == 2
+
+
+async def test_each_kind_of_id_is_known_by_its_owner_alone(tmp_path):
+    """So a call goes to the vault that has what an argument names."""
+    async with two(tmp_path) as hosted:
+        ask = partial(hosted.ask, "/mcp", TOKEN, vault="home")
+        server = hosted.server("home")
+        note = await ask("lithos_write", title="Pump", content="x", agent="ann")
+        other = await ask("lithos_write", title="Tank", content="y", agent="ann")
+        task = await ask("lithos_task_create", title="Water", agent="ann")
+        ends = {"from_id": note["id"], "to_id": other["id"]}
+        edge = await ask("lithos_edge_upsert", type="supports", weight=1.0, namespace="default", **ends)
+        used = await ask("lithos_retrieve", query="boiler")
+        for name, thing in (
+            ("notes", note["id"]),
+            ("tasks", task["task_id"]),
+            ("memory", edge["edge_id"]),
+            ("memory", used["receipt_id"]),
+        ):
+            found = [each.name for each in CAPABILITIES if each.holds and await each.holds(server, thing)]
+            assert found == [name], thing
+        unknown = "33333333-3333-4333-8333-333333333333"
+        assert not [holds for holds in holders() if await holds(server, unknown)]

@@ -6,9 +6,7 @@ checks that need no other note are done before a request is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -23,7 +21,7 @@ from lithos.core.events import TOOL, EventDraft
 from lithos.core.history.section_edit import SectionEdit
 from lithos.core.history.versions import RESTORED
 from lithos.core.notes.model import Document
-from lithos.core.principals import Principal
+from lithos.core.principals import ACTING, Principal
 from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.displaced import MoveIntent
 
@@ -102,20 +100,6 @@ class Publication(Command[WriteOutcome]):
 REFUSE: Final = "refuse"
 MERGE: Final = "merge"
 ON_CONFLICT: Final = (REFUSE, MERGE)
-
-#: On whose behalf the requests of this task are made; what Lithos does by itself, as enrichment, acts for
-#: nobody. Each request takes it when it is made, so that no door can forget to say it.
-ACTING: Final[ContextVar[Principal | None]] = ContextVar("lithos_acting", default=None)
-
-
-@contextmanager
-def acting_as(principal: Principal) -> Iterator[None]:
-    """Have the write requests that the block makes, in this task, count as those of this caller."""
-    token = ACTING.set(principal)
-    try:
-        yield
-    finally:
-        ACTING.reset(token)
 
 
 @frozen

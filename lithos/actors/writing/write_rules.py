@@ -37,8 +37,8 @@ from lithos.core.errors import (
     SlugCollision,
     VersionConflict,
 )
+from lithos.core.ids import is_id
 from lithos.core.limits import check_merged
-from lithos.core.notes.healing import is_id
 from lithos.core.notes.links import normalise_sources
 from lithos.core.notes.matching import tag_key, tag_keys
 from lithos.core.notes.model import Document, Note

@@ -14,7 +14,6 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.actors.writing.messages import acting_as
 from lithos.cli.commands.asking import READY_WAIT, find_owner, owner_now
 from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell
@@ -22,7 +21,7 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, first_of
 from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBatch, Source
-from lithos.core.principals import COMMAND, IMPORT_AGENT
+from lithos.core.principals import COMMAND, IMPORT_AGENT, acting_as
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing import records, run
 from lithos.services.importing.dead_links import DeadLink

@@ -25,12 +25,15 @@ _TEMPLATE: Final = Path(__file__).with_name("skill.md")
 
 
 def make_skill() -> str:
-    """The text of `SKILL.md`. Raises `KeyError` for a tool that the registry does not have."""
-    from lithos.tools.contract.declaring import all_tools
+    """Return the text of `SKILL.md`."""
+    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(_ToolNames(), version=__version__)
 
-    own = [each.name for each in all_tools() if each.name.startswith(_PREFIX)]
-    names = {name.removeprefix(_PREFIX): name for name in own}
-    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(names, version=__version__)
+
+class _ToolNames(dict[str, str]):
+    """The name of each tool by its part behind `lithos_`."""
+
+    def __missing__(self, name: str) -> str:
+        return _PREFIX + name
 
 
 def run_skill(invocation: Invocation) -> int:

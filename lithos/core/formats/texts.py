@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from lithos.core.limits import NAME, TITLE
-from lithos.core.notes.healing import one_line
+from lithos.core.text.markdown import one_line
 from lithos.core.times import EPOCH, parse_time
 
 #: The longest text that may be a date.

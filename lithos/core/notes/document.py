@@ -22,12 +22,11 @@ from attrs import evolve, frozen
 from attrs import fields as fields_of
 
 from lithos.core.errors import InvalidInput
+from lithos.core.ids import is_id
 from lithos.core.limits import cut_extra
 from lithos.core.notes.healing import (
     clean_items,
     clean_sources,
-    clean_title,
-    is_id,
     normalise_note,
     older_source,
     written_values,
@@ -54,7 +53,7 @@ from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_edit import Changes, apply_changes
 from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
 from lithos.core.text.analysis import normalise
-from lithos.core.text.markdown import has_conflict_markers, scan_tags
+from lithos.core.text.markdown import clean_title, has_conflict_markers, scan_tags
 
 _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)

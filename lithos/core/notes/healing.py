@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -12,25 +11,15 @@ import yaml
 from attrs import evolve
 from yaml.constructor import SafeConstructor
 
+from lithos.core.ids import UUID, is_id
 from lithos.core.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
 from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES, Note
 from lithos.core.notes.yaml_nodes import MAX_DEPTH, UnreadableNote, Values, is_integer, is_null
-from lithos.core.text.markdown import plain_title
+from lithos.core.text.markdown import clean_title
 from lithos.core.times import end_of_day, parse_end, parse_time
 
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CONSTRUCTOR: Final = SafeConstructor()
 _LARGEST_INTEGER: Final = 2**63 - 1
-
-
-def one_line(text: str) -> str:
-    """`text` trimmed, each line break with the blank space around it as one space."""
-    return " ".join(filter(None, map(str.strip, text.splitlines())))
-
-
-def clean_title(text: str) -> str:
-    """A title on one line, without markup."""
-    return plain_title(one_line(text))
 
 
 def clean_items(items: Iterable[str]) -> tuple[str, ...]:
@@ -38,14 +27,9 @@ def clean_items(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(cut_items(items))
 
 
-def is_id(text: str) -> bool:
-    """Whether it is an id as Lithos gives them, in any case."""
-    return _UUID.fullmatch(text.lower()) is not None
-
-
 def clean_sources(ids: Iterable[str], own_id: str) -> tuple[str, ...]:
     """The UUIDs among `ids` without `own_id`: lowercase, sorted, each once."""
-    known = {text for item in ids if _UUID.fullmatch(text := item.strip().lower())}
+    known = {text for item in ids if UUID.fullmatch(text := item.strip().lower())}
     return tuple(sorted(known - {own_id.lower()})[:ITEMS])
 
 

@@ -16,7 +16,8 @@ import yaml
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.healing import heal_older, heal_own, is_id, is_older_source
+from lithos.core.ids import is_id
+from lithos.core.notes.healing import heal_older, heal_own, is_older_source
 from lithos.core.notes.model import OWNED_KEYS
 from lithos.core.notes.yaml_nodes import UnreadableNote, Values, is_null, read_mapping, write_entry
 

@@ -323,3 +323,13 @@ def _between(
             break
         position = end + len(closing)
         yield start, position
+
+
+def one_line(text: str) -> str:
+    """`text` trimmed, each line break with the blank space around it as one space."""
+    return " ".join(filter(None, map(str.strip, text.splitlines())))
+
+
+def clean_title(text: str) -> str:
+    """A title on one line, without markup."""
+    return plain_title(one_line(text))

@@ -15,9 +15,8 @@ from pydantic_core import from_json
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from lithos.actors.writing.messages import acting_as
 from lithos.core.errors import Forbidden, InvalidInput, LithosError
-from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
+from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal, acting_as
 from lithos.front.quart_app import json_response, refuse
 from lithos.front.server.admissions import principal_of
 from lithos.services.importing.importing import Importing, NoImport

@@ -26,33 +26,24 @@ from mcp.shared.subscriptions import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from lithos.catalogue.catalogue import Entry
 from lithos.core.offers import (
-    NOTE_PREFIX,
     PROMPTS,
-    TASK_PREFIX,
     BadPrompt,
     read_address,
     render_prompt,
 )
-from lithos.core.tasks.model import Task
 from lithos.front.mcp.tool_calls import join_slices
 from lithos.front.server.ports import cancel_when, compact_json
 from lithos.services.notes.resources import (
     BadCursor,
     Changes,
+    ChangesEnded,
     Content,
     Follower,
-    ListedResource,
-    NoteFile,
     Resources,
-    Tags,
     TooMuchFollowed,
     UnknownResource,
 )
-from lithos.services.tasks.coordination import TaskSheet
-from lithos.services.tasks.event_stream import StreamEnded
-from lithos.tools.contract.rows import row_of, sliced_rows
 
 #: Streams of `subscriptions/listen` over all clients of one endpoint.
 MOST_LISTENERS: Final = 256
@@ -83,7 +74,7 @@ class Notices:
                     await session.send_resource_list_changed()
                 else:
                     await session.send_resource_updated(uri)
-        except StreamEnded:
+        except ChangesEnded:
             return
 
 
@@ -181,20 +172,20 @@ class Listening:
                 await ctx.session.send_notification(
                     event_to_notification(event, meta), related_request_id=ctx.request_id
                 )
-        except StreamEnded:
+        except ChangesEnded:
             return types.SubscriptionsListenResult(_meta=meta)
 
 
 async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
-    """The follower's next change. Raises `StreamEnded`, also once `ended` is set."""
+    """The follower's next change. Raises `ChangesEnded`, also once `ended` is set."""
     changed: list[str | None] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cancel_when, ended, nursery.cancel_scope)
-        with suppress(StreamEnded):  # raised below, where no group is made of it
+        with suppress(ChangesEnded):  # raised below, where no group is made of it
             changed.append(await follower.next_change())
         nursery.cancel_scope.cancel()
     if not changed:
-        raise StreamEnded
+        raise ChangesEnded
     return changed[0]
 
 
@@ -235,45 +226,31 @@ async def _get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> dic
 
 #: The code of the handshake versions; 2026-07-28 retired it.
 RESOURCE_NOT_FOUND: Final = -32002
-MARKDOWN: Final = "text/markdown"
-JSON: Final = "application/json"
-
-TEMPLATES: Final = [
-    {
-        "uriTemplate": f"{NOTE_PREFIX}{{id}}",
-        "name": "note",
-        "title": "Note",
-        "description": "The file of a note as it is stored: YAML frontmatter and Markdown.",
-        "mimeType": MARKDOWN,
-    },
-    {
-        "uriTemplate": f"{TASK_PREFIX}{{id}}",
-        "name": "task",
-        "title": "Task",
-        "description": "A task with its claims, its findings and what it waits for.",
-        "mimeType": JSON,
-    },
-]
 
 
 def add_resources(
     server: Server[Any], resources: Resources, agent_of: Callable[[Context], str | None]
 ) -> None:
-    """Register the resource handlers (notes, tasks, tags) with a server.
+    """Register the resource handlers with a server.
 
     `agent_of` a request is the agent that its token is bound to.
     """
+
+    templates = [dict(each.template) for each in resources.kinds.values() if each.template is not None]
 
     async def list_resources(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         try:
             page = await resources.page(params.cursor)
         except BadCursor as problem:
             raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
-        listing = {"resources": [_wire_resource(one) for one in page.resources], "resultType": "complete"}
+        listing = {
+            "resources": [{"uri": one.address.uri, **one.told} for one in page.resources],
+            "resultType": "complete",
+        }
         return listing if page.cursor is None else listing | {"nextCursor": page.cursor}
 
     async def list_templates(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
-        return {"resourceTemplates": TEMPLATES, "resultType": "complete"}
+        return {"resourceTemplates": templates, "resultType": "complete"}
 
     async def read(ctx: Context, params: types.ReadResourceRequestParams) -> dict[str, Any]:
         try:
@@ -293,32 +270,11 @@ def not_found(ctx: Context, uri: str, missing: UnknownResource) -> MCPError:
     return MCPError(types.INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND, str(missing), {"uri": uri})
 
 
-def _wire_resource(listed: ListedResource) -> dict[str, Any]:
-    uri, subject = listed.address.uri, listed.subject
-    if isinstance(subject, Entry):
-        title = subject.note.title
-        return {"uri": uri, "name": title, "title": title, "mimeType": MARKDOWN, "size": subject.state.size}
-    if isinstance(subject, Task):
-        return {"uri": uri, "name": subject.title, "title": subject.title, "mimeType": JSON}
-    description = "All tags with their number of notes."
-    return {"uri": uri, "name": "tags", "title": "Tags", "description": description, "mimeType": JSON}
-
-
 async def _wire_content(content: Content) -> dict[str, str]:
-    if isinstance(content, NoteFile):
-        try:
-            return {"mimeType": MARKDOWN, "text": content.data.decode("utf-8")}
-        except UnicodeDecodeError:
-            # Somebody stored something else meanwhile; it is told as it is.
-            return {"mimeType": MARKDOWN, "blob": base64.b64encode(content.data).decode()}
-    value = {"tags": content.counts} if isinstance(content, Tags) else await _wire_sheet(content)
-    return {"mimeType": JSON, "text": await join_slices(value, compact_json)}
-
-
-async def _wire_sheet(sheet: TaskSheet) -> dict[str, Any]:
-    return {
-        "task": row_of(sheet.task),
-        "claims": [row_of(claim) for claim in sheet.claims],
-        "findings": await sliced_rows(sheet.findings, row_of),
-        "blockers": [row_of(blocker) for blocker in sheet.blockers],
-    }
+    if not isinstance(content.body, bytes):
+        return {"mimeType": content.mime_type, "text": await join_slices(content.body, compact_json)}
+    try:
+        return {"mimeType": content.mime_type, "text": content.body.decode("utf-8")}
+    except UnicodeDecodeError:
+        # Somebody stored something else meanwhile; it is told as it is.
+        return {"mimeType": content.mime_type, "blob": base64.b64encode(content.body).decode()}

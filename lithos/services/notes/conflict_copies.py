@@ -18,7 +18,7 @@ from attrs import frozen
 
 from lithos.actors.blocking import Threads
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.actors.writing.messages import RestoreNote, acting_as
+from lithos.actors.writing.messages import RestoreNote
 from lithos.actors.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -55,7 +55,7 @@ from lithos.core.history.versions import (
 )
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.principals import COMMAND, MERGE_AGENT
+from lithos.core.principals import COMMAND, MERGE_AGENT, acting_as
 from lithos.kernel.parts import Clock
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import LoadedNote, NoteTexts

@@ -36,7 +36,7 @@ from lithos.catalogue.facets import FacetFilter
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
 from lithos.core.history.section_edit import SectionEdit, check_edit
-from lithos.core.notes.healing import is_id, one_line
+from lithos.core.ids import is_id
 from lithos.core.notes.links import WikiLink, links_in
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
@@ -44,6 +44,7 @@ from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import READ, AuditRow
 from lithos.core.text.analysis import fold, name_key
+from lithos.core.text.markdown import one_line
 from lithos.core.text.snippet import cut, truncate
 from lithos.kernel.parts import Clock
 from lithos.services.notes.history import KeptNote, NoteHistory

@@ -22,13 +22,11 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.actors.writing.messages import (
-    ACTING,
     Approval,
     DeleteNote,
     MoveNote,
     RestoreNote,
     WriteOutcome,
-    acting_as,
 )
 from lithos.actors.writing.write_rules import check_content
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -49,7 +47,7 @@ from lithos.core.notes.document import parse_document
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.principals import COMMAND
+from lithos.core.principals import ACTING, COMMAND, acting_as
 from lithos.core.proposals import (
     LONGEST_REASON,
     STATUSES,

@@ -1,5 +1,7 @@
 """MCP resources: reading by URI, the paginated list, which changes each client is told (docs/spec/mcp.md §4).
 
+The owner of each kind of resources, such as notes, gives a `ResourceKind`, which finds, lists and reads them.
+
 A follower queues no events but keeps the set of URIs with a pending notification. So no change is lost to a
 full queue, however slow its client: changes of one resource coalesce, and the last one is always sent.
 """
@@ -13,27 +15,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
-from attrs import define, frozen
+from attrs import frozen
 
 from lithos.actors.blocking import slices
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.opening import Opening
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import TaskNotFound
 from lithos.core.events import Event
 from lithos.core.offers import TAGS_URI, Address, changed_by, changes_list, read_address
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.tasks.model import READ, AuditRow, Task
 from lithos.core.times import format_time, parse_time
-from lithos.kernel.parts import Clock
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.texts import NoteTexts
-from lithos.services.tasks.coordination import Coordination, TaskFilter, TaskSheet
-from lithos.services.tasks.event_stream import StreamEnded
 
 #: Seconds between two notices about the same thing.
 QUIET: Final = 1.0
@@ -44,6 +35,10 @@ LONGEST_URI: Final = 2_000
 
 class TooMuchFollowed(Exception):
     """The client already follows as much as one may, or the URI is too long; the message says so."""
+
+
+class ChangesEnded(Exception):
+    """The server stops, and tells of no further change."""
 
 
 class Follower:
@@ -101,12 +96,12 @@ class Follower:
     async def next_change(self) -> str | None:
         """The URI of a changed resource, or None for the list of them.
 
-        Waits for a pending notification; at most one a second per resource. Raises `StreamEnded`.
+        Waits for a pending notification; at most one a second per resource. Raises `ChangesEnded`.
         """
         while True:
             await trio.lowlevel.checkpoint()
             if self._has_ended:
-                raise StreamEnded
+                raise ChangesEnded
             first = min(self._due, key=self._due.__getitem__, default=None)
             when = self._due.get(first, float("inf"))
             now = trio.current_time()
@@ -127,10 +122,16 @@ class Follower:
         self._woken = trio.Event()
 
 
+class Watched(Protocol):
+    """Shows every event to whatever watches it."""
+
+    def watch(self, watcher: Changes, /) -> None: ...
+
+
 class Changes:
     """Fans events out to the followers of all clients, without back-pressure on the publisher."""
 
-    def __init__(self, broadcaster: Broadcaster) -> None:
+    def __init__(self, broadcaster: Watched) -> None:
         self._followers: set[Follower] = set()
         self._has_ended = False
         broadcaster.watch(self)
@@ -171,6 +172,8 @@ T = TypeVar("T")
 
 PAGE: Final = 100
 CURSOR_HELP: Final = "The cursor is none of this server's. List again without one."
+MARKDOWN: Final = "text/markdown"
+JSON: Final = "application/json"
 
 #: Where something stands among those of its kind: by creation, the id decides between equals.
 Place: TypeAlias = tuple[datetime, str]
@@ -185,28 +188,23 @@ class BadCursor(Exception):
 
 
 @frozen
-class NoteFile:
-    """The file of a note, byte for byte."""
+class Content:
+    """What a resource holds: the bytes of a file, or an object for JSON."""
 
-    data: bytes
-
-
-@frozen
-class Tags:
-    """All tags with their number of notes, sorted by name."""
-
-    counts: Mapping[str, int]
-
-
-Content: TypeAlias = NoteFile | TaskSheet | Tags
+    mime_type: str
+    body: bytes | Mapping[str, Any]
 
 
 @frozen
 class ListedResource:
-    """One resource of the list; `subject` is None for the tags."""
+    """One resource of the list; `told` is what clients see of it besides its URI.
+
+    `place` is None for the only one of its kind.
+    """
 
     address: Address
-    subject: Entry | Task | None = None
+    told: Mapping[str, Any]
+    place: Place | None = None
 
 
 @frozen
@@ -217,27 +215,38 @@ class ResourcePage:
     cursor: str | None
 
 
-@define(eq=False)
+class ResourceKind(Protocol):
+    """One kind of resources, which its owner finds, lists and reads."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of their addresses."""
+
+    @property
+    def template(self) -> Mapping[str, str] | None:
+        """How clients make a URI of an id; None where there is only one resource."""
+
+    async def find(self, id: str) -> None:
+        """Return where there is such a resource. Raises `UnknownResource`."""
+
+    async def read(self, id: str, agent: str) -> Content:
+        """The content of a resource, which `agent` reads. Raises `UnknownResource`."""
+
+    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+        """At most `count` resources older than `after`, the newest first."""
+
+
 class Resources:
     """Reads and lists resources; the only side effect is the access log."""
 
-    _catalogue: Catalogue
-    _coordinator: Coordinator
-    _clock: Clock
-    _opening: Opening
-    _texts: NoteTexts
-    _knowledge: Knowledge
-    _coordination: Coordination
+    def __init__(self, kinds: Sequence[ResourceKind]) -> None:
+        """`kinds` are in the order of the list."""
+        self.kinds = {each.kind: each for each in kinds}
 
     async def find(self, uri: str) -> Address:
         """Resolve a URI to an existing resource. Raises `UnknownResource`."""
-        address = _address(uri)
-        if address.kind == "note":
-            await self._opening.wait_known()
-            self._entry(address)
-        elif address.kind == "task":
-            with _known_task():
-                await self._coordination.get(address.id)
+        address, kind = self._meant(uri)
+        await kind.find(address.id)
         return address
 
     async def read(self, uri: str, agent: str | None = None) -> Content:
@@ -245,15 +254,8 @@ class Resources:
 
         Raises `UnknownResource`.
         """
-        address = _address(uri)
-        if address.kind != "task":
-            await self._opening.wait_known()
-        if address.kind == "note":
-            return await self._read_note(self._entry(address), agent or UNKNOWN_AGENT)
-        if address.kind == "tags":
-            return Tags(self._knowledge.tags(None))
-        with _known_task():
-            return await self._coordination.sheet(address.id)
+        address, kind = self._meant(uri)
+        return await kind.read(address.id, agent or UNKNOWN_AGENT)
 
     async def page(self, cursor: str | None) -> ResourcePage:
         """The tags, the notes newest first, the open tasks newest first: 100 at a time.
@@ -263,67 +265,38 @@ class Resources:
 
         Raises `BadCursor`.
         """
-        kind, after = ("tags", None) if cursor is None else _read_cursor(cursor)
-        found = [ListedResource(Address("tags"))] if cursor is None else []
-        if kind != "task":
-            known = list(self._catalogue) if self._opening.known.is_set() else []
-            notes = await _newest(known, _place_of_note, after, PAGE + 1 - len(found))
-            found += [ListedResource(Address("note", entry.note.id), entry) for entry in notes]
-            after = None
-        if len(found) <= PAGE:
-            views = await self._coordination.list_tasks(TaskFilter(status="open"), with_claims=False)
-            open_tasks = [view.task for view in views]
-            tasks = await _newest(open_tasks, _place_of_task, after, PAGE + 1 - len(found))
-            found += [ListedResource(Address("task", task.id), task) for task in tasks]
+        kinds, after = list(self.kinds), None
+        if cursor is not None:
+            first, after = self._read_cursor(cursor)
+            kinds = kinds[kinds.index(first) :]
+        found: list[ListedResource] = []
+        for kind in kinds:
+            if len(found) <= PAGE:
+                found += await self.kinds[kind].newest(after, PAGE + 1 - len(found))
+                after = None
         shown = tuple(found[:PAGE])
         return ResourcePage(shown, _write_cursor(shown[-1]) if len(found) > PAGE else None)
 
-    def _entry(self, address: Address) -> Entry:
-        entry = self._catalogue.get(address.id)
-        if entry is None:
+    def _meant(self, uri: str) -> tuple[Address, ResourceKind]:
+        address = read_address(uri)
+        if address is None or address.kind not in self.kinds:
             raise UnknownResource(
-                f"No note has the id {address.id[:100]!r}. Find it with lithos_search or lithos_list."
+                f"There is no resource {uri[:100]!r}. "
+                f"Use lithos://note/{{id}}, lithos://task/{{id}} or {TAGS_URI}."
             )
-        return entry
+        return address, self.kinds[address.kind]
 
-    async def _read_note(self, entry: Entry, agent: str) -> NoteFile:
-        data = await self._texts.load_bytes(entry)
-        if data is None:
-            raise UnknownResource(
-                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
-                "then retry."
-            )
-        self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])
-        return NoteFile(data)
-
-
-def _address(uri: str) -> Address:
-    address = read_address(uri)
-    if address is None:
-        raise UnknownResource(
-            f"There is no resource {uri[:100]!r}. "
-            f"Use lithos://note/{{id}}, lithos://task/{{id}} or {TAGS_URI}."
-        )
-    return address
+    def _read_cursor(self, cursor: str) -> tuple[str, Place]:
+        try:
+            kind, created_at, last_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+            if kind in self.kinds and self.kinds[kind].template is not None and isinstance(last_id, str):
+                return kind, (parse_time(created_at), last_id)
+        except (ValueError, TypeError, AttributeError, RecursionError) as problem:
+            raise BadCursor(CURSOR_HELP) from problem
+        raise BadCursor(CURSOR_HELP)
 
 
-@contextmanager
-def _known_task() -> Iterator[None]:
-    try:
-        yield
-    except TaskNotFound as missing:
-        raise UnknownResource(f"{missing.message} Find it with lithos_task_list.") from missing
-
-
-def _place_of_note(entry: Entry) -> Place:
-    return entry.note.created_at, entry.note.id
-
-
-def _place_of_task(task: Task) -> Place:
-    return task.created_at, task.id
-
-
-async def _newest(
+async def find_newest(
     items: Sequence[T], place: Callable[[T], Place], after: Place | None, count: int
 ) -> list[T]:
     """The newest items with a sort key before `after`; yields to the event loop in between."""
@@ -335,23 +308,10 @@ async def _newest(
 
 
 def _write_cursor(last: ListedResource) -> str:
-    if isinstance(last.subject, Entry):
-        created_at, last_id = _place_of_note(last.subject)
-    else:
-        assert last.subject is not None
-        created_at, last_id = _place_of_task(last.subject)
+    assert last.place is not None
+    created_at, last_id = last.place
     text = json.dumps([last.address.kind, format_time(created_at), last_id])
     return base64.urlsafe_b64encode(text.encode()).decode()
-
-
-def _read_cursor(cursor: str) -> tuple[str, Place]:
-    try:
-        kind, created_at, last_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-        if kind in ("note", "task") and isinstance(last_id, str):
-            return kind, (parse_time(created_at), last_id)
-    except (ValueError, TypeError, AttributeError, RecursionError) as problem:
-        raise BadCursor(CURSOR_HELP) from problem
-    raise BadCursor(CURSOR_HELP)
 
 
 @frozen

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.match import CANDIDATES
-from lithos.core.notes.healing import one_line
+from lithos.core.text.markdown import one_line
 from lithos.core.text.snippet import truncate
 from lithos.services.search.hybrid import LONGEST_QUERY, NOTHING_RANKED, HybridRanking, backend_failure
 from lithos.services.search.search import RankedRows, Search, SearchRequest

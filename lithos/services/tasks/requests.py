@@ -51,12 +51,22 @@ class Requests:
         #: Set when a call that is running has ended.
         self._running: dict[str, trio.Event] = {}
 
-    async def once(self, call: Call, serve: Serve) -> Answer:
+    async def once(
+        self,
+        serve: Serve,
+        *,
+        caller: str,
+        agent: str,
+        request_id: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+    ) -> Answer:
         """The answer of a call: that of the first one where it is a retry.
 
         A retry that comes while the first is running waits for it. Raises `InvalidInput` where the id was
         given to another call, and the refusals of `serve`, which are not kept: nothing was made.
         """
+        call = Call.of(caller, agent, request_id, tool, arguments)
         while (running := self._running.get(call.key)) is not None:
             await running.wait()
         ended = self._running[call.key] = trio.Event()

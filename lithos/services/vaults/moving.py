@@ -19,12 +19,12 @@ from attrs import frozen
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.actors.opening import Opening
-from lithos.actors.writing.messages import ACTING, DeleteNote, WriteOutcome
+from lithos.actors.writing.messages import DeleteNote, WriteOutcome
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import DocNotFound, LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TAKING_BACK, TOOL
-from lithos.core.principals import Principal
+from lithos.core.principals import ACTING, Principal
 from lithos.kernel.parts import Parts
 from lithos.services.notes.knowledge import WRITE_DEADLINE, ask_patiently
 from lithos.services.notes.moving import RESUMED

@@ -17,9 +17,10 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.events import TAKING_BACK, TOOL
+from lithos.core.ids import is_id
 from lithos.core.limits import TITLE, check_text
-from lithos.core.notes.healing import clean_title, is_id
 from lithos.core.text.analysis import normalise
+from lithos.core.text.markdown import clean_title
 from lithos.core.times import parse_time
 from lithos.tools.contract.additions import is_added
 from lithos.tools.contract.bounds import NAME, PATH, Bound

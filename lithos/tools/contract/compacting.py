@@ -7,15 +7,13 @@ changed: texts, and the objects under the keys `STORED`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import field, frozen
 
-from lithos.core.notes.model import OWNED_KEYS
-from lithos.core.notes.paths import namespace_of
 from lithos.tools.contract.fitting import size_of
 
 #: Values that were stored by others: they are sent as they are.
@@ -28,18 +26,14 @@ TWINS: Final[Mapping[str, str]] = MappingProxyType({
     "chroma_chunk_count": "chunks", "chroma_last_updated": "vector_last_updated",
     "slug_collision_existing_id": "existing_id",
 })  # fmt: skip
-#: What a note says where nobody set anything else.
-NOTE_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({
-    "status": "active", "note_type": "observation", "access_scope": "shared", "confidence": 1.0,
-    "schema_version": 1,
-})  # fmt: skip
-#: Of the metadata of a read: keys that are Lithos's own, and those that the answer has next to it.
-_OWN: Final = frozenset({*OWNED_KEYS, "extra", "frontmatter_error"})
-_SAID_BESIDE: Final = frozenset({"id", "title", "version", "entities_extractor"})
 #: Characters of a time with microseconds, and of its part that is sent.
 _TIME, _SENT = len("2026-01-02T03:04:05.000006+00:00"), len("2026-01-02T03:04:05")
 #: Characters of JSON that a row surely has: no answer has room for more rows than follows from it.
 _LEAST_ROW: Final = 40
+
+
+#: An object, and the one that holds it, to the compact form of the first.
+CompactObject = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
 def _keys(keys: Iterable[str]) -> frozenset[str]:
@@ -56,7 +50,7 @@ class Sparing:
     * `defaults`: values that are not sent;
     * `exact`: times that clients give back as arguments, and so need whole;
     * `room`: characters of JSON of a list beside the answer, which keeps at least one row;
-    * `has_note`: under `metadata` is that of a note: keys of Lithos among those of the person.
+    * `own`: by a key, what makes its object compact in a way of its own; it also gets the object around it.
     """
 
     always: frozenset[str] = field(default=(), converter=_keys)
@@ -65,7 +59,7 @@ class Sparing:
     defaults: Mapping[str, Any] = field(factory=dict)
     exact: frozenset[str] = field(default=(), converter=_keys)
     room: Mapping[str, int] = field(factory=dict)
-    has_note: bool = False
+    own: Mapping[str, CompactObject] = field(factory=dict)
 
     def left_out(self, given: object) -> frozenset[str]:
         """The keys that a call with these arguments is not sent."""
@@ -76,8 +70,6 @@ class Sparing:
 
 
 PLAIN: Final = Sparing()
-#: Of tools that change a note. The notes that may say the same as a new one take this room.
-WRITTEN: Final = Sparing(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
 
 
 def compact(
@@ -96,7 +88,7 @@ def compact(
 
 def compact_refusal(refusal: Mapping[str, Any]) -> dict[str, Any]:
     """An error envelope without empty values."""
-    return {key: value for key, value in refusal.items() if not _is_nothing(value)}
+    return {key: value for key, value in refusal.items() if not is_nothing(value)}
 
 
 def drop_plain_totals(fitted: dict[str, Any], paths: Iterable[str]) -> None:
@@ -108,7 +100,8 @@ def drop_plain_totals(fitted: dict[str, Any], paths: Iterable[str]) -> None:
             del holder[f"{key}_total"]
 
 
-def _is_nothing(value: object) -> bool:
+def is_nothing(value: object) -> bool:
+    """Return whether a value is None, or an empty text, list or object."""
     return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
 
 
@@ -136,8 +129,8 @@ class _Compacting:
             if key in left or (key in TWINS and value.get(TWINS[key]) == item):
                 continue
             said = self._said(key, item, value) if type(item) in _CHANGED else item
-            is_nothing = said is None or said is False or (type(said) in _EMPTIED and not said)
-            if key in always or not (is_nothing or defaults.get(key) == said):
+            says_nothing = said is None or said is False or (type(said) in _EMPTIED and not said)
+            if key in always or not (says_nothing or defaults.get(key) == said):
                 made[key] = said
         return made
 
@@ -149,8 +142,8 @@ class _Compacting:
             return round(item, 3) if key in SCORES else item
         if not item:
             return item
-        if key == "metadata" and self._sparing.has_note:
-            return self._note(item, str(beside.get("path", "")))
+        if (compact_object := self._sparing.own.get(key)) is not None:
+            return compact_object(item, beside)
         if key in STORED:
             return item
         return self.object(item) if type(item) is dict else self._rows(item)
@@ -164,26 +157,6 @@ class _Compacting:
         ]
         return made
 
-    def _note(self, metadata: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """The metadata of a note: the person's keys as they are, those of Lithos where they say something.
-
-        What the person calls as Lithos calls one of its own stays under `extra`.
-        """
-        made: dict[str, Any] = {}
-        for key, item in metadata.items():
-            if key not in _OWN:
-                made[key] = item
-            elif key not in _SAID_BESIDE and key != "extra" and not _is_nothing(item):
-                is_time = type(item) is str and len(item) == _TIME and key.endswith("_at")
-                made[key] = to_seconds(item) if is_time else item
-        for key, default in (*NOTE_DEFAULTS.items(), ("namespace", namespace_of(path, None))):
-            if made.get(key) == default:
-                del made[key]
-        if made.get("updated_at") == made.get("created_at"):
-            made.pop("updated_at", None)
-        alike = {key: item for key, item in metadata.get("extra", {}).items() if key in _OWN}
-        return {**made, "extra": alike} if alike else made
-
 
 #: Types of values that may be sent otherwise, and that may be empty.
 _CHANGED: Final = frozenset({str, float, dict, list})
@@ -194,3 +167,9 @@ def to_seconds(text: str) -> str:
     """A time as Lithos writes it without its microseconds; another text as it is."""
     is_time = text.endswith("+00:00") and text[_SENT] == "."
     return f"{text[:_SENT]}Z" if is_time else text
+
+
+def short_time(key: str, item: Any) -> Any:
+    """Return a time under a key that ends in `_at` without its microseconds, and another value as it is."""
+    is_time = type(item) is str and len(item) == _TIME and key.endswith("_at")
+    return to_seconds(item) if is_time else item

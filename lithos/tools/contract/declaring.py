@@ -15,17 +15,14 @@ The schema, the reading of arguments, the listing, rights, metrics, paging and t
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pkgutil import walk_packages
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 import attrs
 from attrs import define, field
 
-import lithos.tools
 from lithos.kernel.parts import Parts
 from lithos.tools.contract.arguments import ArgumentReader, TakesRequest, ToolSpec
 from lithos.tools.contract.compacting import PLAIN, Sparing
@@ -116,31 +113,14 @@ class Tool:
         )
 
 
-_DECLARED: Final[dict[str, Tool]] = {}  # bounded: the tools of the package
+_DECLARED: Final[dict[str, Tool]] = {}  # bounded: the tools of all modules
 tool: Final = Tool
 
 
-def all_tools() -> tuple[Tool, ...]:
-    """Every tool that clients may know, legacy ones too, in the order of `tools/list`."""
-    return _declared()[0]
-
-
-def own_tools() -> tuple[Tool, ...]:
-    """The tools of Lithos's own commands and pages."""
-    return _declared()[1]
-
-
-#: What only a server of several vaults loads: it asks tools of all, and declares none.
-_OF_SEVERAL: Final = ("lithos.tools.several", "lithos.tools.contract.vaults")
-
-
-@functools.cache
-def _declared() -> tuple[tuple[Tool, ...], tuple[Tool, ...]]:
-    """The tools of the modules below `lithos.tools`: clients' and Lithos's own."""
-    for module in walk_packages(lithos.tools.__path__, f"{lithos.tools.__name__}."):
-        if module.name not in _OF_SEVERAL:
-            import_module(module.name)
-    found = sorted(_DECLARED.values(), key=lambda each: each.place)
-    return tuple(each for each in found if each.profile != OWN), tuple(
-        each for each in found if each.profile == OWN
-    )
+def declared_by(modules: Sequence[str]) -> tuple[Tool, ...]:
+    """Import these modules and return the tools that they declare, in the order of `tools/list`."""
+    for module in modules:
+        import_module(module)
+    named = frozenset(modules)
+    found = (each for each in _DECLARED.values() if each.arguments.__module__ in named)
+    return tuple(sorted(found, key=lambda each: each.place))

@@ -7,7 +7,7 @@ caller has the tools that its token allows, under the identity that it is bound 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from time import perf_counter
 from typing import Any, Final
@@ -15,15 +15,11 @@ from typing import Any, Final
 from attrs import evolve, field, fields, frozen
 
 from lithos.actors.opening import Opening
-from lithos.actors.writing.messages import acting_as
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.core.errors import Forbidden, LithosError, SearchBackendFailed
-from lithos.core.principals import COMMAND, OWNER, Principal, Rights, check_agent
+from lithos.core.principals import COMMAND, OWNER, Principal, Rights, acting_as, check_agent
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.writing.cut_reads import CutReads
 from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
 from lithos.tools.contract.compacting import compact, compact_refusal, drop_plain_totals
@@ -34,10 +30,9 @@ from lithos.tools.contract.declaring import (
     Answer,
     Answering,
     Tool,
-    all_tools,
-    own_tools,
 )
 from lithos.tools.contract.fitting import UNPAGED, Pictured, fit
+from lithos.tools.contract.ports import NotePorts
 from lithos.tools.contract.repeating import serve_once
 
 #: The name under which clients that were written for upstream's Lithos give a filter by agent.
@@ -164,10 +159,10 @@ class ToolMeter:
             metrics.count("coordination_operations", name.removeprefix("lithos_"))
 
 
-def begin_tools(metrics: Metrics, *, has_connectors: bool) -> None:
+def begin_tools(metrics: Metrics, tools: Iterable[Tool], *, has_connectors: bool) -> None:
     """Have the series of tool calls show zero before the first call."""
-    for tool in all_tools():
-        if tool.profile == CONNECTOR and not has_connectors:
+    for tool in tools:
+        if tool.profile == OWN or (tool.profile == CONNECTOR and not has_connectors):
             continue
         metrics.begin("tool_calls", tool.name)
         metrics.begin("tool_duration_seconds", tool.name, "ok")
@@ -206,16 +201,19 @@ class Tools:
     #: What clients are told besides the usual instructions.
     told = ""
 
-    def __init__(self, using: Parts) -> None:
-        """Until its start is complete, what is read of notes says so, and writes wait for its first pass."""
+    def __init__(self, using: Parts, tools: Sequence[Tool]) -> None:
+        """`tools` are those of all capabilities, in the order in which they are listed.
+
+        Until the start is complete, what is read of notes says so, and writes wait for its first pass.
+        """
         server = using.get(Config).server
-        self._locate, self._identify = using.get(Knowledge).locate, using.get(Knowledge).identify
+        self._notes = using.get(NotePorts)
         self._opening = using.get(Opening)
         self._using = using
         has_connectors = server.tools == CONNECTOR or server.public_url is not None
         self._by_name = {
             tool.name: tool
-            for tool in (*all_tools(), *own_tools())
+            for tool in tools
             if (server.legacy_tools or not tool.is_legacy) and (has_connectors or tool.profile != CONNECTOR)
         }
         shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]
@@ -227,7 +225,7 @@ class Tools:
         self._max_answer_chars = server.answer_limit
         self._is_compact = using.get(Config).answers_compactly
         self._meter = ToolMeter(using.get(Metrics))
-        begin_tools(using.get(Metrics), has_connectors=has_connectors)
+        begin_tools(using.get(Metrics), tools, has_connectors=has_connectors)
         self._admission = Admission()
 
     def acting_as(self, principal: Principal) -> ActingTools:
@@ -275,7 +273,7 @@ class Tools:
         error: str | None = "exception"
         try:
             arguments = admit(principal, tool, self._as_meant(tool, arguments))
-            arguments = await tool.reader.with_ids(arguments, self._locate, self._identify)
+            arguments = await tool.reader.with_ids(arguments, self._notes.locate, self._notes.identify)
             given, offset = self._as_spelled(tool, tool.reader.read(arguments)), tool.reader.offset(arguments)
             if tool.writes_notes:
                 await self._opening.wait_known()
@@ -335,7 +333,7 @@ class Tools:
 
     async def with_ids(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments of a call with the ids of notes that are named by paths. Raises as the reader."""
-        return await self._by_name[name].reader.with_ids(arguments, self._locate, self._identify)
+        return await self._by_name[name].reader.with_ids(arguments, self._notes.locate, self._notes.identify)
 
     def fitted(
         self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any], principal: Principal
@@ -359,7 +357,7 @@ class Tools:
         """The arguments with the path prefix as the folders of the notes are spelled."""
         if not tool.reader.has_prefix or not given.path_prefix:
             return given
-        return evolve(given, path_prefix=self._using.get(Catalogue).prefix_as_spelled(given.path_prefix))
+        return evolve(given, path_prefix=self._notes.as_spelled(given.path_prefix))
 
     async def _serve_once(
         self,
@@ -406,7 +404,7 @@ class Tools:
         if text and "id" in holder:
             agent = getattr(given, "agent_id", None) or principal.agent
             start = None if "section" in answer else max(0, offset)
-            self._using.get(CutReads).see(holder["id"], agent, text, start, is_cut="next_offset" in holder)
+            self._notes.see_part(holder["id"], agent, text, start, is_cut="next_offset" in holder)
 
     def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
         own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES

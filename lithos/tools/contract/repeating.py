@@ -11,8 +11,7 @@ from attrs import frozen
 
 from lithos.core.errors import OutcomeUnknown
 from lithos.core.principals import UNKNOWN_AGENT, Principal
-from lithos.core.tasks.requests import Call
-from lithos.services.tasks.requests import Requests
+from lithos.tools.contract.ports import KnownCalls
 
 if TYPE_CHECKING:
     from lithos.kernel.parts import Parts
@@ -63,9 +62,15 @@ async def serve_once(
     principal, agent = caller
     arguments: Mapping[str, Any] = attrs.asdict(given, recurse=False)  # type: ignore[arg-type]
     named = agent if isinstance(agent, str) and agent.strip() else UNKNOWN_AGENT
-    call = Call.of(principal.name, named.strip(), request_id, tool.name, arguments)
 
     async def answer(begun: datetime | None) -> Answer:
         return await serve(given if begun is None else _Again(tool, given, begun))
 
-    return await using.get(Requests).once(call, answer)
+    return await using.get(KnownCalls).once(
+        answer,
+        caller=principal.name,
+        agent=named.strip(),
+        request_id=request_id,
+        tool=tool.name,
+        arguments=arguments,
+    )

@@ -12,16 +12,11 @@ from typing import Any, ClassVar, Final, Protocol
 
 from attrs import evolve, frozen
 
-from lithos.actors.attaching.attaching import Attaching
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal
+from lithos.kernel.capability import Holds
 from lithos.kernel.parts import Parts
-from lithos.services.notes.edges import Edges
-from lithos.services.retrieve.feedback import Learning
-from lithos.services.tasks.coordination import Coordination
 from lithos.services.vaults.joint import ALL, Vault, VaultSet, find_named
 from lithos.services.vaults.moving import VaultMoving
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
@@ -80,6 +75,8 @@ class JointTools:
     joint: Mapping[str, Joint]
     #: Who moves notes from a vault to another one.
     moving: Callable[[Vault, Vault], VaultMoving]
+    #: What says whether a vault has something with an id, of each kind.
+    holders: Sequence[Holds]
     told: ClassVar[str] = TOLD
 
     def acting_as(self, principal: Principal) -> ActingTools | JointActing:
@@ -196,9 +193,16 @@ class JointActing:
                 if not isinstance(each, str) or not each:
                     continue
                 for vault, who in self._allowed:
-                    if vault.services is not None and await has(vault.services, each):
+                    if vault.services is not None and await self._has(vault.services, each):
                         return vault, who
         return self._allowed[0]
+
+    async def _has(self, services: Parts, thing: str) -> bool:
+        """Whether a vault has something with this id."""
+        for holds in self._all.holders:
+            if await holds(services, thing):
+                return True
+        return False
 
 
 def find_first(missing: Mapping[str, str]) -> LithosError:
@@ -211,19 +215,6 @@ def tools_of(vault: Vault) -> Tools | None:
     """The tool box of a vault while it is served."""
     found: Tools | None = getattr(vault.services, "tools", None)
     return found
-
-
-async def has(services: Parts, thing: str) -> bool:
-    """Whether a vault has a note, task, receipt, edge, proposal or file with this id."""
-    if services.get(Catalogue).get(thing) is not None or thing in services.get(Attaching).ids:
-        return True
-    if thing.startswith("rcpt_"):
-        return await services.get(Learning).receipt(thing) is not None
-    if thing.startswith("edge_"):
-        return await services.get(Edges).find(thing) is not None
-    if services.get(Coordinator).proposals.get(thing) is not None:
-        return True
-    return bool(await services.get(Coordination).status(thing))
 
 
 def with_vault(answer: Answer, name: str) -> Answer:

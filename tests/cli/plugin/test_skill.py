@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from docs.interface import list_errors
+from lithos.app.capabilities import all_tools
 from lithos.cli import main
 from lithos.cli.hooks.checkpoint import reminder_for
 from lithos.cli.plugin.writing import SKILL, make_skill
-from lithos.tools.contract.declaring import all_tools
 
 ROOT = Path(__file__).parents[3]
 TOOLS = {tool.name: set(tool.reader.schema["properties"]) for tool in all_tools()}

@@ -11,8 +11,7 @@ import trio
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.core.events import Event, EventDraft
 from lithos.core.offers import TAGS_URI, Address
-from lithos.services.notes.resources import MOST_URIS, Changes, Follower, TooMuchFollowed
-from lithos.services.tasks.event_stream import StreamEnded
+from lithos.services.notes.resources import MOST_URIS, Changes, ChangesEnded, Follower, TooMuchFollowed
 from tests.fakes import START
 
 NOTE = Address("note", "n")
@@ -135,5 +134,5 @@ async def test_the_end_of_events_ends_followers_old_and_new() -> None:
 
 
 async def _await_end(follower: Follower) -> None:
-    with pytest.raises(StreamEnded):
+    with pytest.raises(ChangesEnded):
         await follower.next_change()

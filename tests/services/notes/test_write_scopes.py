@@ -21,12 +21,12 @@ from attrs import frozen
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.writing import messages
-from lithos.actors.writing.messages import ACTING, acting_as
 from lithos.actors.writing.writer import Writer
+from lithos.app.capabilities import all_tools, own_tools
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden
 from lithos.core.importing import Record
-from lithos.core.principals import ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal
+from lithos.core.principals import ACTING, ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal, acting_as
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.importing.importing import Importing
@@ -34,7 +34,6 @@ from lithos.services.importing.records import Options
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.proposals import Proposals
 from lithos.services.retrieve.feedback import Learning
-from lithos.tools.contract.declaring import all_tools, own_tools
 from tests.servers import Lithos, serving
 
 #: A folder of each place, for a caller that is bound to it.

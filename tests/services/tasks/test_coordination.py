@@ -16,7 +16,7 @@ from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.tasks.model import Task
 from lithos.services.tasks.coordination import TaskView
-from lithos.tools.contract.rows import view_rows
+from lithos.tools.rows.tasks import view_rows
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.tools.task_calls import call, create, gate, ids, link
 

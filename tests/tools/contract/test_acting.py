@@ -10,11 +10,12 @@ import attrs
 import pytest
 
 from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.app.capabilities import all_tools
 from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
 from lithos.services.state import Gauges
 from lithos.tools.contract.arguments import ArgumentFault
-from lithos.tools.contract.declaring import Tool, all_tools
+from lithos.tools.contract.declaring import Tool
 from lithos.tools.contract.registry import admit, identities_of, right_of, spec_for
 from tests.servers import Lithos, serving
 

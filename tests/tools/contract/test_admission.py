@@ -11,9 +11,9 @@ import pytest
 import trio
 from trio.testing import assert_no_checkpoints, wait_all_tasks_blocked
 
+from lithos.app.capabilities import all_tools
 from lithos.services.search.search import Search
 from lithos.tools.contract.admission import LENT, SERVED, Admission
-from lithos.tools.contract.declaring import all_tools
 from tests.servers import serving
 
 #: Seconds of one search of a test, below what a slot is lent for.

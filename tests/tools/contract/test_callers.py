@@ -9,10 +9,10 @@ import attrs
 import pytest
 
 from lithos.actors.writing.writer import Writer
+from lithos.app.capabilities import all_tools
 from lithos.core.principals import Principal
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.tools.contract.arguments import CALLERS, ArgumentFault
-from lithos.tools.contract.declaring import all_tools
 from tests.servers import Lithos, refusal, serving
 
 #: By tool: its filter by agent, other arguments, the key of its rows, and the key of their agent.

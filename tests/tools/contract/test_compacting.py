@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lithos.tools.contract.compacting import Sparing, compact, compact_refusal, drop_plain_totals
+from lithos.tools.rows.notes import compact_metadata
 
 TIME = "2026-03-04T05:06:07.000008+00:00"
 STORED = {"f": False, "n": None, "t": "", "o": {}, "l": [], "x_at": TIME, "score": 0.123456789}
@@ -87,10 +88,10 @@ def test_metadata_of_a_note_keeps_what_the_person_wrote() -> None:
     extra = {**STORED, "status": "", "extra": []}
     metadata = {**STORED, **own, "created_at": TIME, "namespace": "x/y", "extra": extra}
     answer = {"metadata": metadata, "path": "x/y/a.md"}
-    assert made(answer, Sparing(has_note=True))["metadata"] == {
+    assert made(answer, Sparing(own={"metadata": compact_metadata}))["metadata"] == {
         **STORED, "author": "a", "created_at": "2026-03-04T05:06:07Z", "extra": {"status": "", "extra": []},
     }  # fmt: skip
-    moved = made({**answer, "path": "z/a.md"}, Sparing(has_note=True))
+    moved = made({**answer, "path": "z/a.md"}, Sparing(own={"metadata": compact_metadata}))
     assert moved["metadata"]["namespace"] == "x/y"
 
 

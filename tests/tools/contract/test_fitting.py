@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
+from lithos.app.capabilities import all_tools
 from lithos.tools.contract import fitting
-from lithos.tools.contract.declaring import all_tools
 from lithos.tools.contract.fitting import MOST_BESIDE, UNPAGED, Paged, fit
 
 PAGED = {tool.name: tool.paged for tool in all_tools()}

@@ -10,8 +10,9 @@ import pytest
 
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.writing.writer import Writer
+from lithos.app.capabilities import all_tools
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
-from lithos.tools.contract.declaring import PROFILES, all_tools
+from lithos.tools.contract.declaring import PROFILES
 from tests.servers import Lithos, refusal, serving
 
 UNSTORABLE = {"a NUL": "a\0b", "a lone surrogate": "a\ud800b", "the other half": "\udc00"}

@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pytest
 
+from lithos.app.capabilities import all_tools
 from lithos.front.server.ports import compact_json
 from lithos.tools.contract.arguments import ArgumentFault, note_paths
-from lithos.tools.contract.declaring import all_tools
 from tests.servers import Lithos, refusal, serving
 
 #: Calls that name one note, by what they need beside it.

@@ -11,7 +11,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lithos.services.notes.resources import Library, NoteFile
+from lithos.services.notes.resources import Library
 from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
 STYLES: Final = pytest.mark.parametrize("storage", [{}, VAULT], ids=["plain", "vault"])
@@ -23,8 +23,8 @@ async def shown(lithos: Lithos, note_id: str) -> str:
     """The file of a note, as its resource shows it."""
     library = lithos.server.get(Library)
     found = await library.resources.read(f"lithos://note/{note_id}")
-    assert isinstance(found, NoteFile)
-    return found.data.decode()
+    assert isinstance(found.body, bytes)
+    return found.body.decode()
 
 
 def without_own(text: str) -> list[str]:

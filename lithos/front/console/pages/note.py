@@ -24,7 +24,7 @@ from lithos.front.console.note_text import Draft, Shown, draft, finish, place_of
 from lithos.front.console.wording import agent_name, worded
 from lithos.services.notes.browsing import Browsing
 from lithos.services.notes.knowledge import Knowledge, ReadNote
-from lithos.tools.contract.rows import metadata_row
+from lithos.tools.rows.notes import metadata_row
 
 #: Rows of the lists around a text: fewer where names are so long that the page would be too large.
 BESIDE: Final = (25, 8, 2)

@@ -1,0 +1,79 @@
+"""Tasks as MCP resources (docs/spec/mcp.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from attrs import define
+
+from lithos.core.errors import TaskNotFound
+from lithos.core.offers import TASK_PREFIX, Address
+from lithos.core.tasks.model import Task
+from lithos.services.notes.resources import (
+    JSON,
+    Content,
+    ListedResource,
+    Place,
+    UnknownResource,
+    find_newest,
+)
+from lithos.services.tasks.coordination import Coordination, TaskFilter
+from lithos.tools.contract.rows import row_of, sliced_rows
+from lithos.tools.rows import tasks as _rows  # noqa: F401 - it registers rows
+
+
+@define(eq=False)
+class TaskResources:
+    """Tasks with their claims, their findings and what they wait for; open ones are listed."""
+
+    kind: ClassVar[str] = "task"
+    template: ClassVar[dict[str, str]] = {
+        "uriTemplate": f"{TASK_PREFIX}{{id}}",
+        "name": "task",
+        "title": "Task",
+        "description": "A task with its claims, its findings and what it waits for.",
+        "mimeType": JSON,
+    }
+    _coordination: Coordination
+
+    async def find(self, id: str) -> None:
+        """Return where there is such a task. Raises `UnknownResource`."""
+        with _known_task():
+            await self._coordination.get(id)
+
+    async def read(self, id: str, agent: str) -> Content:
+        """A task with all that belongs to it. Raises `UnknownResource`."""
+        with _known_task():
+            sheet = await self._coordination.sheet(id)
+        body = {
+            "task": row_of(sheet.task),
+            "claims": [row_of(claim) for claim in sheet.claims],
+            "findings": await sliced_rows(sheet.findings, row_of),
+            "blockers": [row_of(blocker) for blocker in sheet.blockers],
+        }
+        return Content(JSON, body)
+
+    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+        """Open tasks older than `after`, newest first."""
+        views = await self._coordination.list_tasks(TaskFilter(status="open"), with_claims=False)
+        tasks = [view.task for view in views]
+        return [_listed(task) for task in await find_newest(tasks, _place_of, after, count)]
+
+
+@contextmanager
+def _known_task() -> Iterator[None]:
+    try:
+        yield
+    except TaskNotFound as missing:
+        raise UnknownResource(f"{missing.message} Find it with lithos_task_list.") from missing
+
+
+def _place_of(task: Task) -> Place:
+    return task.created_at, task.id
+
+
+def _listed(task: Task) -> ListedResource:
+    told = {"name": task.title, "title": task.title, "mimeType": JSON}
+    return ListedResource(Address("task", task.id), told, _place_of(task))

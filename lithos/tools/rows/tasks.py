@@ -1,0 +1,67 @@
+"""Rows of tasks, claims and edges of tasks in answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lithos.core.tasks.commands import Given
+from lithos.core.tasks.model import Claim, Finding, Grant
+from lithos.core.times import format_time
+from lithos.services.tasks.coordination import DirectedEdge, TaskView
+from lithos.stores.coordination.board_rows import RestingTask
+from lithos.tools.contract.rows import LEFT_OUT, register_row, row_of, sliced_rows
+
+register_row(Claim, task_id=LEFT_OUT)
+register_row(Finding, task_id=LEFT_OUT)
+register_row(RestingTask, at=LEFT_OUT)
+
+
+def grant_row(grant: Grant) -> dict[str, Any]:
+    """What a claim was granted or renewed for."""
+    minutes = grant.ttl_minutes
+    return {
+        "fence": grant.claim.fence,
+        "ttl_minutes": int(minutes) if float(minutes).is_integer() else minutes,
+    }
+
+
+def given_row(given: Given) -> dict[str, Any]:
+    """The answer of `lithos_task_next` with a task."""
+    expires_at = format_time(given.grant.claim.expires_at)
+    granted = grant_row(given.grant)
+    return {
+        "task": _view_row(TaskView(given.task, given.claims)),
+        "fence": granted["fence"],
+        "expires_at": expires_at,
+        "ttl_minutes": granted["ttl_minutes"],
+    }
+
+
+def _view_row(view: TaskView) -> dict[str, Any]:
+    """A record with the claims and blockers that were asked for."""
+    row = row_of(view.task)
+    if view.claims is not None:
+        row["claims"] = [row_of(claim) for claim in view.claims]
+    if view.blockers is not None:
+        row["blockers"] = [row_of(blocker) for blocker in view.blockers]
+    return row
+
+
+def edge_row(directed: DirectedEdge) -> dict[str, Any]:
+    """One task edge as seen from the task asked about."""
+    edge = directed.edge
+    return {
+        "from_task_id": edge.source,
+        "to_task_id": edge.target,
+        "type": edge.type,
+        "direction": directed.direction,
+        "metadata": dict(edge.metadata),
+        "created_by": edge.created_by,
+        "created_at": format_time(edge.created_at),
+    }
+
+
+async def view_rows(views: Sequence[TaskView]) -> list[dict[str, Any]]:
+    """Records with what was asked for beside them; others may run in between."""
+    return await sliced_rows(views, _view_row)

@@ -1,0 +1,24 @@
+"""Rows of values in answers, with the exceptions that their owners register."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from lithos.tools.contract.rows import IF_SAID, LEFT_OUT, register_row, renamed, row_of
+
+
+@frozen
+class _Value:
+    title: str
+    digest: str = "d"
+    secret: str = "s"
+    reason: str | None = None
+
+
+def test_row_follows_registered_exceptions() -> None:
+    """Also when a row of the class was made before they were registered."""
+    assert row_of(_Value("t")) == {"title": "t", "digest": "d", "secret": "s", "reason": None}
+
+    register_row(_Value, digest=renamed("hash"), secret=LEFT_OUT, reason=IF_SAID)
+
+    assert row_of(_Value("t")) == {"title": "t", "hash": "d"}
