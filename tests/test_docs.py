@@ -211,7 +211,10 @@ def unjoined(files: Sequence[str]) -> list[str]:
     """Files that none before them imports, that are not handed down by who makes all, and declare no tool."""
     graph = imports_within()
     reached = {
-        target for module, targets in graph.items() if module.startswith("lithos.app.") for target in targets
+        target
+        for module, targets in graph.items()
+        if module.startswith("lithos.app.") or module.endswith(".capability")
+        for target in targets
     }
     reached |= {module for module, source in modules().items() if "\n@tool(" in source}
     found = []

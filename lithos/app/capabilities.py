@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from lithos.access.capability import ACCESS
+from lithos.actors.coordinating.boards import Boards
 from lithos.attachments.capability import ATTACHMENTS
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
 from lithos.kernel.capability import Background, Capability
-from lithos.kernel.parts import Maker
+from lithos.kernel.parts import Maker, Parts
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
+from lithos.services.tasks.retention import Retentions
 from lithos.tasks.capability import TASKS
 from lithos.upkeep.capability import UPKEEP
 
@@ -36,8 +38,20 @@ CAPABILITIES: Final[tuple[Capability, ...]] = (
 
 def makers() -> Iterator[Maker]:
     """What makes the parts of a server."""
+    yield make_boards
+    yield make_retentions
     for capability in CAPABILITIES:
         yield from capability.makers
+
+
+def make_boards(parts: Parts) -> Boards:
+    """Make the boards of all capabilities, whose commands the coordinator carries out."""
+    return Boards(parts.get(kind) for capability in CAPABILITIES for kind in capability.boards)
+
+
+def make_retentions() -> Retentions:
+    """Make the list of the old rows of all capabilities."""
+    return Retentions(each for capability in CAPABILITIES for each in capability.retention)
 
 
 def background(*, of_front: bool) -> Iterator[Background]:

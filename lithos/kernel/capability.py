@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
 from attrs import frozen
@@ -23,14 +24,31 @@ class Background:
     needs_front: bool = False
 
 
+@frozen
+class Retention:
+    """Rows of `coordination.db` that go when they are old.
+
+    `command` makes the command for a time, whose reply is the number of rows it deleted. The command is sent
+    again while it deletes `most` rows; without `most` it is sent once.
+    """
+
+    what: str
+    command: Callable[[datetime], Any]
+    most: int | None = None
+
+
 @frozen(kw_only=True)
 class Capability:
     """One thing that Lithos can do, with everything it adds to a server.
 
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
-    * `background`: what runs beside the server from the end of its start until it stops.
+    * `background`: what runs beside the server from the end of its start until it stops;
+    * `boards`: the classes of its boards, which carry out its commands in the coordinator's transaction;
+    * `retention`: its old rows of `coordination.db`.
     """
 
     name: str
     makers: tuple[Maker, ...] = ()
     background: tuple[Background, ...] = ()
+    boards: tuple[type[Any], ...] = ()
+    retention: tuple[Retention, ...] = ()

@@ -28,6 +28,8 @@ from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
+from lithos.core.journal.ports import KnownNotes
+from lithos.core.proposals import PendingProposals
 from lithos.core.scopes import WriteScopes
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
@@ -40,6 +42,7 @@ from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
+from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -99,6 +102,7 @@ def make_applying(
 
 def make_proposing(
     coordinator: Coordinator,
+    pending: PendingProposals,
     journal: CoordinationStore,
     journal_thread: JournalThread,
     threads: NoteThreads,
@@ -106,7 +110,13 @@ def make_proposing(
     clock: Clock,
 ) -> Proposing:
     """Make what keeps a change for a person."""
-    return Proposing(coordinator, journal.readable_proposals(), journal_thread, threads, catalogue, clock)
+    rows = journal.rows(ProposalRows)
+    return Proposing(coordinator, pending, rows, journal_thread, threads, catalogue, clock)
+
+
+def known_notes(catalogue: Catalogue) -> KnownNotes:
+    """Give the journal the notes that there are."""
+    return catalogue
 
 
 def make_writer(
@@ -183,6 +193,7 @@ NOTES = Capability(
         make_preparation,
         make_applying,
         make_proposing,
+        known_notes,
         make_writer,
         make_vanished,
         make_guard,

@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
-from lithos.kernel.capability import Background, Capability
+from datetime import datetime
+
+from lithos.actors.coordinating.messages import make_id
+from lithos.actors.coordinating.proposals import ProposalBoard
+from lithos.config.sections import ProposalsConfig
+from lithos.core.proposals import MOST_REASONS, PendingProposals, TidyProposals
+from lithos.kernel.capability import Background, Capability, Retention
 from lithos.services.notes.proposals import Proposals
+from lithos.stores.coordination.proposals import ProposalRows
+from lithos.stores.coordination.store import CoordinationStore
+
+
+def make_pending(journal: CoordinationStore) -> PendingProposals:
+    """Make the proposals that wait, as readers see them."""
+    pending, rows = PendingProposals(), journal.rows(ProposalRows)
+    pending.begin_reasons(rows.last_reasons(MOST_REASONS))
+    for proposal in rows.pending():
+        pending.take(proposal)
+    return pending
+
+
+def make_proposal_board(
+    journal: CoordinationStore, proposals: ProposalsConfig, pending: PendingProposals
+) -> ProposalBoard:
+    """Make what carries out the commands on proposals."""
+    return ProposalBoard(journal.written(ProposalRows), make_id, proposals.days, pending)
+
+
+def tidy(now: datetime) -> TidyProposals:
+    """Expire what waited too long, and delete what was decided long ago."""
+    return TidyProposals(now=now)
+
 
 PROPOSALS = Capability(
-    name="proposals", makers=(Proposals,), background=(Background(Proposals, Proposals.resume),)
+    name="proposals",
+    makers=(make_pending, make_proposal_board, Proposals),
+    background=(Background(Proposals, Proposals.resume),),
+    boards=(ProposalBoard,),
+    retention=(Retention("proposals", tidy),),
 )

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from lithos.actors.coordinating.task_board import TaskBoard
+from lithos.core.commands import carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import EventDraft
 from lithos.core.tasks.commands import CreateTask, TaskCommand
@@ -36,7 +37,7 @@ class Board:
         """The reply; a refusal is raised and leaves nothing behind."""
         self.sweep()
         with self.connection:
-            done = self.board.execute(command, self.now)
+            done = carry_out(self.board.handlers, command, self.now)
         self.events += done.events
         return done.reply
 

@@ -28,11 +28,14 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.core.plan import VanishRule
+from lithos.core.proposals import PendingProposals
+from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
+from tests.actors.desks import all_boards
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 
 
@@ -59,8 +62,10 @@ class House:
             for n, index in enumerate(self.indexes)
         ]
         self.broadcaster = Broadcaster(1000, 1000)
+        pending = PendingProposals()
         self.coordinator = Coordinator(
             self.store,
+            all_boards(self.store, pending),
             Inline(),
             self.broadcaster,
             self.clock,
@@ -77,7 +82,8 @@ class House:
         applying = Applying(self.catalogue.records, self.files, Moves(self.root), self.gate, recorder)
         proposing = Proposing(
             self.coordinator,
-            self.store.readable_proposals(),
+            pending,
+            self.store.rows(ProposalRows),
             Inline(),
             Inline(),
             self.catalogue,

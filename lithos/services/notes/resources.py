@@ -25,9 +25,10 @@ from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import TaskNotFound
 from lithos.core.events import Event
+from lithos.core.journal.agents import READ, AuditRow
 from lithos.core.offers import TAGS_URI, Address, changed_by, changes_list, read_address
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.tasks.model import READ, AuditRow, Task
+from lithos.core.tasks.model import Task
 from lithos.core.times import format_time, parse_time
 from lithos.kernel.parts import Clock
 from lithos.services.notes.knowledge import Knowledge

@@ -43,6 +43,7 @@ from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.candidates import Gate
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.questions import Unembedded
 from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage
 from lithos.stores.learning.stats import StatsStore, StatsTables
@@ -155,7 +156,7 @@ class Lessons:
         coordinator: Coordinator,
     ) -> None:
         self._mailbox = coordinator.mailbox
-        self._rows = journal.readable_task_rows()
+        self._rows = journal.rows(TaskRows)
         self._reading = reading
 
     def write_down(self, feedback: ApplyFeedback) -> Lesson:

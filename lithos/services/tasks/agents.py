@@ -16,9 +16,9 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import CoordinatorMailbox, Flush, MoveCursor, RegisterAgent
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
-from lithos.core.tasks.model import Agent
+from lithos.core.journal.agents import Agent
+from lithos.core.journal.ports import KnownNotes
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 
@@ -87,7 +87,7 @@ def audit_record(row: tuple[int | str, ...]) -> Mapping[str, Any]:
     return dict(zip(("id", "agent_id", "doc_id", "operation", "timestamp"), row, strict=True))
 
 
-def with_titles(entries: Iterable[Mapping[str, Any]], notes: Catalogue) -> list[Mapping[str, Any]]:
+def with_titles(entries: Iterable[Mapping[str, Any]], notes: KnownNotes) -> list[Mapping[str, Any]]:
     """The entries with the `title` of each note; None for a note that is gone."""
     titled: list[Mapping[str, Any]] = []
     for entry in entries:

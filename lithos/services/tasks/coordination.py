@@ -33,6 +33,7 @@ from lithos.services.retrieve.feedback import Feedback
 from lithos.services.tasks.requests import id_to_make
 from lithos.stores.coordination.board_rows import Reader, RestingTask
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 
 T = TypeVar("T")
 
@@ -131,7 +132,7 @@ class Coordination:
         clock: Clock,
         feedback: Feedback | None,
     ) -> None:
-        rows = journal.readable_task_rows()
+        rows = journal.rows(TaskRows)
         self._coordinator = coordinator
         self._rows = rows
         self._reading = reading

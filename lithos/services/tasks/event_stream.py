@@ -23,6 +23,7 @@ from lithos.core.events import Event
 from lithos.core.notes.matching import has_tag
 from lithos.core.tasks.model import Claim
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 
 #: Events that one look goes back at most.
 LOOKED: Final = 5_000
@@ -79,7 +80,7 @@ class Activity:
     def __init__(self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking) -> None:
         self._broadcaster = broadcaster
         self._store = store
-        self._rows = store.readable_task_rows()
+        self._rows = store.rows(TaskRows)
         self._reading = reading
 
     @property

@@ -23,6 +23,7 @@ from lithos.services.retrieve.feedback import Learning
 from lithos.services.shared import Shared
 from lithos.services.tasks.agents import FLUSH_PATIENCE
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.stats import StatsTables
 
 #: Days that are counted unless others are asked for, and at most.
@@ -78,7 +79,7 @@ class WorthCounter:
             day += timedelta(days=1)
 
     async def _add_citations(self, tally: Tally) -> None:
-        rows = self._journal.readable_task_rows().impact
+        rows = self._journal.rows(TaskRows).impact
         reading = self._reading
         agents = self._coordinator.agents
         is_other = _others_work(self._catalogue, agents)

@@ -9,17 +9,16 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.core.principals import ENRICH_AGENT
-from lithos.core.tasks.commands import (
+from lithos.core.journal.retention import (
     DropAgents,
     DropAudit,
-    DropClaims,
     DropCursors,
     DropEvents,
     ForgetReads,
     KeepTime,
     UpkeepStep,
 )
+from lithos.core.principals import ENRICH_AGENT
 from lithos.core.times import format_time
 from lithos.stores.table import Rows, listed
 
@@ -39,23 +38,23 @@ COUNT_READS: Final = (
 )
 
 
-def _before(name: str) -> str:
+def before_us(name: str) -> str:
     """The highest rowid of what an upstream server stored, which stays; a scalar subquery."""
     return f"(SELECT COALESCE(MAX(value), 0) FROM meta WHERE name='{name}')"  # noqa: S608 - our names
 
 
 _SURPLUS_AUDIT: Final = (
     "SELECT id FROM access_log WHERE id<=(SELECT MAX(id) FROM access_log)-?"  # noqa: S608 - constants
-    f" AND id>{_before('old_accesses')} ORDER BY id LIMIT ?"
+    f" AND id>{before_us('old_accesses')} ORDER BY id LIMIT ?"
 )
 _OLD_AUDIT: Final = (
-    f"SELECT id FROM access_log WHERE timestamp<? AND id>{_before('old_accesses')}"  # noqa: S608 - constants
+    f"SELECT id FROM access_log WHERE timestamp<? AND id>{before_us('old_accesses')}"  # noqa: S608 - constants
     " ORDER BY timestamp LIMIT ?"
 )
 #: Agents of upstream stay.
 _OLD_AGENTS: Final = (
     "SELECT id FROM agents WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - constants
-    f" AND rowid<={_before('old_agents')}"
+    f" AND rowid<={before_us('old_agents')}"
 )
 _COUNT_DROPPED: Final = (
     "INSERT INTO read_counts SELECT doc_id, COUNT(*) FROM access_log"
@@ -143,14 +142,6 @@ class OldRows(Rows):
         names = self._texts(_SURPLUS_CURSORS, ENRICH_AGENT, format_time(step.before), step.keep, step.most)
         return self._drop_from("cursors", "subscriber", names)
 
-    def _drop_claims(self, step: DropClaims) -> int:
-        return self._run(
-            "DELETE FROM claims WHERE rowid IN (SELECT rowid FROM claims WHERE expires_at<?"  # noqa: S608
-            f" AND rowid>{_before('old_claims')} LIMIT ?)",
-            format_time(step.before),
-            step.most,
-        )
-
     def _drop_agents(self, step: DropAgents) -> int:
         return sum(
             self._run(
@@ -168,7 +159,6 @@ _STEPS: Final[Mapping[type, Callable[[OldRows, Any], int]]] = {
     DropAudit: OldRows._drop_audit,
     DropEvents: OldRows._drop_events,
     DropCursors: OldRows._drop_cursors,
-    DropClaims: OldRows._drop_claims,
     DropAgents: OldRows._drop_agents,
     ForgetReads: OldRows._forget_reads,
 }

@@ -10,19 +10,17 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import apsw
 from attrs import frozen
 
 from lithos.core.events import Event, EventDraft, event_size
-from lithos.core.tasks.commands import DropEvents
-from lithos.core.tasks.model import READ, SEARCH_RESULT, Agent, AuditRow
+from lithos.core.journal.agents import READ, SEARCH_RESULT, Agent, AuditRow
+from lithos.core.journal.retention import DropEvents
 from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores.carrying import AGENTS, LEDGER_TABLE
-from lithos.stores.coordination.board_rows import BoardRows
 from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
-from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.schema import (
     NOTE_TABLES,
     TASK_INDEXES,
@@ -32,10 +30,11 @@ from lithos.stores.coordination.schema import (
     store_note_rows,
     upgrade,
 )
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.database import Database, Layout
 from lithos.stores.sqlite import open_reader
-from lithos.stores.table import TIME, Table, dump, matching
+from lithos.stores.table import TIME, Rows, Table, dump, matching
+
+R = TypeVar("R", bound=Rows)
 
 #: An event about a time is looked for among so many from a moment before it on.
 _NEAR: Final = 1_000
@@ -92,33 +91,13 @@ class CoordinationStore(Database):
         reader = open_reader(path)
         return cls(path, (reader, reader))
 
-    def task_rows(self) -> TaskRows:
-        """Tasks as the writing caller sees them."""
-        return TaskRows(self._writer)
+    def rows(self, kind: type[R]) -> R:
+        """Rows over the read connection."""
+        return kind(self._reader)
 
-    def readable_task_rows(self) -> TaskRows:
-        """Tasks over the read connection."""
-        return TaskRows(self._reader)
-
-    def board_rows(self) -> BoardRows:
-        """What pages show of tasks and agents, over the read connection."""
-        return BoardRows(self._reader)
-
-    def proposal_rows(self) -> ProposalRows:
-        """Proposals, as the writing caller sees them."""
-        return ProposalRows(self._writer)
-
-    def readable_proposals(self) -> ProposalRows:
-        """The same over the read connection."""
-        return ProposalRows(self._reader)
-
-    def old_rows(self) -> OldRows:
-        """What retention drops, as the writing caller sees it."""
-        return OldRows(self._writer)
-
-    def readable_old_rows(self) -> OldRows:
-        """The same over the read connection."""
-        return OldRows(self._reader)
+    def written(self, kind: type[R]) -> R:
+        """Rows as the writing caller sees them."""
+        return kind(self._writer)
 
     # -- writing, inside a transaction ---------------------------------------------------------
 
@@ -135,9 +114,9 @@ class CoordinationStore(Database):
 
     def prune_events(self, keep: int, most: int = 1_000_000) -> None:
         """Drop all but the newest `keep` events, the oldest `most` of them."""
-        last = self.old_rows().last_but(keep)
+        last = self.written(OldRows).last_but(keep)
         if last is not None:
-            self.old_rows().drop(DropEvents(through=last, most=most))
+            self.written(OldRows).drop(DropEvents(through=last, most=most))
 
     def put_agents(self, agents: Collection[Agent]) -> None:
         """Insert or update agents; columns that this version does not know keep their values."""

@@ -20,23 +20,10 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.core.importing import (
-    ACCESSES,
-    TABLES,
-    TASK_EDGES,
-    TASKS,
-    CarriedTable,
-    Column,
-    Database,
-    Degraded,
-    ImportRefused,
-    Item,
-    Malformed,
-    Row,
-    RowBatch,
-    Value,
-)
+from lithos.core.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
+from lithos.core.journal.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
 from lithos.core.notes.ignored import Ignored
+from lithos.core.tasks.carried import TASK_EDGES, TASKS
 from lithos.core.tasks.model import BLOCKS
 from lithos.core.times import format_time
 from lithos.stores.coordination.schema import dependencies_of

@@ -10,8 +10,8 @@ import attrs
 from attrs import frozen
 
 from lithos.core.errors import OutcomeUnknown
+from lithos.core.journal.requests import Call
 from lithos.core.principals import UNKNOWN_AGENT, Principal
-from lithos.core.tasks.requests import Call
 from lithos.services.tasks.requests import Requests
 
 if TYPE_CHECKING:

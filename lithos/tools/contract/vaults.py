@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Final, Protocol
 from attrs import evolve, frozen
 
 from lithos.actors.attaching.attaching import Attaching
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal
+from lithos.core.proposals import PendingProposals
 from lithos.kernel.parts import Parts
 from lithos.services.notes.edges import Edges
 from lithos.services.retrieve.feedback import Learning
@@ -221,7 +221,8 @@ async def has(services: Parts, thing: str) -> bool:
         return await services.get(Learning).receipt(thing) is not None
     if thing.startswith("edge_"):
         return await services.get(Edges).find(thing) is not None
-    if services.get(Coordinator).proposals.get(thing) is not None:
+    pending = services.find(PendingProposals)
+    if pending is not None and pending.get(thing) is not None:
         return True
     return bool(await services.get(Coordination).status(thing))
 
