@@ -18,6 +18,7 @@ from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
 from lithos.services.tasks.retention import Retentions
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.capability import TASKS
 from lithos.upkeep.capability import UPKEEP
 
@@ -58,3 +59,7 @@ def background(*, of_front: bool) -> Iterator[Background]:
     """What runs beside a server, or beside its front."""
     for capability in CAPABILITIES:
         yield from (each for each in capability.background if each.needs_front == of_front)
+
+
+# Before any database is opened.
+CoordinationStore.lay_out(table for capability in CAPABILITIES for table in capability.tables)

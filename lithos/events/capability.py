@@ -11,9 +11,9 @@ from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
-from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import EventsConfig
 from lithos.core.events import Event
+from lithos.core.journal.ports import Along
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
@@ -23,7 +23,7 @@ from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
 from lithos.stores.coordination.requests import RequestRows
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.store import IMPORT_TABLES, JOURNAL_TABLES, CoordinationStore
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:
@@ -43,7 +43,7 @@ def make_coordinator(
     events: EventsConfig,
     boards: Boards,
     metrics: Metrics,
-    records: NoteRecords,
+    records: Along | None,
 ) -> Coordinator:
     """Make the owner of `coordination.db`."""
     return Coordinator(
@@ -114,4 +114,5 @@ EVENTS = Capability(
     ),
     background=(Background(Upkeep, Upkeep.run),),
     boards=(JournalBoard,),
+    tables=(JOURNAL_TABLES, IMPORT_TABLES),
 )

@@ -44,7 +44,8 @@ class Capability:
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
     * `background`: what runs beside the server from the end of its start until it stops;
     * `boards`: the classes of its boards, which carry out its commands in the coordinator's transaction;
-    * `retention`: its old rows of `coordination.db`.
+    * `retention`: its old rows of `coordination.db`;
+    * `tables`: its tables of `coordination.db`, each a `lithos.stores.coordination.schema.Tables`.
     """
 
     name: str
@@ -52,3 +53,4 @@ class Capability:
     background: tuple[Background, ...] = ()
     boards: tuple[type[Any], ...] = ()
     retention: tuple[Retention, ...] = ()
+    tables: tuple[Any, ...] = ()

@@ -28,7 +28,7 @@ from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
-from lithos.core.journal.ports import KnownNotes
+from lithos.core.journal.ports import Along, KnownNotes
 from lithos.core.proposals import PendingProposals
 from lithos.core.scopes import WriteScopes
 from lithos.kernel.capability import Background, Capability
@@ -42,6 +42,7 @@ from lithos.services.notes.resources import Changes, Library, Resources
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
+from lithos.stores.coordination.note_rows import NOTE_TABLES
 from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
@@ -112,6 +113,11 @@ def make_proposing(
     """Make what keeps a change for a person."""
     rows = journal.rows(ProposalRows)
     return Proposing(coordinator, pending, rows, journal_thread, threads, catalogue, clock)
+
+
+def rows_along(records: NoteRecords) -> Along:
+    """Give the journal the rows that it commits with whatever else is."""
+    return records
 
 
 def known_notes(catalogue: Catalogue) -> KnownNotes:
@@ -194,6 +200,7 @@ NOTES = Capability(
         make_applying,
         make_proposing,
         known_notes,
+        rows_along,
         make_writer,
         make_vanished,
         make_guard,
@@ -210,5 +217,6 @@ NOTES = Capability(
         make_changes,
         Library,
     ),
+    tables=(NOTE_TABLES,),
     background=(Background(Moving, Moving.run),),
 )

@@ -10,7 +10,7 @@ from lithos.config.sections import ProposalsConfig
 from lithos.core.proposals import MOST_REASONS, PendingProposals, TidyProposals
 from lithos.kernel.capability import Background, Capability, Retention
 from lithos.services.notes.proposals import Proposals
-from lithos.stores.coordination.proposals import ProposalRows
+from lithos.stores.coordination.proposals import PROPOSAL_TABLES, ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 
 
@@ -40,5 +40,6 @@ PROPOSALS = Capability(
     makers=(make_pending, make_proposal_board, Proposals),
     background=(Background(Proposals, Proposals.resume),),
     boards=(ProposalBoard,),
+    tables=(PROPOSAL_TABLES,),
     retention=(Retention("proposals", tidy),),
 )

@@ -15,6 +15,7 @@ from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.impact import Impact
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.task_tables import TASK_TABLES
 from lithos.stores.coordination.tasks import TaskRows
 
 #: How long after its end a claim is deleted, and how many at once.
@@ -42,5 +43,6 @@ TASKS = Capability(
     name="tasks",
     makers=(make_task_board, Coordination, Impact, Board),
     boards=(TaskBoard,),
+    tables=(TASK_TABLES,),
     retention=(Retention("claims", drop_claims, AT_ONCE),),
 )

@@ -17,9 +17,9 @@ from lithos.core.commands import BoardCommand, carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import Event, EventDraft
 from lithos.core.journal.agents import Agent, AuditRow
+from lithos.core.journal.ports import RowsAlong
 from lithos.core.journal.retention import UpkeepStep
 from lithos.stores.coordination.old_rows import OldRows
-from lithos.stores.coordination.schema import NoteRows
 from lithos.stores.coordination.store import CoordinationStore
 
 #: Prune only now and then: an append must not pay for it each time.
@@ -35,7 +35,7 @@ class Batch:
     steps: Sequence[Step]
     agents: Sequence[Agent]
     audit: Collection[AuditRow]
-    records: NoteRows
+    records: RowsAlong
     #: Events of changes that are stored already; they come first.
     unwritten: Sequence[EventDraft]
     next_seq: int
@@ -102,7 +102,7 @@ class Commits:
                 self._carry_out(step, batch, committed)
             self._store.append_events(committed.events)
             self._store.add_audit(batch.audit)
-            self._store.store_note_rows(batch.records)
+            self._store.put_along(batch.records)
             since_prune = batch.since_prune + len(committed.events)
             if since_prune > PRUNE_EVERY:
                 self._store.prune_events(self._journal_size, PRUNE_AT_ONCE)

@@ -30,11 +30,11 @@ from lithos.actors.coordinating.messages import (
     Step,
 )
 from lithos.actors.kit import Inbox, Mailbox, run_batches
-from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, Event, EventDraft
 from lithos.core.journal.agents import READ, Agent, AuditRow, size_of
 from lithos.core.journal.carrying import Carried
+from lithos.core.journal.ports import Along
 from lithos.core.journal.retention import DropAgents, ForgetReads
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import DatabaseLost
@@ -69,7 +69,7 @@ class Coordinator:
         *,
         journal_size: int,
         on_commit: Callable[[Sequence[Event], float], None] | None = None,
-        records: NoteRecords | None = None,
+        records: Along | None = None,
     ) -> None:
         self.mailbox: CoordinatorMailbox = Mailbox("coordinator", CAPACITY)
         self._store = store
@@ -92,8 +92,8 @@ class Coordinator:
         self._audit: deque[AuditRow] = deque(maxlen=AUDIT_BACKLOG)
         #: Events of changes that are stored, while the journal cannot be written.
         self._unwritten: list[EventDraft] = []
-        #: What is remembered of note files; it is committed with whatever else is.
-        self._records = records if records is not None else NoteRecords()
+        #: Rows that are committed with whatever else is.
+        self._records = records if records is not None else Along()
         self._records.commit = self._commit_records
         #: Why the last commit failed, until one succeeds.
         self.failure: str | None = None
