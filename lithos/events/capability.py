@@ -21,7 +21,6 @@ from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
-from lithos.services.tasks.timeline import Timelines
 from lithos.stores.coordination.requests import RequestRows
 from lithos.stores.coordination.store import IMPORT_TABLES, JOURNAL_TABLES, CoordinationStore
 
@@ -109,7 +108,6 @@ EVENTS = Capability(
         make_streams,
         make_activity,
         Agents,
-        Timelines,
         Upkeep,
     ),
     background=(Background(Upkeep, Upkeep.run),),

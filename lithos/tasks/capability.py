@@ -13,6 +13,7 @@ from lithos.core.tasks.model import ClaimTimes
 from lithos.kernel.capability import Capability, Retention
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.holdings import Claims
 from lithos.services.tasks.impact import Impact
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.task_tables import TASK_TABLES
@@ -41,7 +42,7 @@ def drop_claims(now: datetime) -> DropClaims:
 
 TASKS = Capability(
     name="tasks",
-    makers=(make_task_board, Coordination, Impact, Board),
+    makers=(make_task_board, Coordination, Impact, Board, Claims),
     boards=(TaskBoard,),
     tables=(TASK_TABLES,),
     retention=(Retention("claims", drop_claims, AT_ONCE),),

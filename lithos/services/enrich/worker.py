@@ -18,6 +18,7 @@ import trio
 from attrs import define, field
 
 from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.surviving import survive
 from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import (
     ForgetJobs,
@@ -26,7 +27,6 @@ from lithos.core.learning.memory import (
 )
 from lithos.core.tasks.model import Task
 from lithos.services.enrich.drain import Drain
-from lithos.services.enrich.feed import survive
 from lithos.services.enrich.projection import IncompleteScan
 from lithos.services.retrieve.feedback import Learning
 from lithos.stores.coordination.store import CoordinationStore

@@ -17,6 +17,7 @@ from lithos.actors.blocking import slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
+from lithos.actors.surviving import survive
 from lithos.config.sections import EventsConfig
 from lithos.core.commands import BoardCommand
 from lithos.core.journal.agents import Agent, size_of
@@ -31,7 +32,6 @@ from lithos.core.journal.retention import (
     UpkeepStep,
 )
 from lithos.kernel.capability import Retention
-from lithos.services.enrich.feed import survive
 from lithos.stores.coordination.old_rows import OldRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
