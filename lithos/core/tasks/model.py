@@ -95,6 +95,16 @@ class TaskEdge:
     created_at: datetime
 
 
+@frozen
+class Citation:
+    """A note that the completion of a task cited, by whom and when."""
+
+    task_id: str
+    note_id: str
+    agent: str
+    at: datetime
+
+
 #: A time from the shortest one on is granted as asked for; one that is shorter becomes `_LEAST_MINUTES`.
 _SHORTEST_MINUTES = 0.1
 _LEAST_MINUTES = 1.0

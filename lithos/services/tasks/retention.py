@@ -84,6 +84,7 @@ class Upkeep:
         """`others` are the old rows of other capabilities."""
         self._coordinator = coordinator
         self._rows = journal.rows(OldRows)
+        self._owners = journal.owners
         self._reading = reading
         self._clock = settled
         self._events = events
@@ -131,7 +132,8 @@ class Upkeep:
         writers, dropped = self._writers(), 0
         idle = [agent for agent in surplus if agent.id not in writers]
         async for some in slices(idle, ASKED):
-            owners = await self._reading.run(partial(self._rows.owners, [agent.id for agent in some]))
+            ids = [agent.id for agent in some]
+            owners = await self._reading.run(partial(self._rows.owners, ids, self._owners))
             free = [agent for agent in some if agent.id not in owners]
             async for few in slices(free, STEP):
                 dropped += await self._drop(DropAgents(tuple(few)))

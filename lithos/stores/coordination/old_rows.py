@@ -5,7 +5,7 @@ Free pages are reused by later rows; the file itself does not shrink.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -70,17 +70,6 @@ _EVENT_SIZES: Final = (
     "SELECT seq, octet_length(payload)+octet_length(tags)+octet_length(agent)+octet_length(origin)+64"
     " FROM events WHERE seq<? ORDER BY seq DESC LIMIT ?"
 )
-#: Who of some has something to its name; each scans a table once.
-_OWNERS: Final = tuple(
-    f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
-    for table, column in (
-        ("tasks", "created_by"),
-        ("claims", "agent"),
-        ("findings", "agent"),
-        ("task_edges", "created_by"),
-        ("cursors", "subscriber"),
-    )
-)
 #: Events whose sizes are read at once.
 _PAGE: Final = 2_000
 
@@ -94,9 +83,16 @@ class OldRows(Rows):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def owners(self, agent_ids: list[str]) -> set[str]:
-        """Those of these agents that own a task, claim, finding, task edge or cursor, or are of upstream."""
-        return {name for sql in (*_OWNERS, _OLD_AGENTS) for name in self._texts(sql, listed(agent_ids))}
+    def owners(self, agent_ids: list[str], columns: Iterable[tuple[str, str]]) -> set[str]:
+        """Those of these agents that are in one of the columns (by table), or are of upstream.
+
+        Each column is scanned once.
+        """
+        owning = [
+            f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
+            for table, column in columns
+        ]
+        return {name for sql in (*owning, _OLD_AGENTS) for name in self._texts(sql, listed(agent_ids))}
 
     def last_but(self, keep: int) -> int | None:
         """The newest seq that is not among `keep` events; None when all are."""

@@ -31,6 +31,7 @@ class Tables:
       one;
     * `protected`: names in `meta` of the highest rowid that a table had when an older file was first served:
       what upstream stored stays, whatever its age;
+    * `owners`: columns with the agents to whom rows belong, by table: these agents are kept;
     * `prepare`: called before columns are added; what it returns is called afterwards.
     """
 
@@ -40,6 +41,7 @@ class Tables:
     columns: Mapping[str, Mapping[str, str]] = field(factory=dict)
     times: Mapping[str, Mapping[str, bool]] = field(factory=dict)
     protected: Mapping[str, str] = field(factory=dict)
+    owners: Mapping[str, str] = field(factory=dict)
     prepare: Callable[[apsw.Connection], Callable[[datetime], None]] | None = None
 
 

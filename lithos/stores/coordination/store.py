@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import apsw
 from attrs import frozen
@@ -78,12 +78,16 @@ JOURNAL_TABLES: Final = Tables(
     },
     times={"agents": {"first_seen_at": True, "last_seen_at": True}, "access_log": {"timestamp": True}},
     protected={"old_accesses": "access_log", "old_agents": "agents"},
+    owners={"cursors": "subscriber"},
 )
 IMPORT_TABLES: Final = Tables(place=5, create=LEDGER_TABLE)
 
 
 class CoordinationStore(Database):
     """A damaged one is refused: tasks and claims are authoritative, so the caller must not go on."""
+
+    #: Tables and their columns with the agents to whom rows belong.
+    owners: ClassVar[tuple[tuple[str, str], ...]]
 
     @classmethod
     def lay_out(cls, tables: Iterable[Tables]) -> None:
@@ -94,6 +98,7 @@ class CoordinationStore(Database):
             upgrade(writer, now, ordered)
             _count_on(writer, int(now.timestamp() * 1000))
 
+        cls.owners = tuple(pair for each in ordered for pair in each.owners.items())
         cls.layout = Layout("".join(each.create for each in ordered), upgrade_all)
 
     @classmethod

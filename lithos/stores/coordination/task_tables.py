@@ -209,5 +209,6 @@ TASK_TABLES: Final = Tables(
         "task_edges": {"created_at": True},
     },
     protected={"old_claims": "claims"},
+    owners={"tasks": "created_by", "claims": "agent", "findings": "agent", "task_edges": "created_by"},
     prepare=prepare,
 )
