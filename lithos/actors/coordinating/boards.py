@@ -47,7 +47,6 @@ class Board:
         del now
         return None
 
-    @property
     def is_through(self) -> bool:
         """Whether `next_due` changes through commands only."""
         return True
@@ -86,7 +85,7 @@ class JournalBoard(Board):
 
 
 class Boards:
-    """All boards of one coordinator, as one."""
+    """All boards of one coordinator, as one. Each act asks those that have a method of their own for it."""
 
     def __init__(self, boards: Iterable[Board]) -> None:
         self._all = tuple(boards)
@@ -96,34 +95,51 @@ class Boards:
             CarryRows: self._carry,
             **{command: method for board in self._all for command, method in board.handlers.items()},
         }
+        self._beginning = [board.begin for board in self._having("begin")]
+        self._following = [board.follow for board in self._having("follow")]
+        self._due = [board.next_due for board in self._having("next_due")]
+        self._through = [board.is_through for board in self._having("is_through")]
+        self._committed = [board.committed for board in self._having("committed")]
+        self._forgetting = [board.forget for board in self._having("forget")]
+
+    def _having(self, name: str) -> list[Board]:
+        return [board for board in self._all if getattr(type(board), name) is not getattr(Board, name)]
 
     def _carry(self, command: CarryRows, now: datetime) -> Done[Carried]:
         return self._carriers[command.table](command, now)
 
     def begin(self, now: datetime, *, is_due: bool) -> list[EventDraft]:
         """Begin a transaction. Returns the events of everything that has come by the clock."""
-        return [event for board in self._all for event in board.begin(now, is_due=is_due)]
+        events: list[EventDraft] = []
+        for begin in self._beginning:
+            events += begin(now, is_due=is_due)
+        return events
 
     def follow(self, drafts: Sequence[EventDraft], now: datetime) -> Sequence[EventDraft]:
         """Return some events, and those that follow from them."""
-        after = [more for draft in drafts for board in self._all for more in board.follow(draft, now)]
+        after: list[EventDraft] = []
+        for follow in self._following:
+            for draft in drafts:
+                after += follow(draft, now)
         return (*drafts, *after) if after else drafts
 
     def next_due(self, now: datetime) -> datetime | None:
         """When something comes by the clock next; None when nothing will."""
-        return min((due for board in self._all if (due := board.next_due(now)) is not None), default=None)
+        return min((due for next_due in self._due if (due := next_due(now)) is not None), default=None)
 
-    @property
     def is_through(self) -> bool:
         """Whether `next_due` changes through commands only."""
-        return all(board.is_through for board in self._all)
+        for is_through in self._through:  # noqa: SIM110 - each commit asks: a generator costs more
+            if not is_through():
+                return False
+        return True
 
     def committed(self) -> None:
         """Show readers the changes of a transaction that was committed."""
-        for board in self._all:
-            board.committed()
+        for committed in self._committed:
+            committed()
 
     def forget(self) -> None:
         """Forget the changes of a transaction that failed."""
-        for board in self._all:
-            board.forget()
+        for forget in self._forgetting:
+            forget()

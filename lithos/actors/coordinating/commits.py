@@ -108,7 +108,7 @@ class Commits:
                 self._store.prune_events(self._journal_size, PRUNE_AT_ONCE)
                 since_prune = 0
             due = batch.due
-            if batch.may_move_due or not self._boards.is_through:
+            if batch.may_move_due or not self._boards.is_through():
                 due = self._boards.next_due(batch.now)
         return evolve(committed, since_prune=since_prune, due=due)
 
@@ -126,7 +126,7 @@ class Commits:
                 committed.replies.append(refusal)
                 return
             reply, drafts = done.reply, done.events
-        events = self._add(self._boards.follow(drafts, batch.now), batch, committed)
+        events = self._add(self._boards.follow(drafts, batch.now) if drafts else (), batch, committed)
         if isinstance(message, AppendEvents) and events:
             reply = events[-1].seq
         committed.replies.append(reply)

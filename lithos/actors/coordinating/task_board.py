@@ -185,7 +185,6 @@ class TaskBoard(Board):
     def next_due(self, now: datetime) -> datetime | None:
         return self.readiness.next_due(now)
 
-    @property
     def is_through(self) -> bool:
         return self.readiness.is_through
 

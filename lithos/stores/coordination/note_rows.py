@@ -55,8 +55,31 @@ class NoteRows:
         return bool(self.versions or self.ids or self.intents or self.creations or self.own)
 
     def store(self, connection: apsw.Connection) -> None:
-        """Change rows, inside a transaction."""
-        store_note_rows(connection, self)
+        """Change rows, inside a transaction. An id may pass from one path to another."""
+        versions, intents, creations = self.versions, self.intents, self.creations
+
+        def run(sql: str, given: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
+            if given:  # most are empty, and a statement costs what a hand-over of the interpreter does
+                connection.executemany(sql, given)
+
+        run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
+        run(
+            "INSERT OR REPLACE INTO note_versions VALUES(?,?,?)",
+            [(key, row.version, row.digest) for key, row in versions.items() if row is not None],
+        )
+        gone = [key for key, digest in intents.items() if digest is None]
+        kept = [(*key, digest) for key, digest in intents.items() if digest is not None]
+        run("DELETE FROM note_intents WHERE id=? AND version=?", gone)
+        run("INSERT OR REPLACE INTO note_intents VALUES(?,?,?)", kept)
+        run("DELETE FROM note_creations WHERE id=?", [(key,) for key, at in creations.items() if at is None])
+        times = [(key, format_time(at)) for key, at in creations.items() if at is not None]
+        run("INSERT OR REPLACE INTO note_creations VALUES(?,?)", times)
+        run("DELETE FROM note_ids WHERE path=?", [(path,) for path in self.ids])
+        named = [(path, note_id) for path, note_id in self.ids.items() if note_id is not None]
+        run("INSERT OR REPLACE INTO note_ids VALUES(?,?)", named)
+        own = self.own.items()
+        run("DELETE FROM own_notes WHERE path=?", [(path,) for path, is_own in own if not is_own])
+        run("INSERT OR IGNORE INTO own_notes VALUES(?)", [(path,) for path, is_own in own if is_own])
 
 
 def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
@@ -79,33 +102,6 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
         {key: time for key, text in creations if (time := read_time(text)) is not None},
         {path: True for (path,) in read("SELECT path FROM own_notes")},
     )
-
-
-def store_note_rows(connection: apsw.Connection, rows: NoteRows) -> None:
-    """Change rows, inside a transaction. An id may pass from one path to another."""
-    versions, intents, creations = rows.versions, rows.intents, rows.creations
-
-    def run(sql: str, given: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
-        if given:  # most are empty, and a statement costs what a hand-over of the interpreter does
-            connection.executemany(sql, given)
-
-    run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
-    run(
-        "INSERT OR REPLACE INTO note_versions VALUES(?,?,?)",
-        [(key, row.version, row.digest) for key, row in versions.items() if row is not None],
-    )
-    gone = [key for key, digest in intents.items() if digest is None]
-    kept = [(*key, digest) for key, digest in intents.items() if digest is not None]
-    run("DELETE FROM note_intents WHERE id=? AND version=?", gone)
-    run("INSERT OR REPLACE INTO note_intents VALUES(?,?,?)", kept)
-    run("DELETE FROM note_creations WHERE id=?", [(key,) for key, at in creations.items() if at is None])
-    times = [(key, format_time(at)) for key, at in creations.items() if at is not None]
-    run("INSERT OR REPLACE INTO note_creations VALUES(?,?)", times)
-    run("DELETE FROM note_ids WHERE path=?", [(path,) for path in rows.ids])
-    named = [(path, note_id) for path, note_id in rows.ids.items() if note_id is not None]
-    run("INSERT OR REPLACE INTO note_ids VALUES(?,?)", named)
-    run("DELETE FROM own_notes WHERE path=?", [(path,) for path, is_own in rows.own.items() if not is_own])
-    run("INSERT OR IGNORE INTO own_notes VALUES(?)", [(path,) for path, is_own in rows.own.items() if is_own])
 
 
 class KeptNotes(Rows):

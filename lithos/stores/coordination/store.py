@@ -126,8 +126,7 @@ class CoordinationStore(Database):
 
     def put_along(self, rows: RowsAlong) -> None:
         """Store rows of another package."""
-        if rows:
-            rows.store(self._writer)
+        rows.store(self._writer)
 
     def prune_events(self, keep: int, most: int = 1_000_000) -> None:
         """Drop all but the newest `keep` events, the oldest `most` of them."""
