@@ -16,6 +16,7 @@ from statistics import median, quantiles
 import trio
 from attrs import define, field
 
+import lithos.app.capabilities  # noqa: F401 - the tables of coordination.db
 from bench.client import RawClient
 from bench.report import middle, print_report
 from bench.server import Serving, data_directory, serving

@@ -213,7 +213,7 @@ def unjoined(files: Sequence[str]) -> list[str]:
     reached = {
         target
         for module, targets in graph.items()
-        if module.startswith("lithos.app.") or module.endswith(".front")
+        if module.startswith("lithos.app.") or module.endswith((".front", ".capability"))
         for target in targets
     }
     reached |= {module for module, source in modules().items() if "\n@tool(" in source}

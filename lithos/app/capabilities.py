@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lithos.access.capability import ACCESS
+from lithos.actors.coordinating.boards import Boards
 from lithos.attachments.capability import ATTACHMENTS
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
@@ -17,6 +18,8 @@ from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
 from lithos.services.notes.resources import Resources
+from lithos.services.tasks.retention import Retentions
+from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.capability import TASKS
 from lithos.tools.contract.declaring import OWN, Tool, declared_by
 from lithos.upkeep.capability import UPKEEP
@@ -39,6 +42,8 @@ CAPABILITIES: Final[tuple[Capability, ...]] = (
 def makers() -> Iterator[Maker]:
     """What makes the parts of a server."""
     yield make_resources
+    yield make_boards
+    yield make_retentions
     for capability in CAPABILITIES:
         yield from capability.makers
 
@@ -68,6 +73,16 @@ def make_resources(parts: Parts) -> Resources:
     return Resources(kinds)
 
 
+def make_boards(parts: Parts) -> Boards:
+    """Make the boards of all capabilities, whose commands the coordinator carries out."""
+    return Boards(parts.get(kind) for capability in CAPABILITIES for kind in capability.boards)
+
+
+def make_retentions() -> Retentions:
+    """Make the list of the old rows of all capabilities."""
+    return Retentions(each for capability in CAPABILITIES for each in capability.retention)
+
+
 def background(*, of_front: bool) -> Iterator[Background]:
     """What runs beside a server, or beside its front."""
     for capability in CAPABILITIES:
@@ -92,3 +107,7 @@ def _sorted(links: Iterable[Link]) -> tuple[Link, ...]:
 def fronts() -> Iterator[str]:
     """The modules that add endpoints to an HTTP front."""
     yield from (capability.front for capability in CAPABILITIES if capability.front is not None)
+
+
+# Before any database is opened.
+CoordinationStore.lay_out(table for capability in CAPABILITIES for table in capability.tables)

@@ -18,6 +18,7 @@ from lithos.core.times import from_nanoseconds
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.backup import copy_database
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.notes.values import OutsideKnowledge
 from lithos.tools.contract.rows import row_of
@@ -76,7 +77,7 @@ def _export_coordination(path: Path, now: datetime) -> Iterator[dict[str, Any]]:
     try:
         for agent in sorted(store.agents(), key=lambda each: each.first_seen_at):
             yield {"kind": "agent", **row_of(agent)}
-        rows = store.readable_task_rows()
+        rows = store.rows(TaskRows)
         tasks = list(reversed(rows.tasks()))
         yield from ({"kind": "task", **row_of(task)} for task in tasks)
         for claims in rows.active_claims(_EVER).values():

@@ -24,10 +24,11 @@ from typing import Final
 import attrs
 import trio
 
+from lithos.core.journal.ports import Along
 from lithos.core.notes.document import derive_id
 from lithos.core.notes.model import Note, Standing, effective_version, newest
 from lithos.core.text.entities import Found
-from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.coordination.note_rows import NoteRows
 
 _JOINT: Final = "\x1f"
 
@@ -87,7 +88,7 @@ class KeptEntities:
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-class NoteRecords:
+class NoteRecords(Along):
     """Write-behind cache, owned by the catalogue, committed by the coordinator. At most three rows a note."""
 
     def __init__(self, rows: NoteRows | None = None) -> None:

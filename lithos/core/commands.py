@@ -20,6 +20,12 @@ class Command(Generic[R_co]):
     __slots__ = ()
 
 
+class BoardCommand(Command[R_co]):
+    """A command that a board of the coordinator carries out in its transaction."""
+
+    __slots__ = ()
+
+
 @frozen
 class Done(Generic[R_co]):
     """What carrying out a command replies and announces."""

@@ -2,9 +2,7 @@
 
 A source is read as a stream, so that a file of any size needs little memory (docs/spec/integration.md §1).
 
-Of another Lithos's databases rows are carried over: a row is a tuple of the values of its table's columns, in
-order. What is carried is remembered by key and hash (`imported_rows`): a second import touches only what
-changed at the source, and nothing that changed here.
+Of another Lithos's databases rows are carried over (`lithos.core.journal.carrying`).
 """
 
 from __future__ import annotations
@@ -12,144 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
-from lithos.core.learning.memory import LearningCommand
-from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.tasks.commands import TaskCommand
-from lithos.core.tasks.model import Agent
+from lithos.core.journal.carrying import ACCESSES, AGENTS, CarriedTable, Row
+from lithos.core.learning.carried import LEARNED
+from lithos.core.tasks.carried import CARRIED
 
-Value = str | int | float | None
-Row = tuple[Value, ...]
-#: How a value is read: what is no such value becomes the column's default.
-Kind = Literal["text", "time", "whole", "number"]
-_AGENT_COLUMNS: Final = frozenset({"agent", "agent_id", "created_by", "provenance_actor"})
-Database = Literal["coordination.db", "edges.db", "stats.db"]
-
-
-@frozen
-class Column:
-    """A column that is carried. `default` stands for NULL; `is_note` says that it holds the id of a note."""
-
-    name: str
-    kind: Kind = "text"
-    default: Value = None
-    is_note: bool = False
-
-
-@frozen
-class CarriedTable:
-    """A table that is carried: its first `keys` columns identify a row; `unique` ones must be free."""
-
-    name: str
-    database: Database
-    columns: tuple[Column, ...]
-    keys: int = 1
-    unique: tuple[str, ...] = ()
-
-    @property
-    def agent_places(self) -> tuple[int, ...]:
-        """The places of the columns that name an agent."""
-        own = _AGENT_COLUMNS | ({"id"} if self.name == "agents" else frozenset())
-        return tuple(place for place, name in enumerate(self.names) if name in own)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(column.name for column in self.columns)
-
-    def key(self, row: Row) -> Row:
-        """What identifies a row."""
-        return row[: self.keys]
-
-
-EPOCH_TEXT: Final = "1970-01-01T00:00:00.000000+00:00"
-
-
-def _table(name: str, database: Database, columns: str, keys: int = 1, unique: str = "") -> CarriedTable:
-    """A table from its columns in words: `name`, `name:kind`, and with `=` what stands for NULL.
-
-    The kind is `text`, unless another is said; `note` is a text that is the id of a note. A time without a
-    default behind its `=` was at `EPOCH_TEXT`.
-    """
-    found: list[Column] = []
-    for word in columns.split():
-        said, equals, default = word.partition("=")
-        column, _, kind = said.partition(":")
-        if kind == "time":
-            found.append(Column(column, "time", EPOCH_TEXT if equals else None))
-        elif kind == "whole":
-            found.append(Column(column, "whole", int(default)))
-        elif kind == "number":
-            found.append(Column(column, "number", float(default)))
-        else:
-            found.append(Column(column, "text", default if equals else None, is_note=kind == "note"))
-    return CarriedTable(name, database, tuple(found), keys, tuple(unique.split()))
-
-
-AGENTS: Final = _table(
-    "agents", "coordination.db", "id= name type first_seen_at:time last_seen_at:time metadata={}"
-)
-TASKS: Final = _table(
-    "tasks",
-    "coordination.db",
-    f"id= title= description status=open task_type=task created_by={UNKNOWN_AGENT} created_at:time= tags=[] "
-    "outcome resolved_at:time metadata={}",
-)
-TASK_EDGES: Final = _table(
-    "task_edges",
-    "coordination.db",
-    f"from_task_id= to_task_id= type= metadata={{}} created_by={UNKNOWN_AGENT} created_at:time=",
-    keys=3,
-)
-CLAIMS: Final = _table(
-    "claims", "coordination.db", "task_id= aspect= agent= claimed_at:time= expires_at:time=", keys=2
-)
-FINDINGS: Final = _table(
-    "findings", "coordination.db", "id= task_id= agent= summary= knowledge_id:note created_at:time="
-)
-#: The first column is the id of the row at the source, which it does not keep here.
-ACCESSES: Final = _table(
-    "access_log",
-    "coordination.db",
-    f"id:whole=0 agent_id={UNKNOWN_AGENT} doc_id:note= operation= timestamp:time=",
-)
-EDGES: Final = _table(
-    "edges",
-    "edges.db",
-    "edge_id= from_id:note= to_id:note= type= weight:number=1.0 namespace=default created_at:time= "
-    "updated_at:time= provenance_actor provenance_type evidence conflict_state",
-    unique="from_id to_id type namespace",
-)
-#: The tables of `stats.db`: how many columns are the key, and the columns.
-_STATS: Final[Mapping[str, tuple[int, str]]] = {
-    "node_stats": (
-        1,
-        "node_id:note= retrieval_count:whole=0 last_retrieved_at:time last_used_at:time "
-        "ignored_count:whole=0 misleading_count:whole=0 cited_count:whole=0",
-    ),
-    "receipts": (
-        1,
-        "id= ts:time= query= limit:whole=0 namespace_filter scouts_fired candidates_considered:whole=0 "
-        "final_nodes conflicts_surfaced surface_conflicts:whole=0 temperature:number=0.0 "
-        "terrace_reached:whole=0 agent_id task_id",
-    ),
-}
 #: In the order in which they are carried.
 TABLES: Final[Mapping[str, CarriedTable]] = {
-    table.name: table
-    for table in (
-        AGENTS,
-        TASKS,
-        TASK_EDGES,
-        CLAIMS,
-        FINDINGS,
-        ACCESSES,
-        EDGES,
-        *(_table(name, "stats.db", columns, keys) for name, (keys, columns) in _STATS.items()),
-    )
+    **{table.name: table for table in (AGENTS, *CARRIED, ACCESSES)},
+    **LEARNED,
 }
 
 
@@ -164,64 +36,6 @@ class RowBatch:
     rows: tuple[Row, ...] = field(repr=False)
     source: str = ""
     is_look: bool = False
-
-
-@frozen
-class KeptRow:
-    """A row that was not carried: its key, and why. `is_taken`: something else here has the key."""
-
-    key: str
-    reason: str
-    is_taken: bool = False
-
-
-@frozen
-class Carried:
-    """What became of the rows of a batch."""
-
-    created: int = 0
-    updated: int = 0
-    same: int = 0
-    kept: tuple[KeptRow, ...] = ()
-    #: Agents as they are stored now.
-    agents: tuple[Agent, ...] = ()
-    #: Reads that were added, by note.
-    reads: Mapping[str, int] = field(factory=dict)
-
-
-@frozen(kw_only=True)
-class CarryRows(TaskCommand[Carried]):
-    """Merge rows of one table of `coordination.db`; with `dry_run` nothing is written.
-
-    `source` tells the log of accesses from those of other sources.
-    """
-
-    table: str
-    rows: tuple[Row, ...] = field(repr=False)
-    source: str = ""
-    dry_run: bool = False
-
-
-@frozen(kw_only=True)
-class SettleTasks(TaskCommand[int]):
-    """Announce carried tasks that are ready, once all that they wait for is here; the reply is how many."""
-
-    task_ids: tuple[str, ...]
-
-
-@frozen(kw_only=True)
-class CarryLearned(LearningCommand[Carried]):
-    """Merge rows of one table of `edges.db` or `stats.db`; with `dry_run` nothing is written."""
-
-    agent: str
-    table: str
-    rows: tuple[Row, ...] = field(repr=False)
-    dry_run: bool = False
-
-
-def is_running(expires_at: Value, now: datetime) -> bool:
-    """Whether a claim that ends then still runs."""
-    return isinstance(expires_at, str) and datetime.fromisoformat(expires_at) > now
 
 
 #: Bytes of the text of a note, as `storage.max_content_size_bytes` has it by default.

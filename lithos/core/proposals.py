@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from lithos.core.commands import Command, R_co
+from lithos.core.commands import BoardCommand, R_co
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import TITLE
 
@@ -87,7 +87,7 @@ class ProposalTexts:
 
 
 @frozen(kw_only=True)
-class ProposalCommand(Command[R_co]):
+class ProposalCommand(BoardCommand[R_co]):
     """What the coordinator is asked to do with proposals."""
 
 

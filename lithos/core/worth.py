@@ -12,6 +12,8 @@ from typing import Final
 import attrs
 from attrs import define, field, frozen
 
+from lithos.core.tasks.model import Citation
+
 #: A question that is asked again is answered well where what was cited for it is among so many first notes.
 FIRST: Final = 3
 
@@ -61,16 +63,6 @@ class Asked:
     notes: tuple[str, ...]
     tokens: int | None
     is_followup: bool
-
-
-@frozen
-class Citation:
-    """A note that the completion of a task cited, by whom and when."""
-
-    task_id: str
-    note_id: str
-    agent: str
-    at: datetime
 
 
 @define

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.boards import Boards, JournalBoard
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
-from lithos.catalogue.note_records import NoteRecords
-from lithos.config.sections import CoordinationConfig, EventsConfig, ProposalsConfig
+from lithos.config.sections import EventsConfig
 from lithos.core.events import Event
-from lithos.core.tasks.model import ClaimTimes
+from lithos.core.journal.ports import Along
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
@@ -21,8 +21,8 @@ from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
-from lithos.services.tasks.timeline import Timelines
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.requests import RequestRows
+from lithos.stores.coordination.store import IMPORT_TABLES, JOURNAL_TABLES, CoordinationStore
 from lithos.tools.contract.ports import KnownCalls
 
 
@@ -41,29 +41,26 @@ def make_coordinator(
     broadcaster: Broadcaster,
     clock: Clock,
     events: EventsConfig,
-    coordination: CoordinationConfig,
-    proposals: ProposalsConfig,
+    boards: Boards,
     metrics: Metrics,
-    records: NoteRecords,
+    records: Along | None,
 ) -> Coordinator:
     """Make the owner of `coordination.db`."""
     return Coordinator(
         store,
+        boards,
         Threads(),
         broadcaster,
         clock,
         journal_size=events.journal_size,
-        claim_times=ClaimTimes(
-            coordination.claim_default_ttl_minutes,
-            coordination.claim_max_ttl_minutes,
-            coordination.max_attempts,
-            coordination.retry_minutes,
-        ),
-        strict=coordination.strict,
-        proposal_days=proposals.days,
         on_commit=partial(_count_events, metrics),
         records=records,
     )
+
+
+def make_journal_board(store: CoordinationStore) -> JournalBoard:
+    """Make what carries out the commands of the journal itself."""
+    return JournalBoard(store.written(RequestRows))
 
 
 def _count_events(metrics: Metrics, events: Sequence[Event], seconds: float) -> None:
@@ -109,6 +106,7 @@ EVENTS = Capability(
         JournalThread,
         make_broadcaster,
         make_settled_clock,
+        make_journal_board,
         make_coordinator,
         make_requests,
         make_known_calls,
@@ -117,9 +115,10 @@ EVENTS = Capability(
         make_streams,
         make_activity,
         Agents,
-        Timelines,
         Upkeep,
     ),
     background=(Background(Upkeep, Upkeep.run),),
     front="lithos.events.front",
+    boards=(JournalBoard,),
+    tables=(JOURNAL_TABLES, IMPORT_TABLES),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
 from attrs import frozen
@@ -65,6 +66,19 @@ class Pages:
     waiting: tuple[Waiting, ...] = ()
 
 
+@frozen
+class Retention:
+    """Rows of `coordination.db` that go when they are old.
+
+    `command` makes the command for a time, whose reply is the number of rows it deleted. The command is sent
+    again while it deletes `most` rows; without `most` it is sent once.
+    """
+
+    what: str
+    command: Callable[[datetime], Any]
+    most: int | None = None
+
+
 @frozen(kw_only=True)
 class Capability:
     """One thing that Lithos can do, with everything it adds to a server.
@@ -77,6 +91,9 @@ class Capability:
     * `tools`: names of the modules that declare its tools and rows, imported when tools are wanted;
     * `resources`: classes of the parts that are kinds of MCP resources, in the order of their list;
     * `holds`: whether the server has something with an id: among several, that one is meant.
+    * `boards`: the classes of its boards, which carry out its commands in the coordinator's transaction;
+    * `retention`: its old rows of `coordination.db`;
+    * `tables`: its tables of `coordination.db`, each a `lithos.stores.coordination.schema.Tables`.
     """
 
     name: str
@@ -87,3 +104,6 @@ class Capability:
     tools: tuple[str, ...] = ()
     resources: tuple[type[Any], ...] = ()
     holds: Holds | None = None
+    boards: tuple[type[Any], ...] = ()
+    retention: tuple[Retention, ...] = ()
+    tables: tuple[Any, ...] = ()

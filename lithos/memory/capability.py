@@ -31,7 +31,7 @@ from lithos.services.retrieve.retrieve import Retrieve
 from lithos.services.retrieve.scout_team import NameScouts, Team, make_team
 from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
 from lithos.services.search.search import Search
-from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.coordination import Coordination, Teaching
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
@@ -89,6 +89,11 @@ def make_feedback(
     if not lcma.enabled:
         return None
     return Feedback(catalogue, learning, knowledge, lessons, questions.prepare)
+
+
+def make_teaching(feedback: Feedback | None) -> Teaching | None:
+    """Make what learns from completions of tasks."""
+    return feedback
 
 
 def make_team_of_scouts(catalogue: Catalogue, edges: Edges, coordination: Coordination) -> Team:
@@ -162,6 +167,7 @@ MEMORY = Capability(
         make_graph,
         Lessons,
         make_feedback,
+        make_teaching,
         Dispatcher,
         make_team_of_scouts,
         make_pipeline,

@@ -28,6 +28,8 @@ from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
+from lithos.core.journal.ports import Along, KnownNotes
+from lithos.core.proposals import PendingProposals
 from lithos.core.scopes import WriteScopes
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
@@ -41,6 +43,8 @@ from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.tasks.agents import NoteTitles
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
+from lithos.stores.coordination.note_rows import NOTE_TABLES
+from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -102,6 +106,7 @@ def make_applying(
 
 def make_proposing(
     coordinator: Coordinator,
+    pending: PendingProposals,
     journal: CoordinationStore,
     journal_thread: JournalThread,
     threads: NoteThreads,
@@ -109,7 +114,18 @@ def make_proposing(
     clock: Clock,
 ) -> Proposing:
     """Make what keeps a change for a person."""
-    return Proposing(coordinator, journal.readable_proposals(), journal_thread, threads, catalogue, clock)
+    rows = journal.rows(ProposalRows)
+    return Proposing(coordinator, pending, rows, journal_thread, threads, catalogue, clock)
+
+
+def rows_along(records: NoteRecords) -> Along:
+    """Give the journal the rows that it commits with whatever else is."""
+    return records
+
+
+def known_notes(catalogue: Catalogue) -> KnownNotes:
+    """Give the journal the notes that there are."""
+    return catalogue
 
 
 def make_writer(
@@ -201,6 +217,8 @@ NOTES = Capability(
         make_preparation,
         make_applying,
         make_proposing,
+        known_notes,
+        rows_along,
         make_writer,
         make_vanished,
         make_guard,
@@ -220,6 +238,7 @@ NOTES = Capability(
         share_titles,
         Library,
     ),
+    tables=(NOTE_TABLES,),
     background=(Background(Moving, Moving.run),),
     pages=Pages(
         modules=(

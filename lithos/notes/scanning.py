@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.kinship import MOST_VERSIONS
 from lithos.core.plan import Place
-from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.coordination.note_rows import KeptNotes, NoteRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.history.store import HistoryStore
@@ -22,7 +22,7 @@ class ScannedRows:
     """What is remembered of note files; kept until the scan of the start is over."""
 
     def __init__(self, journal: CoordinationStore) -> None:
-        self.rows: NoteRows = journal.note_rows()
+        self.rows: NoteRows = journal.rows(KeptNotes).load()
 
     def forget(self) -> None:
         """Give the memory back."""

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.kernel.capability import Background, Capability, Link, Pages, Waiting
+from lithos.actors.coordinating.messages import make_id
+from lithos.actors.coordinating.proposals import ProposalBoard
+from lithos.config.sections import ProposalsConfig
+from lithos.core.proposals import MOST_REASONS, PendingProposals, TidyProposals
+from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Parts
 from lithos.services.notes.proposals import Proposals
+from lithos.stores.coordination.proposals import PROPOSAL_TABLES, ProposalRows
+from lithos.stores.coordination.store import CoordinationStore
+
+
+def make_pending(journal: CoordinationStore) -> PendingProposals:
+    """Make the proposals that wait, as readers see them."""
+    pending, rows = PendingProposals(), journal.rows(ProposalRows)
+    pending.begin_reasons(rows.last_reasons(MOST_REASONS))
+    for proposal in rows.pending():
+        pending.take(proposal)
+    return pending
+
+
+def make_proposal_board(
+    journal: CoordinationStore, proposals: ProposalsConfig, pending: PendingProposals
+) -> ProposalBoard:
+    """Make what carries out the commands on proposals."""
+    return ProposalBoard(journal.written(ProposalRows), make_id, proposals.days, pending)
+
+
+def tidy(now: datetime) -> TidyProposals:
+    """Expire what waited too long, and delete what was decided long ago."""
+    return TidyProposals(now=now)
+
 
 WAITING: Final = Waiting(
     Proposals,
@@ -20,12 +48,12 @@ WAITING: Final = Waiting(
 
 async def has_proposal(server: Parts, thing: str) -> bool:
     """Whether there is a proposal with this id."""
-    return server.get(Coordinator).proposals.get(thing) is not None
+    return server.get(PendingProposals).get(thing) is not None
 
 
 PROPOSALS = Capability(
     name="proposals",
-    makers=(Proposals,),
+    makers=(make_pending, make_proposal_board, Proposals),
     background=(Background(Proposals, Proposals.resume),),
     pages=Pages(
         modules=("lithos.front.console.pages.review",),
@@ -34,4 +62,7 @@ PROPOSALS = Capability(
     ),
     tools=("lithos.tools.proposals",),
     holds=has_proposal,
+    boards=(ProposalBoard,),
+    tables=(PROPOSAL_TABLES,),
+    retention=(Retention("proposals", tidy),),
 )

@@ -31,6 +31,7 @@ from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import StorageConfig
 from lithos.core.findings import HEALTH, check, checks_of
+from lithos.core.proposals import PendingProposals
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics, Sample
@@ -80,6 +81,7 @@ class ServerState:
     _semantic: SemanticBackend
     _reading: JournalThread
     _coordinator: Coordinator
+    _pending: PendingProposals | None
     _clock: Clock
     _visibility: Visibility
     _memory: Memory
@@ -126,7 +128,7 @@ class ServerState:
             "embedding_tier": embedding.tier,
             "embedding_done": embedding.done,
             "embedding_total": embedding.total,
-            "pending_proposals": len(self._coordinator.proposals),
+            "pending_proposals": len(self._pending or ()),
         }
 
     async def statuses(self) -> dict[str, Status]:
@@ -270,7 +272,7 @@ class ServerState:
                 await self._reading.run(lambda: self._journal.counts(self._clock()))
         except (DatabaseFailed, trio.TooSlowError) as failure:
             return Component("unavailable", f"coordination.db does not answer: {failure}")
-        pending = len(self._coordinator.proposals)
+        pending = len(self._pending or ())
         return Component("ok", details={"pending_proposals": pending} if pending else {})
 
     @check("memory", HEALTH, place=9)
@@ -351,6 +353,7 @@ class Gauges:
         versions: HistoryStore | None,
         broadcaster: Broadcaster,
         coordinator: Coordinator,
+        pending: PendingProposals | None,
         memory: Memory,
         writer: Writer,
         publisher: Publisher,
@@ -363,7 +366,7 @@ class Gauges:
         self._fulltext, self._semantic, self._versions = fulltext, semantic, versions
         self._journal, self._journal_thread = journal, journal_thread
         self._broadcaster, self._coordinator = broadcaster, coordinator
-        self._state = state
+        self._state, self._pending = state, pending
         self._learning = learning
         self._reading = Threads()
         actors = (writer, words, meaning, publisher, memory, coordinator, watcher)
@@ -458,7 +461,7 @@ class Gauges:
         return [
             Sample("active_claims", counts.open_claims),
             Sample("expired_claims", counts.expired_claims),
-            Sample("pending_proposals", len(self._coordinator.proposals)),
+            Sample("pending_proposals", len(self._pending or ())),
             Sample("event_journal_events", events),
         ]
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.core.importing import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
-from lithos.core.importing import AGENTS as CARRIED_AGENTS
-from lithos.core.tasks.model import READ, Agent
+from lithos.core.journal.agents import READ, Agent
+from lithos.core.journal.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
+from lithos.core.journal.carrying import AGENTS as CARRIED_AGENTS
 from lithos.stores.sqlite import load_object
 from lithos.stores.table import TIME, Stored, Table
 

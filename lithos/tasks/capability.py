@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from lithos.kernel.capability import Capability, Link, Pages
+from datetime import datetime, timedelta
+from typing import Final
+
+from lithos.actors.coordinating.messages import make_id
+from lithos.actors.coordinating.task_board import TaskBoard
+from lithos.config.sections import CoordinationConfig
+from lithos.core.tasks.commands import DropClaims
+from lithos.core.tasks.model import ClaimTimes
+from lithos.kernel.capability import Capability, Link, Pages, Retention
 from lithos.kernel.parts import Parts
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
+from lithos.services.tasks.holdings import Claims
 from lithos.services.tasks.impact import Impact
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.task_tables import TASK_TABLES
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.tools.resources.tasks import TaskResources
+
+#: How long after its end a claim is deleted, and how many at once.
+CLAIMS_ENDED: Final = timedelta(days=30)
+AT_ONCE: Final = 100
+
+
+def make_task_board(journal: CoordinationStore, coordination: CoordinationConfig) -> TaskBoard:
+    """Make what carries out the commands on tasks."""
+    times = ClaimTimes(
+        coordination.claim_default_ttl_minutes,
+        coordination.claim_max_ttl_minutes,
+        coordination.max_attempts,
+        coordination.retry_minutes,
+    )
+    return TaskBoard(journal.written(TaskRows), times, make_id, strict=coordination.strict)
+
+
+def drop_claims(now: datetime) -> DropClaims:
+    """Delete some claims that ended long ago."""
+    return DropClaims(now - CLAIMS_ENDED, AT_ONCE)
 
 
 async def has_task(server: Parts, thing: str) -> bool:
@@ -17,11 +49,14 @@ async def has_task(server: Parts, thing: str) -> bool:
 
 TASKS = Capability(
     name="tasks",
-    makers=(Coordination, Impact, Board, TaskResources),
+    makers=(make_task_board, Coordination, Impact, Board, Claims, TaskResources),
     pages=Pages(
         modules=("lithos.front.console.pages.tasks",), links=(Link(6, "Tasks", "/console/tasks", "t"),)
     ),
     resources=(TaskResources,),
     tools=("lithos.tools.rows.tasks", "lithos.tools.tasks", "lithos.tools.task_graph"),
     holds=has_task,
+    boards=(TaskBoard,),
+    tables=(TASK_TABLES,),
+    retention=(Retention("claims", drop_claims, AT_ONCE),),
 )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput
+from lithos.core.journal.agents import Agent
 from lithos.core.tasks.commands import (
     CancelTask,
     ClaimAspect,
@@ -19,7 +20,7 @@ from lithos.core.tasks.commands import (
     RenewClaim,
     UpdateTask,
 )
-from lithos.core.tasks.model import TASK_STATUSES, TASK_TYPES, WORK, Agent
+from lithos.core.tasks.model import TASK_STATUSES, TASK_TYPES, WORK
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts
 from lithos.services.state import ServerState

@@ -13,6 +13,7 @@ from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
 from lithos.services.state import Gauges, ServerState
+from lithos.services.tasks.timeline import Timelines
 from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
 from lithos.services.upkeep.care import Care, CareTasks, Concerns, Inspected
 from lithos.services.upkeep.checks import Live, Patient
@@ -66,6 +67,7 @@ UPKEEP = Capability(
         make_care,
         make_concerns,
         CareTasks,
+        Timelines,
     ),
     background=(
         Background(Care, Care.run),

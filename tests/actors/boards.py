@@ -9,11 +9,12 @@ from typing import Any
 import apsw
 
 from lithos.actors.coordinating.task_board import TaskBoard
+from lithos.core.commands import carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import EventDraft
 from lithos.core.tasks.commands import CreateTask, TaskCommand
 from lithos.core.tasks.model import ClaimTimes
-from lithos.stores.coordination.schema import TASK_INDEXES, TASK_TABLES
+from lithos.stores.coordination.task_tables import TASK_TABLES
 from lithos.stores.coordination.tasks import TaskRows
 
 AGENTS = "CREATE TABLE agents(id TEXT PRIMARY KEY, last_seen_at TEXT NOT NULL);"
@@ -25,7 +26,7 @@ class Board:
 
     def __init__(self, *, strict: bool = False) -> None:
         self.connection = apsw.Connection(":memory:")
-        self.connection.execute(TASK_TABLES + TASK_INDEXES + AGENTS)
+        self.connection.execute(TASK_TABLES.create + TASK_TABLES.indexes + AGENTS)
         self.rows = TaskRows(self.connection)
         self.now = START
         self.events: list[EventDraft] = []
@@ -36,7 +37,7 @@ class Board:
         """The reply; a refusal is raised and leaves nothing behind."""
         self.sweep()
         with self.connection:
-            done = self.board.execute(command, self.now)
+            done = carry_out(self.board.handlers, command, self.now)
         self.events += done.events
         return done.reply
 

@@ -9,9 +9,18 @@ from typing import Any, Self
 
 import apsw
 
+from lithos.actors.coordinating.boards import Boards, JournalBoard
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.messages import make_id
+from lithos.actors.coordinating.proposals import ProposalBoard
+from lithos.actors.coordinating.task_board import TaskBoard
+from lithos.core.proposals import PendingProposals
+from lithos.core.tasks.model import ClaimTimes
+from lithos.stores.coordination.proposals import ProposalRows
+from lithos.stores.coordination.requests import RequestRows
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from tests.fakes import Clock, Gate, served
 
 
@@ -39,6 +48,17 @@ class Switch:
             raise self.after_commit
 
 
+def all_boards(store: CoordinationStore, pending: PendingProposals | None = None) -> Boards:
+    """The boards of journal, tasks and proposals; `pending` are the proposals as readers see them."""
+    return Boards(
+        (
+            JournalBoard(store.written(RequestRows)),
+            TaskBoard(store.written(TaskRows), ClaimTimes(), make_id),
+            ProposalBoard(store.written(ProposalRows), make_id, 30, pending or PendingProposals()),
+        )
+    )
+
+
 class CoordinatorDesk:
     """The coordinator of one database; `open` after closing the store is the next process."""
 
@@ -52,7 +72,9 @@ class CoordinatorDesk:
         self.store = CoordinationStore.open(self.path, self.clock())
         self.switch = Switch(self.store)
         self.broadcaster = Broadcaster(1000, 1000)
-        self.coordinator = Coordinator(self.store, self.gate, self.broadcaster, self.clock, **self.settings)
+        self.coordinator = Coordinator(
+            self.store, all_boards(self.store), self.gate, self.broadcaster, self.clock, **self.settings
+        )
         self.mailbox = self.coordinator.mailbox
 
     @property

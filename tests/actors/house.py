@@ -28,11 +28,15 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.core.plan import VanishRule
+from lithos.core.proposals import PendingProposals
+from lithos.stores.coordination.note_rows import KeptNotes
+from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
+from tests.actors.desks import all_boards
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 
 
@@ -51,7 +55,7 @@ class House:
         self.store = CoordinationStore.open(self.root / "coordination.db", self.clock())
         self.history = HistoryStore.open(self.root / "history.db", self.clock())
         self.manifest = Manifest.open(self.root / "manifest.db", self.clock())
-        self.catalogue = Catalogue(NoteRecords(self.store.note_rows()))
+        self.catalogue = Catalogue(NoteRecords(self.store.rows(KeptNotes).load()))
         self.gate = Gate()
         self.indexes = [FakeIndex(), FakeIndex()]
         self.indexers = [
@@ -59,8 +63,10 @@ class House:
             for n, index in enumerate(self.indexes)
         ]
         self.broadcaster = Broadcaster(1000, 1000)
+        pending = PendingProposals()
         self.coordinator = Coordinator(
             self.store,
+            all_boards(self.store, pending),
             Inline(),
             self.broadcaster,
             self.clock,
@@ -77,7 +83,8 @@ class House:
         applying = Applying(self.catalogue.records, self.files, Moves(self.root), self.gate, recorder)
         proposing = Proposing(
             self.coordinator,
-            self.store.readable_proposals(),
+            pending,
+            self.store.rows(ProposalRows),
             Inline(),
             Inline(),
             self.catalogue,
@@ -121,7 +128,7 @@ class House:
         events = [Event(seq=first + n, draft=draft) for n, draft in enumerate(result.events)]
         with self.store.transaction():
             self.store.append_events(events)
-            self.store.store_note_rows(self.catalogue.records.take_unsaved())
+            self.store.put_along(self.catalogue.records.take_unsaved())
         self.manifest.store_scan(result.rows, result.removed, self.store.next_seq() - 1)
 
     @asynccontextmanager

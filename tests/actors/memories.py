@@ -23,7 +23,7 @@ from lithos.core.learning.memory import (
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
-from tests.actors.desks import Switch
+from tests.actors.desks import Switch, all_boards
 from tests.fakes import START, Clock, Gate, Killed
 
 
@@ -44,7 +44,12 @@ class Desk:
         self.journal_switch, self.edges_switch = Switch(self.journal), Switch(self.edges)
         self.stats_switch = Switch(self.stats)
         self.coordinator = Coordinator(
-            self.journal, Inline(), Broadcaster(1000, 1000), self.clock, **self.settings
+            self.journal,
+            all_boards(self.journal),
+            Inline(),
+            Broadcaster(1000, 1000),
+            self.clock,
+            **self.settings,
         )
         self.gate = Gate()
         self.memory = Memory(

@@ -10,6 +10,7 @@ from lithos.actors.writing.outside_changes import OutsideFiles
 from lithos.catalogue.note_reading import examine
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.core.notes.document import derive_id
+from lithos.stores.coordination.note_rows import KeptNotes
 from lithos.stores.notes.lookup import find_note
 from tests.actors.test_versions import lose_manifest
 from tests.actors.watched import UUID, WatchedHouse, note
@@ -29,7 +30,7 @@ def ids(house: WatchedHouse) -> dict[str, str]:
 
 
 def stored(house: WatchedHouse) -> dict[str, str | None]:
-    return dict(house.store.note_rows().ids)
+    return dict(house.store.rows(KeptNotes).load().ids)
 
 
 async def test_a_move_keeps_id_number_and_links_for_good(house):

@@ -10,11 +10,14 @@ from importlib import import_module
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
+from unittest.mock import MagicMock
 
 import pytest
 
 import lithos
+from lithos.actors.coordinating.boards import Boards, JournalBoard
 from lithos.actors.coordinating.messages import CoordinatorMessage
+from lithos.actors.coordinating.proposals import ProposalBoard
 from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.actors.indexing.messages import IndexMessage
 from lithos.actors.remembering.actor import MemoryMessage
@@ -23,6 +26,7 @@ from lithos.actors.writing.messages import Publication
 from lithos.actors.writing.writer import WriterMessage
 from lithos.core.commands import Command, Done, Handlers
 from lithos.core.errors import LithosError
+from lithos.core.proposals import PendingProposals
 from lithos.core.tasks.model import ClaimTimes
 
 PACKAGE = Path(lithos.__file__).parent
@@ -30,7 +34,7 @@ PACKAGE = Path(lithos.__file__).parent
 #: mailboxes.
 EXCEPT = {"actors/kit.py", "core/commands.py", "services/state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
-GENERIC |= {"TaskCommand", "EdgeCommand", "LearningCommand"}
+GENERIC |= {"TaskCommand", "BoardCommand", "EdgeCommand", "LearningCommand"}
 #: Names of functions, parameters and fields that stand for a message or its reply.
 SPEAKING = {"message", "messages", "command", "commands", "reply", "replies"}
 SPEAKING |= {"submit", "ask", "run", "_ask", "_submit"}
@@ -78,7 +82,8 @@ def commands() -> list[type]:
 
 def _is_current(cls: type) -> bool:
     """attrs makes a class with slots anew; the first one lingers."""
-    return getattr(import_module(cls.__module__), cls.__name__, None) is cls
+    is_ours = cls.__module__.startswith("lithos.")
+    return is_ours and getattr(import_module(cls.__module__), cls.__name__, None) is cls
 
 
 def promised(cls: type) -> Any:
@@ -128,12 +133,18 @@ def test_what_an_actor_understands_are_commands(union: Any) -> None:
 
 
 BOARDS: list[Handlers] = [
-    TaskBoard(None, ClaimTimes(), str)._handlers,  # type: ignore[arg-type]
+    Boards(
+        (
+            JournalBoard(None),  # type: ignore[arg-type]
+            TaskBoard(None, ClaimTimes(), str),  # type: ignore[arg-type]
+            ProposalBoard(MagicMock(pending=list), str, 30, PendingProposals()),
+        )
+    ).handlers,
     Steps(None, None, None, str)._handlers,  # type: ignore[arg-type]
 ]
 
 
-@pytest.mark.parametrize("handlers", BOARDS, ids=["tasks", "memory"])
+@pytest.mark.parametrize("handlers", BOARDS, ids=["coordinator", "memory"])
 def test_a_method_takes_its_command_and_replies_what_that_promises(handlers: Handlers) -> None:
     for command, method in handlers.items():
         hints = get_type_hints(method)
@@ -143,7 +154,7 @@ def test_a_method_takes_its_command_and_replies_what_that_promises(handlers: Han
         assert replied in (promise, promise | LithosError), command  # a refusal may be the reply too
 
 
-@pytest.mark.parametrize("handlers", BOARDS, ids=["tasks", "memory"])
+@pytest.mark.parametrize("handlers", BOARDS, ids=["coordinator", "memory"])
 def test_every_command_of_a_board_has_its_method(handlers: Handlers) -> None:
     families = {base for command in handlers for base in command.__mro__ if base.__name__.endswith("Command")}
     families -= {Command}

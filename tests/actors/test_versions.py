@@ -17,7 +17,7 @@ from lithos.actors.writing.messages import WriteOutcome
 from lithos.core.errors import VersionConflict
 from lithos.core.notes.model import Standing
 from lithos.services.notes.texts import NoteTexts
-from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.coordination.note_rows import KeptNotes, NoteRows
 from lithos.stores.notes.values import digest_of
 from tests.actors.watched import UUID, WatchedHouse, note
 
@@ -41,7 +41,7 @@ def shown(house: WatchedHouse, note_id: str) -> int:
 
 
 def stored(house: WatchedHouse) -> dict[str, Standing]:
-    return dict(house.store.note_rows().versions)
+    return dict(house.store.rows(KeptNotes).load().versions)
 
 
 async def saved(house: WatchedHouse) -> dict[str, Standing]:
@@ -176,9 +176,9 @@ async def test_rows_of_notes_that_are_no_more_are_dropped_at_a_start(house):
     house.put("a.md", note(1))
     rows = NoteRows({UUID.format(9): Standing(5, "x")}, {"gone.md": UUID.format(8)})
     with house.store.transaction():
-        house.store.store_note_rows(rows)
+        house.store.put_along(rows)
     house.settle(house.restart())
-    assert house.store.note_rows() == NoteRows({}, {})
+    assert house.store.rows(KeptNotes).load() == NoteRows({}, {})
 
 
 async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
@@ -242,7 +242,7 @@ async def test_a_write_that_was_intended_but_not_done_counts_nothing(house):
         pass
     rows = NoteRows(intents={(made.id, 2): "never written"})
     with house.store.transaction():
-        house.store.store_note_rows(rows)
+        house.store.put_along(rows)
     house.settle(house.restart())
     assert shown(house, made.id) == 1
 
@@ -253,7 +253,7 @@ async def test_the_intent_of_a_write_is_dropped_once_the_manifest_has_it(house):
         with pytest.raises(VersionConflict):
             await house.update(made.id, "Note", "refused", expected_version=1)
         await house.delete((await house.create("Other")).id)
-    assert house.store.note_rows() == NoteRows({}, {}, {})
+    assert house.store.rows(KeptNotes).load() == NoteRows({}, {}, {})
 
 
 def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
@@ -374,7 +374,7 @@ async def test_a_write_is_known_by_its_intent_although_the_next_was_intended_too
     house.open()
     rows = NoteRows(intents={(made.id, 2): digest_of(data), (made.id, 3): "never written"})
     with house.store.transaction():
-        house.store.store_note_rows(rows)
+        house.store.put_along(rows)
     house.close()
     house.open()
     house.settle(house.scan())

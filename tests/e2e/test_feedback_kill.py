@@ -10,6 +10,7 @@ import trio
 
 from lithos.core.tasks.commands import Lesson
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import Lithos, running_lithos
 from tests.repeats import repeats
@@ -51,7 +52,7 @@ def lessons(data: Path) -> list[Lesson]:
     """What has not been learned, or may not."""
     store = CoordinationStore.open_read_only(data / ".lithos" / "coordination.db")
     try:
-        return store.readable_task_rows().lessons()
+        return store.rows(TaskRows).lessons()
     finally:
         store.close()
 

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import running_lithos
 from tests.repeats import repeats
@@ -26,7 +27,7 @@ def reverifications(data: Path) -> list[Any]:
     """The tasks there are, as stored."""
     store = CoordinationStore.open_read_only(data / ".lithos" / "coordination.db")
     try:
-        return store.readable_task_rows().tasks()
+        return store.rows(TaskRows).tasks()
     finally:
         store.close()
 

@@ -13,6 +13,7 @@ from attrs import define, field
 from trio_websocket import WebSocketConnection, open_websocket_url
 
 from lithos.actors.blocking import Inline
+from lithos.actors.coordinating.boards import Boards
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents
@@ -50,7 +51,9 @@ class Station:
 
     def __attrs_post_init__(self) -> None:
         self.broadcaster = Broadcaster(500, self.queue)
-        self.coordinator = Coordinator(self.store, Inline(), self.broadcaster, Clock(), journal_size=1000)
+        self.coordinator = Coordinator(
+            self.store, Boards(()), Inline(), self.broadcaster, Clock(), journal_size=1000
+        )
         self.streams = EventStreams(self.broadcaster, self.store, Inline())
         self.cursors = Cursors(self.coordinator.mailbox, self.store, Inline())
         self.sse_clients, self.ws_clients = (

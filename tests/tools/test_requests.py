@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.core.tasks import requests as rules
+from lithos.core.journal import requests as rules
 from lithos.services.tasks.requests import Requests
 from lithos.stores.coordination import requests as rows
 from lithos.tools.contract.arguments import ArgumentFault

@@ -1,4 +1,4 @@
-"""Carried rows of `coordination.db`: merged in the coordinator's own transaction, announced as news are.
+"""Carried rows of tasks: merged in the coordinator's own transaction, announced as news are.
 
 An open task that comes is told as `task.created`, and as `task.ready` once what it waits for is here. What
 was over at the source (closed tasks, findings, claims, accesses) is history, which nobody is woken for.
@@ -6,51 +6,40 @@ was over at the source (closed tasks, findings, claims, accesses) is history, wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from lithos.actors.coordinating.boards import Carrier
 from lithos.actors.coordinating.readiness import Readiness
 from lithos.actors.coordinating.task_events import created_event
-from lithos.core.commands import Done, Handlers
-from lithos.core.importing import (
-    ACCESSES,
-    AGENTS,
-    CLAIMS,
-    TABLES,
-    TASKS,
-    Carried,
-    CarryRows,
-    SettleTasks,
-    is_running,
-)
+from lithos.core.commands import Done
+from lithos.core.journal.carrying import Carried, CarriedTable, CarryRows
+from lithos.core.tasks.carried import CARRIED, CLAIMS, TASKS, SettleTasks, is_running
 from lithos.core.tasks.model import Claim, Task
 from lithos.core.times import parse_time
-from lithos.stores.carrying import RowMerger, merge_accesses, merge_agents
+from lithos.stores.carrying import RowMerger
 from lithos.stores.coordination.tasks import TaskRows
 
 
 class Carrying:
-    """The commands, carried out inside a transaction."""
+    """Merges rows inside a transaction."""
 
     def __init__(self, rows: TaskRows, readiness: Readiness) -> None:
         self._rows = rows
         self._readiness = readiness
-        self.handlers: Handlers = {CarryRows: self._carry, SettleTasks: self._settle}
+        # bounded: a method for each table
+        self.carriers: Mapping[str, Carrier] = {table.name: partial(self._carry, table) for table in CARRIED}
 
-    def _carry(self, command: CarryRows, now: datetime) -> Done[Carried]:
-        connection = self._rows.connection
-        if command.table == AGENTS.name:
-            return Done(merge_agents(connection, command.rows, dry_run=command.dry_run))
-        if command.table == ACCESSES.name:
-            source, dry_run = command.source, command.dry_run
-            return Done(merge_accesses(connection, source, command.rows, dry_run=dry_run))
-        merger = RowMerger(connection, TABLES[command.table], dry_run=command.dry_run)
+    def _carry(self, table: CarriedTable, command: CarryRows, now: datetime) -> Done[Carried]:
+        merger = RowMerger(self._rows.connection, table, dry_run=command.dry_run)
         carried = merger.merge(command.rows)
         if command.dry_run:
             return Done(carried)
-        if command.table == TASKS.name:
+        if table is TASKS:
             return Done(carried, tuple(map(created_event, self._placed(merger))))
-        if command.table == CLAIMS.name:
+        if table is CLAIMS:
             self._follow_claims(merger, now)
         return Done(carried)
 
@@ -75,6 +64,7 @@ class Carrying:
             )
             self._rows.ready.follow_carried(claim, is_told=not is_running(row[4], now))
 
-    def _settle(self, command: SettleTasks, now: datetime) -> Done[int]:
+    def settle(self, command: SettleTasks, now: datetime) -> Done[int]:
+        """Announce carried tasks that are ready."""
         looked = self._readiness.refresh(command.task_ids, command.agent, now)
         return Done(len(looked.ready), tuple(looked.events))

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, frozen
 
+from lithos.actors.coordinating.boards import Boards
 from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, Step
-from lithos.actors.coordinating.proposals import ProposalBoard
-from lithos.actors.coordinating.task_board import TaskBoard
-from lithos.core.commands import carry_out
+from lithos.core.commands import BoardCommand, carry_out
 from lithos.core.errors import LithosError
-from lithos.core.events import NOTE_DELETED, Event, EventDraft
-from lithos.core.proposals import Proposal, ProposalCommand
-from lithos.core.tasks.commands import TaskCommand, UpkeepStep
-from lithos.core.tasks.model import Agent, AuditRow
-from lithos.stores.coordination.schema import NoteRows
+from lithos.core.events import Event, EventDraft
+from lithos.core.journal.agents import Agent, AuditRow
+from lithos.core.journal.ports import RowsAlong
+from lithos.core.journal.retention import UpkeepStep
+from lithos.stores.coordination.old_rows import OldRows
 from lithos.stores.coordination.store import CoordinationStore
 
 #: Prune only now and then: an append must not pay for it each time.
@@ -36,7 +35,7 @@ class Batch:
     steps: Sequence[Step]
     agents: Sequence[Agent]
     audit: Collection[AuditRow]
-    records: NoteRows
+    records: RowsAlong
     #: Events of changes that are stored already; they come first.
     unwritten: Sequence[EventDraft]
     next_seq: int
@@ -72,17 +71,14 @@ class Committed:
     events: list[Event]
     since_prune: int = 0
     due: datetime | None = None
-    #: Proposals that were changed, as they are now.
-    proposals: list[Proposal] = field(factory=list)
 
 
 @define(eq=False)
 class Commits:
-    """Stores batches; of the rows it remembers only what `TaskBoard` may forget at any time."""
+    """Stores batches; of the rows it remembers only what boards may forget at any time."""
 
     _store: CoordinationStore
-    _board: TaskBoard
-    _proposals: ProposalBoard
+    _boards: Boards
     _journal_size: int
 
     def commit(self, batch: Batch) -> Committed:
@@ -93,8 +89,7 @@ class Commits:
         try:
             return self._store_all(batch)
         except BaseException:
-            self._board.readiness.forget()
-            self._proposals.take_changed()
+            self._boards.forget()
             raise
 
     def _store_all(self, batch: Batch) -> Committed:
@@ -102,46 +97,36 @@ class Commits:
         self._add(batch.unwritten, batch, committed)
         with self._store.transaction():
             self._store.put_agents(batch.agents)
-            self._add(self._board.readiness.begin(batch.now, is_due=batch.is_due), batch, committed)
+            self._add(self._boards.begin(batch.now, is_due=batch.is_due), batch, committed)
             for step in batch.steps:
                 self._carry_out(step, batch, committed)
             self._store.append_events(committed.events)
             self._store.add_audit(batch.audit)
-            self._store.store_note_rows(batch.records)
+            self._store.put_along(batch.records)
             since_prune = batch.since_prune + len(committed.events)
             if since_prune > PRUNE_EVERY:
                 self._store.prune_events(self._journal_size, PRUNE_AT_ONCE)
                 since_prune = 0
             due = batch.due
-            if batch.may_move_due or not self._board.readiness.is_through:
-                due = self._board.readiness.next_due(batch.now)
-        changed = self._proposals.take_changed()
-        return evolve(committed, since_prune=since_prune, due=due, proposals=changed)
+            if batch.may_move_due or not self._boards.is_through():
+                due = self._boards.next_due(batch.now)
+        return evolve(committed, since_prune=since_prune, due=due)
 
     def _carry_out(self, step: Step, batch: Batch, committed: Committed) -> None:
         message, reply, drafts = step.message, step.reply, step.drafts
         if isinstance(message, MoveCursor):
             reply = self._move_cursor(message, batch)
         elif isinstance(message, UpkeepStep):
-            reply = self._store.old_rows().drop(message)
-        elif isinstance(message, TaskCommand | ProposalCommand):
+            reply = self._store.written(OldRows).drop(message)
+        elif isinstance(message, BoardCommand):
             try:
                 with self._store.part():
-                    if isinstance(message, ProposalCommand):
-                        done = carry_out(self._proposals.handlers, message, batch.now)
-                    else:
-                        done = self._board.execute(message, batch.now)
+                    done = carry_out(self._boards.handlers, message, batch.now)
             except LithosError as refusal:
                 committed.replies.append(refusal)
                 return
             reply, drafts = done.reply, done.events
-        for draft in drafts:
-            if draft.type == NOTE_DELETED:
-                drafts = (
-                    *drafts,
-                    *self._proposals.after_deletion(draft.payload["id"], draft.agent, batch.now),
-                )
-        events = self._add(drafts, batch, committed)
+        events = self._add(self._boards.follow(drafts, batch.now) if drafts else (), batch, committed)
         if isinstance(message, AppendEvents) and events:
             reply = events[-1].seq
         committed.replies.append(reply)

@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.boards import Boards
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.commits import PRUNE_EVERY, Batch, Commits
 from lithos.actors.coordinating.messages import (
@@ -27,18 +28,14 @@ from lithos.actors.coordinating.messages import (
     Journalled,
     RegisterAgent,
     Step,
-    make_id,
 )
-from lithos.actors.coordinating.proposals import ProposalBoard
-from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.actors.kit import Inbox, Mailbox, run_batches
-from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, Event, EventDraft
-from lithos.core.importing import Carried
-from lithos.core.proposals import MOST_REASONS, PendingProposals
-from lithos.core.tasks.commands import DropAgents, ForgetReads
-from lithos.core.tasks.model import READ, Agent, AuditRow, ClaimTimes, size_of
+from lithos.core.journal.agents import READ, Agent, AuditRow, size_of
+from lithos.core.journal.carrying import Carried
+from lithos.core.journal.ports import Along
+from lithos.core.journal.retention import DropAgents, ForgetReads
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import DatabaseLost
 from lithos.stores.sqlite import DatabaseFailed
@@ -65,17 +62,14 @@ class Coordinator:
     def __init__(
         self,
         store: CoordinationStore,
+        boards: Boards,
         blocking: Blocking,
         broadcaster: Broadcaster,
         clock: Callable[[], datetime],
         *,
         journal_size: int,
-        claim_times: ClaimTimes = ClaimTimes(),  # noqa: B008 - frozen
-        strict: bool = False,
-        proposal_days: int = 30,
-        new_id: Callable[[], str] = make_id,
         on_commit: Callable[[Sequence[Event], float], None] | None = None,
-        records: NoteRecords | None = None,
+        records: Along | None = None,
     ) -> None:
         self.mailbox: CoordinatorMailbox = Mailbox("coordinator", CAPACITY)
         self._store = store
@@ -84,18 +78,11 @@ class Coordinator:
         self._clock = clock
         #: Told the events of every commit and the seconds it took.
         self._on_commit = on_commit
-        board = TaskBoard(store.task_rows(), claim_times, new_id, strict=strict)
-        #: When a claim expires or a timer gate opens next.
+        self._boards = boards
+        #: When something comes by the clock next: a claim expires, a timer gate opens.
         self._looked = clock()
-        self._due = board.readiness.next_due(self._looked)
-        proposing = ProposalBoard(store.proposal_rows(), new_id, proposal_days)
-        self._commit = Commits(store, board, proposing, journal_size).commit
-        #: What waits for a person.
-        self.proposals = PendingProposals()
-        waiting = store.readable_proposals()
-        self.proposals.begin_reasons(waiting.last_reasons(MOST_REASONS))
-        for proposal in waiting.pending():
-            self.proposals.take(proposal)
+        self._due = self._boards.next_due(self._looked)
+        self._commit = Commits(store, self._boards, journal_size).commit
         self._since_prune = PRUNE_EVERY  # a server that restarts often must prune too
         self._next_seq = store.next_seq()
         broadcaster.head = store.head()
@@ -105,8 +92,8 @@ class Coordinator:
         self._audit: deque[AuditRow] = deque(maxlen=AUDIT_BACKLOG)
         #: Events of changes that are stored, while the journal cannot be written.
         self._unwritten: list[EventDraft] = []
-        #: What is remembered of note files; it is committed with whatever else is.
-        self._records = records if records is not None else NoteRecords()
+        #: Rows that are committed with whatever else is.
+        self._records = records if records is not None else Along()
         self._records.commit = self._commit_records
         #: Why the last commit failed, until one succeeds.
         self.failure: str | None = None
@@ -235,8 +222,7 @@ class Coordinator:
             grown += self._broadcaster.publish(committed.events)
             if self._on_commit is not None:
                 self._on_commit(committed.events, perf_counter() - began)
-        for proposal in committed.proposals:
-            self.proposals.take(proposal)
+        self._boards.committed()
         self._forget_dropped(steps)
         for reply in committed.replies:
             if isinstance(reply, Carried):

@@ -10,11 +10,10 @@ from typing import Any
 from attrs import frozen
 
 from lithos.actors.kit import Mailbox
-from lithos.core.commands import Command
+from lithos.core.commands import BoardCommand, Command
 from lithos.core.events import EventDraft
-from lithos.core.proposals import ProposalCommand
-from lithos.core.tasks.commands import TaskCommand, UpkeepStep
-from lithos.core.tasks.model import Agent
+from lithos.core.journal.agents import Agent
+from lithos.core.journal.retention import UpkeepStep
 
 
 class Journalled(Enum):
@@ -56,15 +55,7 @@ class Flush(Command[None]):
     """Commit what rides along, now."""
 
 
-CoordinatorMessage = (
-    AppendEvents
-    | RegisterAgent
-    | TaskCommand[object]
-    | ProposalCommand[object]
-    | MoveCursor
-    | UpkeepStep
-    | Flush
-)
+CoordinatorMessage = AppendEvents | RegisterAgent | BoardCommand[object] | MoveCursor | UpkeepStep | Flush
 CoordinatorMailbox = Mailbox[CoordinatorMessage]
 
 

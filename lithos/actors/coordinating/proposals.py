@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import attrs
 
-from lithos.core.commands import Done, Handlers
+from lithos.actors.coordinating.boards import Board
+from lithos.core import events
+from lithos.core.commands import Done
 from lithos.core.errors import Forbidden, ProposalClosed, ProposalNotFound
 from lithos.core.events import EventDraft
 from lithos.core.proposals import (
@@ -17,6 +19,7 @@ from lithos.core.proposals import (
     BeginApproval,
     DecideProposal,
     KeepProposal,
+    PendingProposals,
     Proposal,
     Status,
     TidyProposals,
@@ -26,18 +29,21 @@ from lithos.core.proposals import (
 from lithos.stores.coordination.proposals import ProposalRows
 
 
-class ProposalBoard:
-    """Commands over rows, inside a transaction; `changed` are the proposals that it changed last."""
+class ProposalBoard(Board):
+    """Commands over rows, inside a transaction."""
 
-    def __init__(self, rows: ProposalRows, new_id: Callable[[], str], days: int) -> None:
-        """`days` until a proposal expires."""
+    def __init__(
+        self, rows: ProposalRows, new_id: Callable[[], str], days: int, shown: PendingProposals
+    ) -> None:
+        """`days` until a proposal expires; `shown` are the proposals that wait, as readers see them."""
         self._rows = rows
+        self._shown = shown
         self._new_id = new_id
         self._life = timedelta(days=days)
         self._changed: list[Proposal] = []
         #: Notes that had a proposal since this process began: of others a deletion concerns none.
         self._notes = {each.note_id for each in rows.pending()}
-        self.handlers: Handlers = {
+        self.handlers = {
             KeepProposal: self._keep,
             BeginApproval: self._begin,
             AbandonApproval: self._abandon,
@@ -45,10 +51,19 @@ class ProposalBoard:
             TidyProposals: self._tidy,
         }
 
-    def take_changed(self) -> list[Proposal]:
-        """The proposals that were changed since the last call, as they are now."""
-        changed, self._changed = self._changed, []
-        return changed
+    def follow(self, draft: EventDraft, now: datetime) -> Sequence[EventDraft]:
+        """Reject what waits for a note that is deleted; the events of that."""
+        if draft.type != events.NOTE_DELETED:
+            return ()
+        return self._after_deletion(draft.payload["id"], draft.agent, now)
+
+    def committed(self) -> None:
+        for proposal in self._changed:
+            self._shown.take(proposal)
+        self._changed.clear()
+
+    def forget(self) -> None:
+        self._changed.clear()
 
     def _keep(self, command: KeepProposal, now: datetime) -> Done[Proposal]:
         new = command.proposal
@@ -110,20 +125,19 @@ class ProposalBoard:
 
     def _tidy(self, command: TidyProposals, now: datetime) -> Done[int]:
         overdue = self._rows.overdue(command.now)
-        events: list[EventDraft] = []
+        told: list[EventDraft] = []
         for proposal in overdue:
-            events += self._end(proposal, "expired", proposal.agent, None, now).events
-        return Done(len(overdue) + self._rows.drop_decided(command.now), tuple(events))
+            told += self._end(proposal, "expired", proposal.agent, None, now).events
+        return Done(len(overdue) + self._rows.drop_decided(command.now), tuple(told))
 
-    def after_deletion(self, note_id: str, by: str, now: datetime) -> tuple[EventDraft, ...]:
-        """Reject what waits for a note that is deleted; the events of that."""
+    def _after_deletion(self, note_id: str, by: str, now: datetime) -> Sequence[EventDraft]:
         if note_id not in self._notes:
             return ()
-        events: list[EventDraft] = []
+        told: list[EventDraft] = []
         for proposal in self._rows.pending_of_note(note_id):
             if proposal.begun_at is None and proposal.kind != "create":
-                events += self._end(proposal, "rejected", by, NOTE_DELETED, now).events
-        return tuple(events)
+                told += self._end(proposal, "rejected", by, NOTE_DELETED, now).events
+        return tuple(told)
 
     def _end(
         self, proposal: Proposal, status: Status, by: str, reason: str | None, now: datetime

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from lithos.actors.coordinating.boards import Board
 from lithos.actors.coordinating.carrying import Carrying
 from lithos.actors.coordinating.failing import Failing
 from lithos.actors.coordinating.readiness import Looked, Readiness
@@ -19,7 +20,7 @@ from lithos.actors.coordinating.reverifying import Reverifying
 from lithos.actors.coordinating.task_choice import TaskChoice
 from lithos.actors.coordinating.task_claims import ASPECTS, TaskClaims
 from lithos.actors.coordinating.task_events import as_json_text, created_event, make_event, task_event
-from lithos.core.commands import Done, Handlers, R, carry_out
+from lithos.core.commands import Done
 from lithos.core.errors import (
     Cycle,
     InvalidEdgeType,
@@ -32,11 +33,13 @@ from lithos.core.errors import (
     TaskNotResolved,
 )
 from lithos.core.events import EventDraft
+from lithos.core.tasks.carried import SettleTasks
 from lithos.core.tasks.commands import (
     CancelTask,
     ClaimAspect,
     CompleteTask,
     CreateTask,
+    DropClaims,
     DropLesson,
     FailAttempt,
     NextTask,
@@ -46,7 +49,6 @@ from lithos.core.tasks.commands import (
     RenewClaim,
     ReopenTask,
     SpawnTask,
-    TaskCommand,
     UpdateTask,
     UpsertTaskEdge,
 )
@@ -67,7 +69,6 @@ from lithos.core.tasks.model import (
     check_completable,
     check_fence,
 )
-from lithos.core.tasks.requests import BeginCall, Begun, EndCall
 from lithos.stores.coordination.tasks import TaskRows
 
 
@@ -142,7 +143,7 @@ _FEEDBACK = ("cited_nodes", "misleading_nodes", "receipt_id")
 _INHERITED_CONTEXT = ("priority", "parallelizable", "phase")
 
 
-class TaskBoard:
+class TaskBoard(Board):
     """Commands over rows; `now` and new ids come from outside."""
 
     def __init__(
@@ -156,7 +157,8 @@ class TaskBoard:
         self.readiness = Readiness(rows, choice.marks, times)
         self._marks = choice.marks
         claims = TaskClaims(rows, times, choice, strict=strict)
-        self._handlers: Handlers = {
+        carrying = Carrying(rows, self.readiness)
+        self.handlers = {
             CreateTask: self._create,
             UpdateTask: self._update,
             ClaimAspect: claims.claim,
@@ -172,14 +174,22 @@ class TaskBoard:
             OpenReverification: Reverifying(rows, self._create).open,
             PostFinding: self._post,
             DropLesson: self._drop_lesson,
-            BeginCall: self._begin_call,
-            EndCall: self._end_call,
-            **Carrying(rows, self.readiness).handlers,
+            DropClaims: self._drop_claims,
+            SettleTasks: carrying.settle,
         }
+        self.carriers = carrying.carriers
 
-    def execute(self, command: TaskCommand[R], now: datetime) -> Done[R]:
-        """Carry a command out; raises a `LithosError` when it is refused."""
-        return carry_out(self._handlers, command, now)
+    def begin(self, now: datetime, *, is_due: bool) -> Sequence[EventDraft]:
+        return self.readiness.begin(now, is_due=is_due)
+
+    def next_due(self, now: datetime) -> datetime | None:
+        return self.readiness.next_due(now)
+
+    def is_through(self) -> bool:
+        return self.readiness.is_through
+
+    def forget(self) -> None:
+        self.readiness.forget()
 
     def _create(self, command: CreateTask, now: datetime) -> Done[str]:
         if command.task_type not in TASK_TYPES:
@@ -246,6 +256,10 @@ class TaskBoard:
     def _drop_lesson(self, command: DropLesson, now: datetime) -> Done[None]:
         self._rows.drop_lesson(command.id)
         return Done(None)
+
+    def _drop_claims(self, command: DropClaims, now: datetime) -> Done[int]:
+        del now
+        return Done(self._rows.drop_ended_claims(command.before, command.most))
 
     def _cancel(self, command: CancelTask, now: datetime) -> Done[None]:
         task = self._open_task(command.task_id)
@@ -336,13 +350,6 @@ class TaskBoard:
             **named,
         )
         return Done(finding.id, (event,))
-
-    def _begin_call(self, command: BeginCall, now: datetime) -> Done[Begun]:
-        return Done(self._rows.requests.begin(command.key, command.digest, now))
-
-    def _end_call(self, command: EndCall, now: datetime) -> Done[None]:
-        self._rows.requests.end(command.key, command.answer)
-        return Done(None)
 
     def _task(self, task_id: str) -> Task:
         task = self._rows.task(task_id)

@@ -9,7 +9,8 @@ from enum import Enum
 
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
-from lithos.core.importing import TABLES, Carried, CarryLearned
+from lithos.core.journal.carrying import Carried
+from lithos.core.learning.carried import LEARNED, CarryLearned
 from lithos.core.learning.edges import (
     Edge,
     EdgeCommand,
@@ -115,7 +116,7 @@ class Steps:
         if isinstance(command, ForgetLessons):
             return _BOTH if has_edges else _STATS
         if isinstance(command, CarryLearned):
-            is_edges = TABLES[command.table].database == "edges.db"
+            is_edges = LEARNED[command.table].database == "edges.db"
             is_there = has_edges if is_edges else has_stats
             return _NONE if command.dry_run and not is_there else _EDGES if is_edges else _STATS
         if isinstance(command, RecordRetrieval | Enqueue | RecordEntities):
@@ -144,7 +145,7 @@ class Steps:
     def _carry(self, command: CarryLearned, now: datetime) -> Done[Carried]:
         if command.dry_run and not self.needs(command):
             return Done(Carried(created=len(command.rows)))  # there is no database yet
-        if TABLES[command.table].database == "stats.db":
+        if LEARNED[command.table].database == "stats.db":
             return Done(self._stats.carry(command))
         carried, edges = self._edges.carry(command)
         events = (announce_edge(edge, command.agent, uuid.uuid4().hex) for edge in edges)

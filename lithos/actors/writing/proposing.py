@@ -181,6 +181,7 @@ class Proposing:
     def __init__(
         self,
         coordinator: Coordinator,
+        pending: PendingProposals,
         rows: ProposalRows,
         reading: Blocking,
         working: Blocking,
@@ -188,7 +189,7 @@ class Proposing:
         clock: Callable[[], datetime],
     ) -> None:
         """`rows` are read in `reading`'s thread alone; texts are compared in `working`."""
-        self.pending: PendingProposals = coordinator.proposals
+        self.pending = pending
         self._mailbox = coordinator.mailbox
         self._rows = rows
         self._reading = reading

@@ -20,7 +20,8 @@ from lithos.cli.output import tell
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, first_of
-from lithos.core.importing import Carried, ImportRefused, KeptRow, Record, RowBatch, Source
+from lithos.core.importing import ImportRefused, Record, RowBatch, Source
+from lithos.core.journal.carrying import Carried, KeptRow
 from lithos.core.principals import COMMAND, IMPORT_AGENT, acting_as
 from lithos.front.bridge.client import OwnerClient
 from lithos.services.importing import records, run

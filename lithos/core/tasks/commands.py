@@ -1,7 +1,7 @@
-"""Commands of the coordinator on tasks, one transaction each batch, and steps of its retention.
+"""Commands of the coordinator on tasks, one transaction each batch.
 
-The retention deletes old rows of `coordination.db`, a few at a time. Tasks, findings and their
-relations are what people and agents have written: they are kept.
+The retention deletes claims that ended long ago. Tasks, findings and their relations are what people and
+agents have written: they are kept.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.core.commands import Command, R_co
+from lithos.core.commands import BoardCommand, R_co
 from lithos.core.notes.matching import has_tags, matches_metadata
-from lithos.core.tasks.model import WORK, Agent, Claim, Grant, Task
+from lithos.core.tasks.model import WORK, Claim, Grant, Task
 
 
 @frozen(kw_only=True)
-class TaskCommand(Command[R_co]):
+class TaskCommand(BoardCommand[R_co]):
     """What an agent asks of the task board."""
 
     agent: str
@@ -251,62 +251,9 @@ class DropLesson(TaskCommand[None]):
     id: str
 
 
-class UpkeepStep(Command[int]):
-    """Drop a few old rows; the reply is how many there were."""
-
-    __slots__ = ()
-
-
 @frozen
-class KeepTime(UpkeepStep):
-    """Drop nothing: remember by which time what is old was dropped."""
-
-    settled: datetime
-
-
-@frozen
-class DropAudit(UpkeepStep):
-    """Drop at most `most` accesses from `before`, or that are not among the newest `keep`."""
-
-    before: datetime
-    keep: int
-    most: int
-
-
-@frozen
-class DropEvents(UpkeepStep):
-    """Drop at most `most` events up to the seq `through`."""
-
-    through: int
-    most: int
-
-
-@frozen
-class DropCursors(UpkeepStep):
-    """Drop at most `most` cursors not moved since `before`, or not among the `keep` moved last."""
-
-    before: datetime
-    keep: int
-    most: int
-
-
-@frozen
-class DropClaims(UpkeepStep):
+class DropClaims(BoardCommand[int]):
     """Drop at most `most` claims that ended before `before`."""
 
     before: datetime
     most: int
-
-
-@frozen
-class DropAgents(UpkeepStep):
-    """Drop these agents, unless they were seen since."""
-
-    agents: tuple[Agent, ...]
-
-
-@frozen
-class ForgetReads(UpkeepStep):
-    """Forget how often these notes, which are gone, were read."""
-
-    note_ids: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Tasks, claims, findings, task edges, agents and access rows as values, and the rules of claims.
+"""Tasks, claims, findings and task edges as values, and the rules of claims.
 
 A claim is a lease on an aspect of a task: who may hold it, and for how long (docs/spec/coordination.md §2).
 """
@@ -12,41 +12,8 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from lithos.core.errors import ClaimFailed, ClaimNotFound, StaleFence
-from lithos.core.limits import json_bytes
 from lithos.core.text.analysis import name_key
 from lithos.core.times import format_time
-
-READ: Final = "read"
-SEARCH_RESULT: Final = "search_result"
-
-
-@frozen(kw_only=True)
-class Agent:
-    """A self-reported agent."""
-
-    id: str
-    name: str | None = None
-    type: str | None = None
-    first_seen_at: datetime
-    last_seen_at: datetime
-    metadata: Mapping[str, Any] = field(factory=dict)
-
-
-def size_of(agent: Agent) -> int:
-    """The approximate size in bytes, here and in the database."""
-    texts = len(agent.id) + len(agent.name or "") + len(agent.type or "")
-    return 500 + texts + (json_bytes(agent.metadata) if agent.metadata else 0)
-
-
-@frozen
-class AuditRow:
-    """One access to a note: `operation` is `read` or `search_result`."""
-
-    agent_id: str
-    doc_id: str
-    operation: str
-    timestamp: datetime
-
 
 TASK_TYPES: Final = ("task", "epic", "gate")
 TASK_STATUSES: Final = ("open", "completed", "cancelled", "failed")
@@ -126,6 +93,16 @@ class TaskEdge:
     metadata: Mapping[str, Any] = field(factory=dict)
     created_by: str
     created_at: datetime
+
+
+@frozen
+class Citation:
+    """A note that the completion of a task cited, by whom and when."""
+
+    task_id: str
+    note_id: str
+    agent: str
+    at: datetime
 
 
 #: A time from the shortest one on is granted as asked for; one that is shorter becomes `_LEAST_MINUTES`.

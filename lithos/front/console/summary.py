@@ -13,8 +13,8 @@ from attrs import frozen
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError
 from lithos.core.findings import Report
+from lithos.core.journal.agents import Agent
 from lithos.core.learning.edges import RESOLUTIONS
-from lithos.core.tasks.model import Agent
 from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
@@ -22,7 +22,7 @@ from lithos.front.console.wording import OWN_AGENTS, in_words
 from lithos.services.shared import Shared
 from lithos.services.state import ServerState
 from lithos.services.tasks.agents import Agents
-from lithos.services.tasks.event_stream import Activity, Holding, Holdings
+from lithos.services.tasks.holdings import Claims, Holding, Holdings
 from lithos.services.upkeep.care import Concerns
 from lithos.services.upkeep.samples import Sample, Samples
 from lithos.services.upkeep.worth import WorthCounter
@@ -125,7 +125,7 @@ async def _sum_up(console: Console) -> Summary:
     now = parts.clock()
     _, report = await parts.get(ServerState).report()
     numbers = await attempt("the numbers", parts.get(ServerState).stats(), untold)
-    held = await attempt("claims", parts.get(Activity).holdings(now, SHOWN_CLAIMS), untold)
+    held = await attempt("claims", parts.get(Claims).holdings(now, SHOWN_CLAIMS), untold)
     edges = await attempt("conflicts", console.call("lithos_edge_list", type="contradicts"), untold)
     seen = parts.get(Agents).list_agents(None, now - ACTIVE)
     return Summary(

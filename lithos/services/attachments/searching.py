@@ -31,7 +31,7 @@ from lithos.core.text.snippet import WINDOW, Terms, find_passage
 from lithos.services.search.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
 from lithos.services.search.least import judged_part
 from lithos.stores.attachments.shelf import AttachedFile, number_of
-from lithos.stores.coordination.schema import NoteRows
+from lithos.stores.coordination.note_rows import NoteRows
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.telemetry import get_logger

@@ -13,11 +13,12 @@ from typing import Final
 import trio
 from attrs import frozen
 
+from lithos.actors.surviving import survive
 from lithos.core.learning.memory import ClaimJobs, EnrichJob, FinishJobs
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
 from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, JournalFeed, survive
+from lithos.services.enrich.feed import OF_CONTENT, OF_EXISTENCE, JournalFeed
 from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.retrieve.feedback import Learning

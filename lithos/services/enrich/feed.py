@@ -1,8 +1,7 @@
 """The feed of the enrich queue: which events trigger enrichment, and of what (docs/spec/memory.md §4).
 
 Delivery is at least once: triggers are durable in the queue before the cursor moves. After a crash in between
-the same events are read again, and a note that is queued twice is still one job. `survive` is the failure
-boundary of background work: a failure is logged, and the work is retried later.
+the same events are read again, and a note that is queued twice is still one job.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from lithos.actors.blocking import slices
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.actors.surviving import survive
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.errors import LithosError
 from lithos.core.events import (
     EDGE_UPSERTED,
     ENRICHMENT,
@@ -34,26 +32,9 @@ from lithos.core.learning.memory import Enqueue, EnrichTrigger
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.agents import Cursors
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.enrichment")
-
-
-async def survive(event: str, work: Callable[[], Awaitable[object]], **fields: Any) -> bool:
-    """Run background work; False when it raised, which is logged as `event`.
-
-    No caller waits for enrichment, so not even a bug in it may end the server. `Cancelled` propagates.
-    """
-    try:
-        await work()
-    except (LithosError, DatabaseFailed, OSError, ActorDown, ShuttingDown) as failure:
-        log.warning(event, reason=str(failure), **fields)
-        return False
-    except Exception as crash:
-        log.error(event, exc_info=crash, **fields)
-        return False
-    return True
 
 
 FINDING_POSTED: Final = "finding.posted"

@@ -14,6 +14,7 @@ import trio
 
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.actors.surviving import survive
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.sections import StorageConfig
 from lithos.core.learning.questions import (
@@ -26,7 +27,6 @@ from lithos.core.learning.questions import (
     share_kept,
     sketch_of,
 )
-from lithos.services.enrich.feed import survive
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import QuestionMemory, name_embedder

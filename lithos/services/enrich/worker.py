@@ -18,6 +18,7 @@ import trio
 from attrs import define, field
 
 from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.surviving import survive
 from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import (
     ForgetJobs,
@@ -26,10 +27,10 @@ from lithos.core.learning.memory import (
 )
 from lithos.core.tasks.model import Task
 from lithos.services.enrich.drain import Drain
-from lithos.services.enrich.feed import survive
 from lithos.services.enrich.projection import IncompleteScan
 from lithos.services.retrieve.feedback import Learning
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.telemetry import get_logger
 
 
@@ -41,7 +42,7 @@ class TaskStates:
         journal: CoordinationStore,
         reading: JournalThread,
     ) -> None:
-        self._rows = journal.readable_task_rows()
+        self._rows = journal.rows(TaskRows)
         #: One thread for the one read connection of the coordination database.
         self._reading = reading
 

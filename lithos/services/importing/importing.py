@@ -27,7 +27,8 @@ from lithos.actors.writing.messages import ImportNote
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.sections import StorageConfig
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
-from lithos.core.importing import Carried, Record, RowBatch
+from lithos.core.importing import Record, RowBatch
+from lithos.core.journal.carrying import Carried
 from lithos.core.learning.edges import UpsertEdge
 from lithos.core.limits import NAME, check_text
 from lithos.core.notes.document import parse_document

@@ -18,7 +18,8 @@ from typing import IO, Any, Final, Protocol
 import trio
 from attrs import asdict, define, field, frozen
 
-from lithos.core.importing import Attachment, Carried, Degraded, Item, Malformed, Record, RowBatch, Source
+from lithos.core.importing import Attachment, Degraded, Item, Malformed, Record, RowBatch, Source
+from lithos.core.journal.carrying import Carried
 from lithos.core.notes.links import FileNames
 from lithos.services.importing.dead_links import DeadLink
 from lithos.services.importing.records import (

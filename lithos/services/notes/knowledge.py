@@ -37,12 +37,13 @@ from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
 from lithos.core.history.section_edit import SectionEdit, check_edit
 from lithos.core.ids import is_id
+from lithos.core.journal.agents import READ, AuditRow
 from lithos.core.notes.links import WikiLink, links_in
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
 from lithos.core.notes.paths import normalise_url, resolve_read_path
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.tasks.model import READ, AuditRow
+from lithos.core.proposals import PendingProposals
 from lithos.core.text.analysis import fold, name_key
 from lithos.core.text.markdown import one_line
 from lithos.core.text.snippet import cut, truncate
@@ -179,6 +180,7 @@ class Knowledge:
         texts: NoteTexts,
         history: NoteHistory,
         cited_before: CitedBefore,
+        pending: PendingProposals,
     ) -> None:
         """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
         self._catalogue = catalogue
@@ -187,6 +189,7 @@ class Knowledge:
         self._sections = Sections(outlines, keeps_heading=catalogue.style.is_foreign)
         self._opening = opening
         self._cited_before = cited_before
+        self._pending = pending
         self._writer = writer.mailbox
         self._coordinator = coordinator
         self._search = search
@@ -220,7 +223,7 @@ class Knowledge:
             raise InvalidInput("Give the id or the path of the note to edit.")
         self._coordinator.touch(agent)
         await self._opening.wait_known()
-        is_proposed = self._coordinator.proposals.own(note_id, agent) and note_id not in self._catalogue
+        is_proposed = self._pending.own(note_id, agent) and note_id not in self._catalogue
         if is_proposed:  # there is no file yet
             request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
             return await self._submit(attrs.evolve(request, expected_version=expected_version))

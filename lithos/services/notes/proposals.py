@@ -54,6 +54,7 @@ from lithos.core.proposals import (
     AbandonApproval,
     BeginApproval,
     DecideProposal,
+    PendingProposals,
     Proposal,
     ProposalCommand,
     ProposalTexts,
@@ -65,6 +66,7 @@ from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.merging import merge_files
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.texts import LoadedNote, NoteTexts
+from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.telemetry import get_logger
@@ -130,6 +132,7 @@ class Proposals:
         catalogue: Catalogue,
         reading: JournalThread,
         coordinator: Coordinator,
+        pending: PendingProposals,
         clock: Clock,
         knowledge: Knowledge,
         moving: Moving,
@@ -137,9 +140,9 @@ class Proposals:
         texts: NoteTexts,
     ) -> None:
         self._catalogue = catalogue
-        self._pending = coordinator.proposals
+        self._pending = pending
         self._mailbox = coordinator.mailbox
-        self._rows = journal.readable_proposals()
+        self._rows = journal.rows(ProposalRows)
         self._reading = reading
         self._working = Threads(2)
         self._knowledge = knowledge

@@ -18,6 +18,7 @@ from typing import Any, TypeVar, overload
 import attrs
 import cattrs
 import trio
+from attrs import frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
@@ -43,6 +44,7 @@ from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.retrieve.candidates import Gate
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.questions import Unembedded
 from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage
 from lithos.stores.learning.stats import StatsStore, StatsTables
@@ -155,7 +157,7 @@ class Lessons:
         coordinator: Coordinator,
     ) -> None:
         self._mailbox = coordinator.mailbox
-        self._rows = journal.readable_task_rows()
+        self._rows = journal.rows(TaskRows)
         self._reading = reading
 
     def write_down(self, feedback: ApplyFeedback) -> Lesson:
@@ -187,6 +189,23 @@ MISLEADING_FEEDBACK = "misleading feedback"
 MOST_ELSEWHERE = 20
 
 
+@frozen
+class Taught:
+    """The effects of one completion."""
+
+    _feedback: Feedback
+    _lesson: ApplyFeedback
+
+    @property
+    def written(self) -> Lesson:
+        """The lesson as it is stored with the completion."""
+        return self._feedback.lessons.write_down(self._lesson)
+
+    async def apply(self) -> None:
+        """Apply the lesson; as `Feedback.apply`."""
+        await self._feedback.apply(self._lesson)
+
+
 class Feedback:
     """Validates the feedback of a completion against its receipt, and applies it to the notes' statistics."""
 
@@ -204,6 +223,11 @@ class Feedback:
         self.lessons = lessons
         #: Adds the question that feedback is about; raises `LithosError` and `DatabaseFailed`.
         self._prepare = prepare
+
+    async def begin(self, command: CompleteTask) -> Taught | None:
+        """What a completion teaches; raises as `check` does."""
+        lesson = await self.check(command)
+        return None if lesson is None else Taught(self, lesson)
 
     async def check(self, command: CompleteTask) -> ApplyFeedback | None:
         """Validate the feedback of a completion and return its lesson, if any; changes nothing.

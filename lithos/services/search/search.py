@@ -18,9 +18,9 @@ from lithos.actors.opening import Opening, wait_telling
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.sections import SearchConfig
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
+from lithos.core.journal.agents import SEARCH_RESULT, AuditRow
 from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.tasks.model import SEARCH_RESULT, AuditRow
 from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Clock

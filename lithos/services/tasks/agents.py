@@ -17,7 +17,7 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import CoordinatorMailbox, Flush, MoveCursor, RegisterAgent
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import StorageFailed
-from lithos.core.tasks.model import Agent
+from lithos.core.journal.agents import Agent
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 

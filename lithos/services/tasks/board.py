@@ -26,7 +26,7 @@ from lithos.core.tasks.model import (
     Task,
 )
 from lithos.kernel.parts import Clock
-from lithos.stores.coordination.board_rows import HeldClaim, LightTask, Told
+from lithos.stores.coordination.board_rows import BoardRows, HeldClaim, LightTask, Told
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.tasks import TaskRows
 
@@ -151,8 +151,8 @@ class Board:
         reading: JournalThread,
         clock: Clock,
     ) -> None:
-        self._tasks = journal.readable_task_rows()
-        self._rows = journal.board_rows()
+        self._tasks = journal.rows(TaskRows)
+        self._rows = journal.rows(BoardRows)
         self._reading = reading
         self._clock = clock
 

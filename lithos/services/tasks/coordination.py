@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import attrs
 import trio
@@ -21,6 +21,7 @@ from lithos.core.tasks.commands import (
     CompleteTask,
     CreateTask,
     Given,
+    Lesson,
     NextTask,
     PostFinding,
     SpawnTask,
@@ -29,10 +30,10 @@ from lithos.core.tasks.commands import (
 from lithos.core.tasks.graph import Blocker, TaskGraph
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.kernel.parts import Clock
-from lithos.services.retrieve.feedback import Feedback
 from lithos.services.tasks.requests import id_to_make
 from lithos.stores.coordination.board_rows import Reader, RestingTask
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 
 T = TypeVar("T")
 
@@ -120,6 +121,24 @@ class Page:
         return items[self.offset : self.offset + self.limit]
 
 
+class Learned(Protocol):
+    """The effects of a completion on the notes that it cites."""
+
+    @property
+    def written(self) -> Lesson:
+        """The lesson as it is stored with the completion."""
+
+    async def apply(self) -> None:
+        """Apply the effects. A failure is logged: the task is done."""
+
+
+class Teaching(Protocol):
+    """Learns from completions."""
+
+    async def begin(self, command: CompleteTask) -> Learned | None:
+        """Validate the feedback of a completion; changes nothing. None where there is nothing to learn."""
+
+
 class Coordination:
     """The use cases around tasks."""
 
@@ -129,15 +148,15 @@ class Coordination:
         reading: JournalThread,
         coordinator: Coordinator,
         clock: Clock,
-        feedback: Feedback | None,
+        teaching: Teaching | None,
     ) -> None:
-        rows = journal.readable_task_rows()
+        rows = journal.rows(TaskRows)
         self._coordinator = coordinator
         self._rows = rows
         self._reading = reading
         self._clock = clock
         #: None when nothing is learned.
-        self._feedback = feedback
+        self._teaching = teaching
 
     async def run(self, command: TaskCommand[T]) -> T:
         """Run a command durably and return its reply. Raises the refusal, or `StorageFailed`."""
@@ -153,12 +172,11 @@ class Coordination:
         Feedback is validated first, and has been applied on return (docs/spec/memory.md §6).
         """
         self._coordinator.touch(command.agent)
-        lesson = None if self._feedback is None else await self._feedback.check(command)
-        if self._feedback is not None and lesson is not None:
-            command = attrs.evolve(command, lesson=self._feedback.lessons.write_down(lesson))
-        unblocked = await self._submit(command)
-        if self._feedback is not None and lesson is not None:
-            await self._feedback.apply(lesson)
+        lesson = None if self._teaching is None else await self._teaching.begin(command)
+        if lesson is None:
+            return await self._submit(command)
+        unblocked = await self._submit(attrs.evolve(command, lesson=lesson.written))
+        await lesson.apply()
         return unblocked
 
     async def next(self, command: NextTask) -> Given | Waiting:

@@ -8,7 +8,7 @@ the journal newest first: recent events from the ring of the broadcaster, older 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -21,7 +21,6 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
 from lithos.core.events import Event
 from lithos.core.notes.matching import has_tag
-from lithos.core.tasks.model import Claim
 from lithos.stores.coordination.store import CoordinationStore
 
 #: Events that one look goes back at most.
@@ -57,29 +56,12 @@ class JournalPage:
     is_cut: bool
 
 
-@frozen
-class Holding:
-    """A running claim, with the title of its task."""
-
-    claim: Claim
-    title: str
-
-
-@frozen
-class Holdings:
-    """The claims that end first, and how many there are."""
-
-    shown: tuple[Holding, ...]
-    total: int
-
-
 class Activity:
-    """Reads the journal and the claims; changes nothing. Raises `DatabaseFailed`."""
+    """Reads the journal; changes nothing. Raises `DatabaseFailed`."""
 
     def __init__(self, broadcaster: Broadcaster, store: CoordinationStore, reading: Blocking) -> None:
         self._broadcaster = broadcaster
         self._store = store
-        self._rows = store.readable_task_rows()
         self._reading = reading
 
     @property
@@ -107,33 +89,9 @@ class Activity:
         is_cut = oldest - 1 > after and (len(found) >= most or looked >= LOOKED)
         return JournalPage(tuple(found[:most]), head, is_cut)
 
-    async def task_titles(self, events: Iterable[Event]) -> dict[str, str]:
-        """The titles of the tasks that events are about, by id."""
-        ids = sorted(set(_task_ids(events)))
-        return await self._reading.run(partial(self._rows.titles, ids)) if ids else {}
-
-    async def holdings(self, now: datetime, most: int) -> Holdings:
-        """The running claims."""
-
-        def read() -> Holdings:
-            claims = [claim for group in self._rows.active_claims(now).values() for claim in group]
-            first = sorted(claims, key=lambda claim: (claim.expires_at, claim.fence))[:most]
-            titles = self._rows.titles(sorted({claim.task_id for claim in first}))
-            shown = tuple(Holding(claim, titles.get(claim.task_id, "")) for claim in first)
-            return Holdings(shown, len(claims))
-
-        return await self._reading.run(read)
-
     async def journal_size(self) -> tuple[int, int]:
         """How many events the journal holds, and the newest seq that retention dropped."""
         return await self._reading.run(lambda: (self._store.event_count(), self._store.pruned_through()))
-
-
-def _task_ids(events: Iterable[Event]) -> Iterator[str]:
-    for event in events:
-        task_id = event.draft.payload.get("task_id")
-        if isinstance(task_id, str):
-            yield task_id
 
 
 def types_named(known: Sequence[str], name: str) -> frozenset[str]:

@@ -13,9 +13,9 @@ import trio
 
 from lithos.actors.coordinating.messages import CoordinatorMailbox
 from lithos.actors.kit import honest_outcome
+from lithos.core.commands import BoardCommand
 from lithos.core.errors import InvalidInput, LithosError
-from lithos.core.tasks.commands import TaskCommand
-from lithos.core.tasks.requests import LONGEST_KEPT, BeginCall, Call, EndCall, made_id
+from lithos.core.journal.requests import LONGEST_KEPT, BeginCall, Call, EndCall, made_id
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.requests")
@@ -103,7 +103,7 @@ class Requests:
         except LithosError as failure:
             log.warning("answer not kept", reason=failure.message)
 
-    async def _submit(self, command: TaskCommand[T]) -> T:
+    async def _submit(self, command: BoardCommand[T]) -> T:
         with honest_outcome("Send the call again with the same request_id."):
             return await self._coordinator.ask(command, within=DEADLINE)
 

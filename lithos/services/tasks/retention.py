@@ -17,21 +17,22 @@ from lithos.actors.blocking import slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
-from lithos.catalogue.catalogue import Catalogue
+from lithos.actors.surviving import survive
 from lithos.config.sections import EventsConfig
-from lithos.core.proposals import TidyProposals
-from lithos.core.tasks.commands import (
+from lithos.core.commands import BoardCommand
+from lithos.core.journal.agents import Agent, size_of
+from lithos.core.journal.ports import KnownNotes
+from lithos.core.journal.retention import (
     DropAgents,
     DropAudit,
-    DropClaims,
     DropCursors,
     DropEvents,
     ForgetReads,
     KeepTime,
     UpkeepStep,
 )
-from lithos.core.tasks.model import Agent, size_of
-from lithos.services.enrich.feed import survive
+from lithos.kernel.capability import Retention
+from lithos.stores.coordination.old_rows import OldRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 
@@ -53,12 +54,18 @@ IDLE: Final = timedelta(days=365)
 #: Agents and their bytes: beyond it the longest idle ones go earlier.
 AGENTS, AGENT_BYTES = 20_000, 64 * 1024 * 1024
 CURSORS: Final = 10_000
-#: Claims whose time was over so long ago.
-CLAIMS_ENDED: Final = timedelta(days=30)
 #: Notes that are gone, and still count as read should they come back: 200 bytes of memory each.
 GONE_NOTES: Final = 1_000
 #: Bytes of the journal, for each event it may keep and at least; usual events take some 400.
 EVENT_BYTES, LEAST_JOURNAL_BYTES = 2_560, 16 * 1024 * 1024
+
+Step = UpkeepStep | BoardCommand[int]
+
+
+class Retentions(tuple[Retention, ...]):
+    """The old rows of all capabilities, in the order in which they are deleted."""
+
+    __slots__ = ()
 
 
 class Upkeep:
@@ -68,19 +75,23 @@ class Upkeep:
         self,
         journal: CoordinationStore,
         events: EventsConfig,
-        catalogue: Catalogue,
+        notes: KnownNotes,
         reading: JournalThread,
         coordinator: Coordinator,
         settled: SettledClock,
+        others: Retentions,
     ) -> None:
+        """`others` are the old rows of other capabilities."""
         self._coordinator = coordinator
-        self._rows = journal.readable_old_rows()
+        self._rows = journal.rows(OldRows)
+        self._owners = journal.owners
         self._reading = reading
         self._clock = settled
         self._events = events
         #: Bytes of the journal; they follow from the number of events that it may keep.
         self.journal_bytes = max(LEAST_JOURNAL_BYTES, self._events.journal_size * EVENT_BYTES)
-        self._catalogue = catalogue
+        self._notes = notes
+        self._others = others
 
     async def run(self) -> None:
         """Run retention periodically until cancelled, earlier when much was stored."""
@@ -98,11 +109,10 @@ class Upkeep:
         parts: dict[str, Callable[[], Awaitable[int]]] = {
             "accesses": partial(self._drop_all, audit),
             "events": self._drop_events,
-            "claims": partial(self._drop_all, DropClaims(now - CLAIMS_ENDED, STEP)),
+            **{each.what: partial(self._drop_all, each.command(now), each.most) for each in self._others},
             "cursors": partial(self._drop_all, DropCursors(now - IDLE, CURSORS, STEP)),
             "agents": partial(self._drop_agents, now - IDLE),
             "reads": self._forget_reads,
-            "proposals": partial(self._tidy_proposals, now),
             "time": partial(self._drop, KeepTime(now)),
         }
         for what, part in parts.items():
@@ -122,7 +132,8 @@ class Upkeep:
         writers, dropped = self._writers(), 0
         idle = [agent for agent in surplus if agent.id not in writers]
         async for some in slices(idle, ASKED):
-            owners = await self._reading.run(partial(self._rows.owners, [agent.id for agent in some]))
+            ids = [agent.id for agent in some]
+            owners = await self._reading.run(partial(self._rows.owners, ids, self._owners))
             free = [agent for agent in some if agent.id not in owners]
             async for few in slices(free, STEP):
                 dropped += await self._drop(DropAgents(tuple(few)))
@@ -130,28 +141,25 @@ class Upkeep:
 
     def _writers(self) -> set[str]:
         """The authors and contributors of all notes."""
-        notes = [entry.note for entry in self._catalogue]
+        notes = [entry.note for entry in self._notes]
         return {note.author for note in notes}.union(*(note.contributors for note in notes))
 
     async def _forget_reads(self) -> int:
-        gone = [note_id for note_id in self._coordinator.reads() if note_id not in self._catalogue]
+        gone = [note_id for note_id in self._coordinator.reads() if note_id not in self._notes]
         forgotten = gone[: max(0, len(gone) - GONE_NOTES)]
         async for some in slices(forgotten, STEP):
             await self._drop(ForgetReads(tuple(some)))
         return len(forgotten)
 
-    async def _tidy_proposals(self, now: datetime) -> int:
-        return await self._coordinator.mailbox.ask(TidyProposals(now=now), within=PATIENCE)
-
-    async def _drop_all(self, step: DropAudit | DropEvents | DropClaims | DropCursors) -> int:
-        """Repeat a step until it deletes less than a full batch."""
+    async def _drop_all(self, step: Step, most: int | None = STEP) -> int:
+        """Repeat a step until it deletes less than `most` rows."""
         dropped = some = await self._drop(step)
-        while some >= step.most:
+        while most is not None and some >= most:
             some = await self._drop(step)
             dropped += some
         return dropped
 
-    async def _drop(self, step: UpkeepStep) -> int:
+    async def _drop(self, step: Step) -> int:
         began = trio.current_time()
         dropped = await self._coordinator.mailbox.ask(step, within=PATIENCE)
         if dropped:

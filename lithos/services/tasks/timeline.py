@@ -17,14 +17,14 @@ from lithos.actors.coordinating.reading import JournalThread
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import HistoryDisabled
 from lithos.core.history.versions import VersionRow
-from lithos.core.tasks.model import READ
+from lithos.core.journal.agents import READ
 from lithos.core.times import parse_time
 from lithos.kernel.parts import Clock
 from lithos.services.notes.history import NoteHistory
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.asked import Asked
 from lithos.services.tasks.agents import AccessLog
-from lithos.stores.coordination.board_rows import Told
+from lithos.stores.coordination.board_rows import BoardRows, Told
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.receipts import ReceiptSummary
 
@@ -99,7 +99,7 @@ class Timelines:
         learning: Learning,
         asked: Asked,
     ) -> None:
-        self._rows = journal.board_rows()
+        self._rows = journal.rows(BoardRows)
         self._reading = reading
         self._access_log = access_log
         self._history = history

@@ -45,6 +45,7 @@ from lithos.core.text.markdown import visible_text
 from lithos.services.search.duplicates import read_bodies
 from lithos.services.upkeep.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
 from lithos.services.upkeep.checks import Patient, has_data
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.indexes.vectors import VectorIndex
 from lithos.stores.sqlite import DatabaseFailed
 
@@ -205,7 +206,7 @@ async def _unused(notes: Round) -> AsyncIterator[Issue]:
             at = place
             read, place = await reading.run(partial(store.read_after, at, since, PAGE))
             used |= read
-        used |= await reading.run(lambda: store.readable_task_rows().impact.cited_since(since))
+        used |= await reading.run(lambda: store.rows(TaskRows).impact.cited_since(since))
     except DatabaseFailed as failure:
         notes.troubles.append(f"What was used cannot be told: {failure}")
         return

@@ -27,7 +27,7 @@ from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import MASS_LOSS, Place, VanishRule
 from lithos.core.times import from_nanoseconds
-from lithos.stores.coordination.schema import NoteRows, load_note_rows
+from lithos.stores.coordination.note_rows import NoteRows, load_note_rows
 from lithos.stores.history.reading import read_contents, read_places
 from lithos.stores.history.schema import DamagedContent
 from lithos.stores.history.store import HISTORY

@@ -17,12 +17,14 @@ from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import UNKNOWN_AGENT, is_reserved
-from lithos.core.worth import Asked, Citation, Counts, Tally, Worth, ordered
+from lithos.core.tasks.model import Citation
+from lithos.core.worth import Asked, Counts, Tally, Worth, ordered
 from lithos.kernel.parts import Clock
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.shared import Shared
 from lithos.services.tasks.agents import FLUSH_PATIENCE
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.stats import StatsTables
 
 #: Days that are counted unless others are asked for, and at most.
@@ -78,7 +80,7 @@ class WorthCounter:
             day += timedelta(days=1)
 
     async def _add_citations(self, tally: Tally) -> None:
-        rows = self._journal.readable_task_rows().impact
+        rows = self._journal.rows(TaskRows).impact
         reading = self._reading
         agents = self._coordinator.agents
         is_other = _others_work(self._catalogue, agents)

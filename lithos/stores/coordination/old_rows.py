@@ -5,21 +5,20 @@ Free pages are reused by later rows; the file itself does not shrink.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.core.principals import ENRICH_AGENT
-from lithos.core.tasks.commands import (
+from lithos.core.journal.retention import (
     DropAgents,
     DropAudit,
-    DropClaims,
     DropCursors,
     DropEvents,
     ForgetReads,
     KeepTime,
     UpkeepStep,
 )
+from lithos.core.principals import ENRICH_AGENT
 from lithos.core.times import format_time
 from lithos.stores.table import Rows, listed
 
@@ -39,23 +38,23 @@ COUNT_READS: Final = (
 )
 
 
-def _before(name: str) -> str:
+def before_us(name: str) -> str:
     """The highest rowid of what an upstream server stored, which stays; a scalar subquery."""
     return f"(SELECT COALESCE(MAX(value), 0) FROM meta WHERE name='{name}')"  # noqa: S608 - our names
 
 
 _SURPLUS_AUDIT: Final = (
     "SELECT id FROM access_log WHERE id<=(SELECT MAX(id) FROM access_log)-?"  # noqa: S608 - constants
-    f" AND id>{_before('old_accesses')} ORDER BY id LIMIT ?"
+    f" AND id>{before_us('old_accesses')} ORDER BY id LIMIT ?"
 )
 _OLD_AUDIT: Final = (
-    f"SELECT id FROM access_log WHERE timestamp<? AND id>{_before('old_accesses')}"  # noqa: S608 - constants
+    f"SELECT id FROM access_log WHERE timestamp<? AND id>{before_us('old_accesses')}"  # noqa: S608 - constants
     " ORDER BY timestamp LIMIT ?"
 )
 #: Agents of upstream stay.
 _OLD_AGENTS: Final = (
     "SELECT id FROM agents WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - constants
-    f" AND rowid<={_before('old_agents')}"
+    f" AND rowid<={before_us('old_agents')}"
 )
 _COUNT_DROPPED: Final = (
     "INSERT INTO read_counts SELECT doc_id, COUNT(*) FROM access_log"
@@ -71,17 +70,6 @@ _EVENT_SIZES: Final = (
     "SELECT seq, octet_length(payload)+octet_length(tags)+octet_length(agent)+octet_length(origin)+64"
     " FROM events WHERE seq<? ORDER BY seq DESC LIMIT ?"
 )
-#: Who of some has something to its name; each scans a table once.
-_OWNERS: Final = tuple(
-    f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
-    for table, column in (
-        ("tasks", "created_by"),
-        ("claims", "agent"),
-        ("findings", "agent"),
-        ("task_edges", "created_by"),
-        ("cursors", "subscriber"),
-    )
-)
 #: Events whose sizes are read at once.
 _PAGE: Final = 2_000
 
@@ -95,9 +83,16 @@ class OldRows(Rows):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def owners(self, agent_ids: list[str]) -> set[str]:
-        """Those of these agents that own a task, claim, finding, task edge or cursor, or are of upstream."""
-        return {name for sql in (*_OWNERS, _OLD_AGENTS) for name in self._texts(sql, listed(agent_ids))}
+    def owners(self, agent_ids: list[str], columns: Iterable[tuple[str, str]]) -> set[str]:
+        """Those of these agents that are in one of the columns (by table), or are of upstream.
+
+        Each column is scanned once.
+        """
+        owning = [
+            f"SELECT DISTINCT {column} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608
+            for table, column in columns
+        ]
+        return {name for sql in (*owning, _OLD_AGENTS) for name in self._texts(sql, listed(agent_ids))}
 
     def last_but(self, keep: int) -> int | None:
         """The newest seq that is not among `keep` events; None when all are."""
@@ -143,14 +138,6 @@ class OldRows(Rows):
         names = self._texts(_SURPLUS_CURSORS, ENRICH_AGENT, format_time(step.before), step.keep, step.most)
         return self._drop_from("cursors", "subscriber", names)
 
-    def _drop_claims(self, step: DropClaims) -> int:
-        return self._run(
-            "DELETE FROM claims WHERE rowid IN (SELECT rowid FROM claims WHERE expires_at<?"  # noqa: S608
-            f" AND rowid>{_before('old_claims')} LIMIT ?)",
-            format_time(step.before),
-            step.most,
-        )
-
     def _drop_agents(self, step: DropAgents) -> int:
         return sum(
             self._run(
@@ -168,7 +155,6 @@ _STEPS: Final[Mapping[type, Callable[[OldRows, Any], int]]] = {
     DropAudit: OldRows._drop_audit,
     DropEvents: OldRows._drop_events,
     DropCursors: OldRows._drop_cursors,
-    DropClaims: OldRows._drop_claims,
     DropAgents: OldRows._drop_agents,
     ForgetReads: OldRows._forget_reads,
 }

@@ -7,19 +7,26 @@ from typing import Final
 
 from lithos.core.proposals import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
 from lithos.core.times import format_time
+from lithos.stores.coordination.schema import Tables
 from lithos.stores.table import FLAG, MOMENT, TIME, Rows, Table
 
-PROPOSAL_TABLE: Final = """
+_PROPOSAL_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS proposals(
     id TEXT PRIMARY KEY, note_id TEXT NOT NULL, agent TEXT NOT NULL, kind TEXT NOT NULL, path TEXT NOT NULL,
     "to" TEXT, title TEXT NOT NULL, base_version INTEGER, added INTEGER NOT NULL, removed INTEGER NOT NULL,
     status TEXT NOT NULL, created_at TEXT NOT NULL, expires_at TEXT NOT NULL, reason TEXT, decided_at TEXT,
     decided_by TEXT, begun_at TEXT, base BLOB, data BLOB, update_links INTEGER NOT NULL DEFAULT 1);
 """
-PROPOSAL_INDEXES: Final = """
+_PROPOSAL_INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS proposals_status ON proposals(status, created_at);
 CREATE INDEX IF NOT EXISTS proposals_note ON proposals(note_id) WHERE status='pending';
 """
+PROPOSAL_TABLES: Final = Tables(
+    place=2,
+    create=_PROPOSAL_TABLE,
+    indexes=_PROPOSAL_INDEXES,
+    columns={"proposals": {"update_links": "INTEGER NOT NULL DEFAULT 1"}},
+)
 _PROPOSALS: Final = Table(
     "proposals",
     Proposal,

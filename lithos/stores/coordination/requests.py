@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from lithos.core.tasks.requests import KEPT, MOST_KEPT, Begun
+from lithos.core.journal.requests import KEPT, MOST_KEPT, Begun
 from lithos.core.times import format_time, parse_time
 from lithos.stores.table import Rows
 

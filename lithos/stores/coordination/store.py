@@ -10,32 +10,25 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import apsw
 from attrs import frozen
 
 from lithos.core.events import Event, EventDraft, event_size
-from lithos.core.tasks.commands import DropEvents
-from lithos.core.tasks.model import READ, SEARCH_RESULT, Agent, AuditRow
+from lithos.core.journal.agents import READ, SEARCH_RESULT, Agent, AuditRow
+from lithos.core.journal.ports import RowsAlong
+from lithos.core.journal.retention import DropEvents
 from lithos.core.times import format_optional, format_time, parse_time
 from lithos.stores.carrying import AGENTS, LEDGER_TABLE
-from lithos.stores.coordination.board_rows import BoardRows
 from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
-from lithos.stores.coordination.proposals import ProposalRows
-from lithos.stores.coordination.schema import (
-    NOTE_TABLES,
-    TASK_INDEXES,
-    TASK_TABLES,
-    NoteRows,
-    load_note_rows,
-    store_note_rows,
-    upgrade,
-)
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.coordination.requests import REQUEST_INDEXES, REQUEST_TABLE
+from lithos.stores.coordination.schema import Tables, upgrade
 from lithos.stores.database import Database, Layout
 from lithos.stores.sqlite import open_reader
-from lithos.stores.table import TIME, Table, dump, matching
+from lithos.stores.table import TIME, Rows, Table, dump, matching
+
+R = TypeVar("R", bound=Rows)
 
 #: An event about a time is looked for among so many from a moment before it on.
 _NEAR: Final = 1_000
@@ -75,16 +68,38 @@ class CoordinationCounts:
     expired_claims: int
 
 
-def _upgrade(writer: apsw.Connection, now: datetime) -> None:
-    upgrade(writer, now)
-    writer.execute(TASK_INDEXES + _INDEXES + READ_INDEX)
-    _count_on(writer, int(now.timestamp() * 1000))
+JOURNAL_TABLES: Final = Tables(
+    place=3,
+    create=REQUEST_TABLE + _TABLES + READ_COUNTS,
+    indexes=REQUEST_INDEXES + _INDEXES + READ_INDEX,
+    columns={
+        "agents": {"name": "TEXT", "type": "TEXT", "metadata": "TEXT NOT NULL DEFAULT '{}'"},
+        "access_log": {"agent_id": "TEXT NOT NULL DEFAULT 'unknown'"},
+    },
+    times={"agents": {"first_seen_at": True, "last_seen_at": True}, "access_log": {"timestamp": True}},
+    protected={"old_accesses": "access_log", "old_agents": "agents"},
+    owners={"cursors": "subscriber"},
+)
+IMPORT_TABLES: Final = Tables(place=5, create=LEDGER_TABLE)
 
 
 class CoordinationStore(Database):
     """A damaged one is refused: tasks and claims are authoritative, so the caller must not go on."""
 
-    layout = Layout(TASK_TABLES + _TABLES + READ_COUNTS + NOTE_TABLES + LEDGER_TABLE, _upgrade)
+    #: Tables and their columns with the agents to whom rows belong.
+    owners: ClassVar[tuple[tuple[str, str], ...]]
+
+    @classmethod
+    def lay_out(cls, tables: Iterable[Tables]) -> None:
+        """Say which tables the database has: those of all capabilities. To be called before it is opened."""
+        ordered = sorted(tables, key=lambda each: each.place)
+
+        def upgrade_all(writer: apsw.Connection, now: datetime) -> None:
+            upgrade(writer, now, ordered)
+            _count_on(writer, int(now.timestamp() * 1000))
+
+        cls.owners = tuple(pair for each in ordered for pair in each.owners.items())
+        cls.layout = Layout("".join(each.create for each in ordered), upgrade_all)
 
     @classmethod
     def open_read_only(cls, path: Path) -> CoordinationStore:
@@ -92,33 +107,13 @@ class CoordinationStore(Database):
         reader = open_reader(path)
         return cls(path, (reader, reader))
 
-    def task_rows(self) -> TaskRows:
-        """Tasks as the writing caller sees them."""
-        return TaskRows(self._writer)
+    def rows(self, kind: type[R]) -> R:
+        """Rows over the read connection."""
+        return kind(self._reader)
 
-    def readable_task_rows(self) -> TaskRows:
-        """Tasks over the read connection."""
-        return TaskRows(self._reader)
-
-    def board_rows(self) -> BoardRows:
-        """What pages show of tasks and agents, over the read connection."""
-        return BoardRows(self._reader)
-
-    def proposal_rows(self) -> ProposalRows:
-        """Proposals, as the writing caller sees them."""
-        return ProposalRows(self._writer)
-
-    def readable_proposals(self) -> ProposalRows:
-        """The same over the read connection."""
-        return ProposalRows(self._reader)
-
-    def old_rows(self) -> OldRows:
-        """What retention drops, as the writing caller sees it."""
-        return OldRows(self._writer)
-
-    def readable_old_rows(self) -> OldRows:
-        """The same over the read connection."""
-        return OldRows(self._reader)
+    def written(self, kind: type[R]) -> R:
+        """Rows as the writing caller sees them."""
+        return kind(self._writer)
 
     # -- writing, inside a transaction ---------------------------------------------------------
 
@@ -129,15 +124,15 @@ class CoordinationStore(Database):
             self._writer.executemany("INSERT INTO events VALUES(?,?,?,?,?,?,?)", rows)
             self._writer.execute("UPDATE meta SET value=? WHERE name='next_seq'", (rows[-1][0] + 1,))
 
-    def store_note_rows(self, rows: NoteRows) -> None:
-        """Change what is kept of note files."""
-        store_note_rows(self._writer, rows)
+    def put_along(self, rows: RowsAlong) -> None:
+        """Store rows of another package."""
+        rows.store(self._writer)
 
     def prune_events(self, keep: int, most: int = 1_000_000) -> None:
         """Drop all but the newest `keep` events, the oldest `most` of them."""
-        last = self.old_rows().last_but(keep)
+        last = self.written(OldRows).last_but(keep)
         if last is not None:
-            self.old_rows().drop(DropEvents(through=last, most=most))
+            self.written(OldRows).drop(DropEvents(through=last, most=most))
 
     def put_agents(self, agents: Collection[Agent]) -> None:
         """Insert or update agents; columns that this version does not know keep their values."""
@@ -166,10 +161,6 @@ class CoordinationStore(Database):
     def agents(self) -> list[Agent]:
         """Every agent."""
         return list(map(AGENTS.read, self._ask(AGENTS.select)))
-
-    def note_rows(self) -> NoteRows:
-        """What is kept of note files."""
-        return load_note_rows(self._reader)
 
     def read_counts(self) -> dict[str, int]:
         """How often each note was read."""
@@ -334,7 +325,7 @@ class CoordinationStore(Database):
 
 
 def _count_on(writer: apsw.Connection, clock: int) -> None:
-    """Let seqs and fences go on at the clock (Unix time in ms) where it is ahead of them; they never go back.
+    """Let seqs go on at the clock (Unix time in ms) where it is ahead of them; they never go back.
 
     A file that was put back from a copy, or made anew, cannot tell how many were given out after it.
     """
@@ -350,11 +341,6 @@ def _count_on(writer: apsw.Connection, clock: int) -> None:
         (clock,),
     )
     writer.execute("INSERT OR IGNORE INTO meta VALUES('pruned_through', 0)")
-    writer.execute(
-        "INSERT INTO counters SELECT 'fence', MAX(?, COALESCE(MAX(fence), 0)) FROM claims WHERE true"
-        " ON CONFLICT(name) DO UPDATE SET value=MAX(value, excluded.value)",
-        (clock,),
-    )
 
 
 def _as_events(rows: Iterable[tuple[Any, ...]]) -> Iterator[Event]:

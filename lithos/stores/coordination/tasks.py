@@ -27,8 +27,8 @@ from lithos.core.tasks.model import (
 )
 from lithos.core.times import format_time
 from lithos.stores.coordination.board_rows import ImpactRows
+from lithos.stores.coordination.old_rows import before_us
 from lithos.stores.coordination.ready_rows import CLAIMS, ReadyRows
-from lithos.stores.coordination.requests import RequestRows
 from lithos.stores.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table, listed
 
 #: Bound of the lesson queue, which grows only while a database refuses writes.
@@ -96,10 +96,6 @@ class TaskRows(Rows):
     @property
     def ready(self) -> ReadyRows:
         return ReadyRows(self.connection)
-
-    @property
-    def requests(self) -> RequestRows:
-        return RequestRows(self.connection)
 
     @property
     def impact(self) -> ImpactRows:
@@ -190,6 +186,15 @@ class TaskRows(Rows):
     def drop_claims(self, task_id: str) -> None:
         """Remove all claims of a task."""
         self._run("DELETE FROM claims WHERE task_id=?", task_id)
+
+    def drop_ended_claims(self, before: datetime, most: int) -> int:
+        """Delete at most `most` claims that ended before a time, but for those of upstream; how many."""
+        return self._run(
+            "DELETE FROM claims WHERE rowid IN (SELECT rowid FROM claims WHERE expires_at<?"  # noqa: S608
+            f" AND rowid>{before_us('old_claims')} LIMIT ?)",
+            format_time(before),
+            most,
+        )
 
     def take_fence(self) -> int:
         """Increment the global counter of fencing tokens; returns the new value."""

@@ -20,27 +20,14 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.core.importing import (
-    ACCESSES,
-    TABLES,
-    TASK_EDGES,
-    TASKS,
-    CarriedTable,
-    Column,
-    Database,
-    Degraded,
-    ImportRefused,
-    Item,
-    Malformed,
-    Row,
-    RowBatch,
-    Value,
-)
+from lithos.core.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
+from lithos.core.journal.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
 from lithos.core.notes.ignored import Ignored
+from lithos.core.tasks.carried import TASK_EDGES, TASKS
 from lithos.core.tasks.model import BLOCKS
 from lithos.core.times import format_time
-from lithos.stores.coordination.schema import dependencies_of
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.task_tables import dependencies_of
 from lithos.stores.database import read_time
 from lithos.stores.importing.markdown import read_folder
 from lithos.stores.learning.edges import EdgeStore
@@ -92,10 +79,10 @@ def find_notes(data: Path) -> Path:
     return data / NOTES
 
 
-_LAYOUTS: Final = {
-    "coordination.db": CoordinationStore.layout,
-    "edges.db": EdgeStore.layout,
-    "stats.db": StatsStore.layout,
+_STORES: Final[dict[str, type[CoordinationStore | EdgeStore | StatsStore]]] = {
+    "coordination.db": CoordinationStore,
+    "edges.db": EdgeStore,
+    "stats.db": StatsStore,
 }
 _COLUMNS: Final = (
     "SELECT tables.name, columns.name FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns"
@@ -106,7 +93,7 @@ _COLUMNS: Final = (
 def unknown_columns(database: str, connection: apsw.Connection) -> Iterator[str]:
     """Tables, and columns as `table.column`, that this server does not make; `database` is a file name."""
     with closing(apsw.Connection(":memory:")) as ours:
-        ours.execute(_LAYOUTS[database].tables)
+        ours.execute(_STORES[database].layout.tables)
         known = columns_of(ours)
     known.get("tasks", set()).add("completed_at")  # read as resolved_at
     found = columns_of(connection)

@@ -18,7 +18,8 @@ import apsw
 import attrs
 
 from lithos.core.events import EventDraft
-from lithos.core.importing import TABLES, Carried, CarryLearned
+from lithos.core.journal.carrying import Carried
+from lithos.core.learning.carried import LEARNED, CarryLearned
 from lithos.core.learning.edges import (
     CONTRADICTS,
     DERIVED_FROM,
@@ -225,7 +226,7 @@ class EdgeStore(LearningDatabase):
 
     def carry(self, command: CarryLearned) -> tuple[Carried, list[Edge]]:
         """Merge carried rows; what became of them, and the edges that were written."""
-        merger = RowMerger(self._writer, TABLES[command.table], dry_run=command.dry_run)
+        merger = RowMerger(self._writer, LEARNED[command.table], dry_run=command.dry_run)
         carried = merger.merge(command.rows)
         written = [] if command.dry_run else [*merger.created, *merger.updated]
         return carried, [edge for row in written if (edge := self.edge(str(row[0]))) is not None]

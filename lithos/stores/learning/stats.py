@@ -18,8 +18,8 @@ from typing import Final
 
 import apsw
 
-from lithos.core.importing import TABLES as CARRIED
-from lithos.core.importing import Carried, CarryLearned
+from lithos.core.journal.carrying import Carried
+from lithos.core.learning.carried import LEARNED, CarryLearned
 from lithos.core.learning.memory import NodeStats
 from lithos.stores.carrying import LEDGER_TABLE, RowMerger
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
@@ -154,7 +154,7 @@ class StatsStore(LearningDatabase):
 
     def carry(self, command: CarryLearned) -> Carried:
         """Merge carried rows, inside a transaction."""
-        return RowMerger(self._writer, CARRIED[command.table], dry_run=command.dry_run).merge(command.rows)
+        return RowMerger(self._writer, LEARNED[command.table], dry_run=command.dry_run).merge(command.rows)
 
     def publish(self) -> None:
         """Have `remembered` agree with what is stored, outside transactions; the writing thread calls it."""

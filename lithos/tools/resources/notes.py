@@ -9,8 +9,8 @@ from attrs import define
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.journal.agents import READ, AuditRow
 from lithos.core.offers import NOTE_PREFIX, Address
-from lithos.core.tasks.model import READ, AuditRow
 from lithos.kernel.parts import Clock
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.resources import (

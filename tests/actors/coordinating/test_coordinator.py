@@ -11,7 +11,7 @@ from lithos.actors.coordinating import coordinator as module
 from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled, RegisterAgent
 from lithos.core.errors import StorageFailed
 from lithos.core.events import AGENT_REGISTERED, EventDraft
-from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
+from lithos.core.journal.agents import READ, SEARCH_RESULT, AuditRow
 from tests.actors.desks import CoordinatorDesk
 from tests.fakes import START, ask_together, subscribed
 

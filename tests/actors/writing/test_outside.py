@@ -20,6 +20,7 @@ from lithos.catalogue.scan import scan_folder
 from lithos.core.errors import LithosError
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.core.notes.style import VaultStyle
+from lithos.stores.coordination.note_rows import KeptNotes
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.lookup import find_note
 from tests.actors.watched import UUID, WatchedHouse, note
@@ -422,7 +423,7 @@ def test_whatever_happens_every_file_is_a_note_or_a_reported_one_and_a_restart_c
     assert (result.events, result.removed) == ((), ())
     unread = {path for path, why in house.catalogue.skipped.items() if why.note_id is None}
     if not unread:  # of what cannot be read the manifest alone knows more than the name
-        fresh = Catalogue(NoteRecords(house.store.note_rows()), style)
+        fresh = Catalogue(NoteRecords(house.store.rows(KeptNotes).load()), style)
         scan_folder(house.files, Manifest.view(None), fresh, (), house.clock(), recorded=house.history.places)
         known = house.history.places(held)  # a scan alone, without its server, records no versions
         told = {each for each in held if each in known and known[each][0] == held[each][0]}

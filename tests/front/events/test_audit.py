@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.actors.blocking import Inline
-from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
+from lithos.core.journal.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.core.times import format_time
 from lithos.front.events.audit import add_audit, read_after, read_limit
 from lithos.services.tasks.agents import AccessLog

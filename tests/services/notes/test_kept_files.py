@@ -122,7 +122,7 @@ async def test_file_is_not_kept_without_a_durable_record(
             raise apsw.FullError("disk is full")
 
         with monkeypatch.context() as patch:
-            patch.setattr(store, "store_note_rows", refuse)
+            patch.setattr(store, "put_along", refuse)
             refusal(await keep(lithos, "plan 2.md"), "internal_error")
         assert await copies(lithos) == ["plan 2.md"]
     async with serving(tmp_path) as lithos:

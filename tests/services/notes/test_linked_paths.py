@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.writing.writer import Writer
+from lithos.core.proposals import PendingProposals
 from lithos.services.notes.proposals import Proposals
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import Elsewhere, FileState, LinkedFile, Put, Remove, digest_of
@@ -63,7 +63,7 @@ async def test_change_through_a_linked_folder_is_decided_by_both_paths(
     """behaviour 347: the stricter of both places counts, for every operation"""
     wrong: dict[str, Any] = {}
     async with limited(tmp_path) as lithos:
-        proposals = lithos.server.get(Coordinator).proposals
+        proposals = lithos.server.get(PendingProposals)
         for spelled, real in itertools.product(PLACES, PLACES):
             folder = link_folder(lithos, PLACES[spelled], PLACES[real])
             ask = await OPERATIONS[operation][1](lithos, folder)

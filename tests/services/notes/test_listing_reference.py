@@ -68,6 +68,7 @@ def test_a_list_is_that_of_a_look_at_every_note(filled, gone, wanted):
             "texts",
             "history",
             "cited_before",
+            "pending",
         ),
         MagicMock(),
     )

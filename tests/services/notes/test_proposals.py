@@ -28,6 +28,7 @@ from lithos.core.proposals import (
     AbandonApproval,
     BeginApproval,
     KeepProposal,
+    PendingProposals,
     Proposal,
     ProposalTexts,
     TidyProposals,
@@ -320,7 +321,7 @@ async def test_an_approval_that_is_given_up_leaves_a_later_one_alone(tmp_path: P
         clock.now += timedelta(seconds=1)
         second = await ask(BeginApproval(id=proposal, by="berta"))
         await ask(AbandonApproval(id=proposal, begun_at=first.begun_at))
-        row = lithos.server.get(Coordinator).proposals.get(proposal)
+        row = lithos.server.get(PendingProposals).get(proposal)
         assert row is not None
         assert (row.begun_at, row.decided_by) == (second.begun_at, "berta")
         await ask(AbandonApproval(id=proposal, begun_at=second.begun_at))

@@ -18,7 +18,6 @@ import pytest
 import trio
 from attrs import frozen
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.writing import messages
 from lithos.actors.writing.writer import Writer
@@ -27,6 +26,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden
 from lithos.core.importing import Record
 from lithos.core.principals import ACTING, ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal, acting_as
+from lithos.core.proposals import PendingProposals
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.importing.importing import Importing
@@ -278,7 +278,7 @@ def look(lithos: Lithos) -> dict[str, tuple[int, int]]:
 async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> str:
     """What is wrong with what became of one change; empty where it is as it must be."""
     ask = await OPERATIONS[operation][1](lithos, PLACES[place])
-    proposals = lithos.server.get(Coordinator).proposals
+    proposals = lithos.server.get(PendingProposals)
     before, waiting = look(lithos), len(proposals)
     answer = await ask(caller)
     allowed = caller in PERSONS or place == "write"
@@ -327,7 +327,7 @@ async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> N
             assert await patching.refresh(note_id), place
             assert (path.read_bytes() != before) == (place == "write"), place
             assert (await lithos.read(note_id))["metadata"]["entities"], place
-        assert len(server.get(Coordinator).proposals) == 0
+        assert len(server.get(PendingProposals)) == 0
 
 
 async def test_a_scope_that_was_changed_meanwhile_counts(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.services.retrieve.feedback import Feedback, Learning
+from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import START
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
@@ -257,4 +258,4 @@ async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_hap
 
 def due(lithos: Lithos) -> list[Any]:
     """The lessons that are kept; the list is a value."""
-    return list(lithos.server.get(Coordinator)._store.readable_task_rows().lessons())
+    return list(lithos.server.get(Coordinator)._store.rows(TaskRows).lessons())

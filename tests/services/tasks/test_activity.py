@@ -11,6 +11,7 @@ import lithos.services.tasks.event_stream as activity_module
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.config.sections import EventsConfig
 from lithos.services.tasks.event_stream import Activity, Wanted
+from lithos.services.tasks.holdings import Claims
 from tests.servers import Lithos, serving
 
 
@@ -61,6 +62,7 @@ async def test_a_look_back_is_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
 async def test_claims_are_told_with_their_tasks_first_to_end_first(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         activity, clock = lithos.server.get(Activity), lithos.server.clock
+        claims_now = lithos.server.get(Claims)
         ids = [(await lithos.call("lithos_task_create", title=f"T{n}", agent="a"))["task_id"] for n in (1, 2)]
         claims: list[dict[str, Any]] = [
             {"task_id": ids[0], "agent": "late", "aspect": "work", "ttl_minutes": 50},
@@ -68,9 +70,9 @@ async def test_claims_are_told_with_their_tasks_first_to_end_first(tmp_path: Pat
         ]
         for claim in claims:
             assert (await lithos.call("lithos_task_claim", **claim))["success"]
-        held = await activity.holdings(clock(), 10)
+        held = await claims_now.holdings(clock(), 10)
         assert [(each.claim.agent, each.title) for each in held.shown] == [("soon", "T2"), ("late", "T1")]
-        cut = await activity.holdings(clock(), 1)
+        cut = await claims_now.holdings(clock(), 1)
         assert (len(cut.shown), cut.total) == (1, 2)
         page = await activity.page(Wanted(), 10)
-        assert await activity.task_titles(page.events) == {ids[0]: "T1", ids[1]: "T2"}
+        assert await claims_now.task_titles(page.events) == {ids[0]: "T1", ids[1]: "T2"}

@@ -13,11 +13,12 @@ import trio
 from attrs import frozen
 
 from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
+from lithos.app.capabilities import make_retentions
 from lithos.config.sections import EventsConfig
 from lithos.core.events import EventDraft
+from lithos.core.journal.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import ClaimAspect, CreateTask, PostFinding
-from lithos.core.tasks.model import READ, SEARCH_RESULT, AuditRow
 from lithos.services.tasks import retention as module
 from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.retention import Upkeep
@@ -56,7 +57,8 @@ class Desk(CoordinatorDesk):
             reading=Inline(),  # type: ignore[arg-type]
             settled=self.clock,  # type: ignore[arg-type]
             events=EventsConfig(**{"audit_rows": 1000} | bounds),
-            catalogue=Notes(self),  # type: ignore[arg-type]
+            notes=Notes(self),  # type: ignore[arg-type]
+            others=make_retentions(),
         )
 
     async def run(self, command: Any) -> Any:

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from lithos.core.events import Event, EventDraft
-from lithos.core.tasks.model import Agent, AuditRow
+from lithos.core.journal.agents import Agent, AuditRow
 from lithos.stores.coordination.store import CoordinationCounts, CoordinationStore
 from tests.fakes import START
 

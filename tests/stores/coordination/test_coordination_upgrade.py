@@ -74,7 +74,7 @@ def add_task(path: Path, task_id: str, metadata: Any = None, **fields: Any) -> N
 @contextmanager
 def opened(path: Path, later: timedelta = timedelta(0)) -> Iterator[TaskRows]:
     with closing(CoordinationStore.open(path, START + later)) as store:
-        yield store.readable_task_rows()
+        yield store.rows(TaskRows)
 
 
 def dump(path: Path) -> dict[str, Any]:
@@ -331,8 +331,8 @@ def test_times_are_compared_as_instants_however_they_were_written(
         )
     with closing(CoordinationStore.open(path, START)) as store:
         assert store.counts(START) == CoordinationCounts(1, int(runs), int(not runs))
-        assert bool(store.readable_task_rows().active_claims(START)) is runs
-        claim = store.readable_task_rows().claim("t", "x")
+        assert bool(store.rows(TaskRows).active_claims(START)) is runs
+        claim = store.rows(TaskRows).claim("t", "x")
         assert claim is not None
         assert claim.expires_at == written
 
@@ -412,15 +412,15 @@ def test_of_claims_on_aspects_that_are_equal_now_the_later_one_holds_it_and_all_
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
         until = parse_time("2099-02-01")
         claim = Claim(task_id="a", agent="dee", aspect=" Code", expires_at=until, fence=9)
-        store.task_rows().put_claim(claim, START)  # spelled as the one that is shown only
-        held = {claim.aspect: claim.agent for claim in store.task_rows().claims_of("a", START)}
+        store.written(TaskRows).put_claim(claim, START)  # spelled as the one that is shown only
+        held = {claim.aspect: claim.agent for claim in store.written(TaskRows).claims_of("a", START)}
         assert held == {" Code": "dee", "docs": "cy"}
 
 
 def test_what_an_older_version_changed_meanwhile_is_followed(path: Path) -> None:
     """behaviour 260: it made claims, renewed them and closed tasks without a thought of these tables."""
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
-        rows = store.task_rows()
+        rows = store.written(TaskRows)
         for name in ("open", "closed"):
             rows.put_task(Task(id=name, title=name, created_by="a", created_at=START))
             rows.ready.add(name)
@@ -450,7 +450,7 @@ def test_two_unicode_forms_of_an_aspect_become_one(path: Path) -> None:
     """behaviour 351: the claim that ends later holds it"""
     one, other = (normalize(form, "\u00e4rger") for form in ("NFC", "NFD"))
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
-        rows = store.task_rows()
+        rows = store.written(TaskRows)
         rows.put_task(Task(id="t", title="t", created_by="a", created_at=START))
         for hours in (1, 2):
             until = START + timedelta(hours=hours)
@@ -481,7 +481,7 @@ def test_what_stood_in_the_place_of_a_time_is_kept(path: Path) -> None:
             assert (format_time(ann.first_seen_at)[:10], format_time(ann.last_seen_at)[:10]) == (
                 "1970-01-01", "1970-01-01",
             )  # fmt: skip
-            tasks = {task.id: task for task in store.readable_task_rows().tasks()}
+            tasks = {task.id: task for task in store.rows(TaskRows).tasks()}
             assert tasks["t"].resolved_at is None
             assert {format_time(task.created_at)[:10] for task in tasks.values()} == {"1970-01-01"}
         with sql(path) as connection:

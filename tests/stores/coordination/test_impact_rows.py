@@ -11,7 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from lithos.core.tasks.model import READ, AuditRow, Finding, Task
+from lithos.core.journal.agents import READ, AuditRow
+from lithos.core.tasks.model import Finding, Task
 from lithos.stores.coordination import board_rows
 from lithos.stores.coordination.board_rows import ImpactRows
 from lithos.stores.coordination.store import CoordinationStore
@@ -48,7 +49,7 @@ def find(rows: TaskRows, task: str, note: str, minutes: int) -> None:
 
 
 def test_the_newest_of_findings_and_citations_orders_tasks(store: CoordinationStore) -> None:
-    rows = store.task_rows()
+    rows = store.written(TaskRows)
     for name in "abcd":
         put(rows, name)
     find(rows, "a", "n", 1)
@@ -79,17 +80,17 @@ def test_readers_are_counted_by_agent(store: CoordinationStore) -> None:
             AuditRow("c", "m", READ, NOW),
         ]
     )
-    readers = store.readable_task_rows().impact.readers("n", 10)
+    readers = store.rows(TaskRows).impact.readers("n", 10)
     assert [(reader.agent, reader.last_read_at, reader.reads) for reader in readers] == [
         ("a", NOW + 2 * MINUTE, 2),
         ("b", NOW + MINUTE, 1),
     ]
-    assert len(store.readable_task_rows().impact.readers("n", 1)) == 1
+    assert len(store.rows(TaskRows).impact.readers("n", 1)) == 1
 
 
 def test_only_open_tasks_whose_metadata_say_so_are_of_a_re_verification(store: CoordinationStore) -> None:
     """Metadata of older files may be no JSON: the index takes them all the same."""
-    rows = store.task_rows()
+    rows = store.written(TaskRows)
     put(rows, "yes", {"impact_of": "n"})
     put(rows, "other", {"impact_of": "m"})
     put(rows, "nested", {"k": {"impact_of": "n"}})
@@ -112,7 +113,7 @@ def test_every_query_searches_an_index_by_the_note(store: CoordinationStore, nam
 def test_an_older_file_with_malformed_metadata_and_events_is_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "coordination.db"
     with closing(CoordinationStore.open(path, NOW)) as store:
-        rows = store.task_rows()
+        rows = store.written(TaskRows)
         put(rows, "t", '{"impact_of": "n"')
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute(

@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from lithos.core.tasks.model import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, Claim, Finding, Task, TaskEdge
-from lithos.stores.coordination.schema import TASK_INDEXES, TASK_TABLES
+from lithos.stores.coordination.task_tables import TASK_TABLES
 from lithos.stores.coordination.tasks import TaskRows
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -21,7 +21,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def rows() -> Iterator[TaskRows]:
     connection = apsw.Connection(":memory:")
-    connection.execute(TASK_TABLES + TASK_INDEXES)
+    connection.execute(TASK_TABLES.create + TASK_TABLES.indexes)
     yield TaskRows(connection)
     connection.close()
 
@@ -127,7 +127,7 @@ def test_a_snapshot_shows_one_moment_while_others_write(tmp_path: Path) -> None:
     """behaviour 120: a task is never listed as ready by edges of one moment and statuses of another."""
     writer = apsw.Connection(str(tmp_path / "tasks.db"))
     writer.execute("PRAGMA journal_mode=WAL").fetchall()
-    writer.execute(TASK_TABLES + TASK_INDEXES)
+    writer.execute(TASK_TABLES.create + TASK_TABLES.indexes)
     put(TaskRows(writer), "a")
     reader = TaskRows(apsw.Connection(str(tmp_path / "tasks.db"), flags=apsw.SQLITE_OPEN_READONLY))
     with reader.snapshot():

@@ -22,6 +22,7 @@ from lithos.front.console.summary import Summary, shared_summary
 from lithos.services.notes.history import NoteHistory, Span
 from lithos.services.shared import Shared
 from lithos.services.tasks.event_stream import Activity, JournalPage, Wanted
+from lithos.services.tasks.holdings import Claims
 from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.sqlite import DatabaseFailed
 
@@ -274,7 +275,7 @@ class OverviewPage:
         try:
             page: JournalPage = await activity.page(wanted.wanted, most, after)
             unknown = self._happenings.unknown(page.events)
-            titles = await activity.task_titles(unknown)
+            titles = await self._console.parts.get(Claims).task_titles(unknown)
             lines = await self._lines([_span_of(*one) for event in unknown if (one := _version_of(event))])
         except DatabaseFailed as failure:
             return context | {"trouble": str(failure), "rows": tuple, "count": 0, "is_cut": False}

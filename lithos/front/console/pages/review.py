@@ -16,10 +16,9 @@ from attrs import define, field, frozen
 from quart import Blueprint, Response, request
 
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.errors import ProposalNotFound
 from lithos.core.limits import Newest
-from lithos.core.proposals import LONGEST_REASON, Proposal
+from lithos.core.proposals import LONGEST_REASON, PendingProposals, Proposal
 from lithos.core.text.signs import find_signs
 from lithos.front.console.console import Console, Form, Refused, given, given_offset, keep
 from lithos.front.console.difference import name_all
@@ -116,7 +115,7 @@ class ReviewPages:
     async def queue(self) -> Response:
         """What waits, by agent or by note, those that expire first before others."""
         by = _grouping()
-        rows = in_order(self._console.parts.get(Coordinator).proposals.all(), by)
+        rows = in_order(self._console.parts.get(PendingProposals).all(), by)
         offset = given_offset(len(rows))
         shown = await self._look(rows[offset : offset + SHOWN])
         return await self._console.show_within(
@@ -141,7 +140,7 @@ class ReviewPages:
         if draft is not None and draft.proposal_id != proposal_id:
             draft = None
         by = _grouping()
-        ids = [row.id for row in in_order(self._console.parts.get(Coordinator).proposals.all(), by)]
+        ids = [row.id for row in in_order(self._console.parts.get(PendingProposals).all(), by)]
         place = ids.index(proposal_id) if proposal_id in ids else None
         return await self._console.show_within(
             "review_one.html",

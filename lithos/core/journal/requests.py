@@ -15,7 +15,7 @@ from uuid import UUID
 
 from attrs import frozen
 
-from lithos.core.tasks.commands import TaskCommand
+from lithos.core.commands import BoardCommand
 from lithos.core.times import format_time
 
 #: How long a call is known, and how many are: beyond it the oldest are forgotten.
@@ -52,17 +52,19 @@ class Begun:
 
 
 @frozen(kw_only=True)
-class BeginCall(TaskCommand[Begun]):
+class BeginCall(BoardCommand[Begun]):
     """Enter a call unless it is known; the reply is what is known of it."""
 
+    agent: str
     key: str
     digest: str
 
 
 @frozen(kw_only=True)
-class EndCall(TaskCommand[None]):
+class EndCall(BoardCommand[None]):
     """Enter the answer of a call, JSON; None forgets a call that changed nothing. No reply."""
 
+    agent: str
     key: str
     answer: str | None
 

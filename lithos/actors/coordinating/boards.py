@@ -1,0 +1,145 @@
+"""Boards: what the coordinator carries out in its transaction, each for one capability.
+
+`JournalBoard` is that of the journal: calls with a `request_id`, and agents and accesses that imports carry
+over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+
+from lithos.core.commands import Done, Handlers
+from lithos.core.events import EventDraft
+from lithos.core.journal.carrying import ACCESSES, AGENTS, Carried, CarryRows
+from lithos.core.journal.requests import BeginCall, Begun, EndCall
+from lithos.stores.carrying import merge_accesses, merge_agents
+from lithos.stores.coordination.requests import RequestRows
+
+#: Merges carried rows of one table.
+Carrier = Callable[[CarryRows, datetime], Done[Carried]]
+
+
+class Board:
+    """Carries out the commands of one capability over its rows.
+
+    Everything but `committed` is called in the worker thread of the transaction, never twice at once.
+    """
+
+    #: The method for each class of command.
+    handlers: Handlers
+    #: The method for each table that imports carry over.
+    carriers: Mapping[str, Carrier] = MappingProxyType({})
+
+    def begin(self, now: datetime, *, is_due: bool) -> Sequence[EventDraft]:
+        """Begin a transaction. Returns the events of everything that has come by the clock."""
+        del now, is_due
+        return ()
+
+    def follow(self, draft: EventDraft, now: datetime) -> Sequence[EventDraft]:
+        """Return the events that follow from an event of the same transaction."""
+        del draft, now
+        return ()
+
+    def next_due(self, now: datetime) -> datetime | None:
+        """When something comes by the clock next; None when nothing will."""
+        del now
+        return None
+
+    def is_through(self) -> bool:
+        """Whether `next_due` changes through commands only."""
+        return True
+
+    def committed(self) -> None:
+        """Show readers the changes of a transaction that was committed; on the event loop."""
+
+    def forget(self) -> None:
+        """Forget the changes of a transaction that failed."""
+
+
+class JournalBoard(Board):
+    """The commands of the journal itself."""
+
+    def __init__(self, requests: RequestRows) -> None:
+        self._requests = requests
+        self.handlers = {BeginCall: self._begin_call, EndCall: self._end_call}
+        self.carriers = {AGENTS.name: self._carry_agents, ACCESSES.name: self._carry_accesses}
+
+    def _begin_call(self, command: BeginCall, now: datetime) -> Done[Begun]:
+        return Done(self._requests.begin(command.key, command.digest, now))
+
+    def _end_call(self, command: EndCall, now: datetime) -> Done[None]:
+        del now
+        self._requests.end(command.key, command.answer)
+        return Done(None)
+
+    def _carry_agents(self, command: CarryRows, now: datetime) -> Done[Carried]:
+        del now
+        return Done(merge_agents(self._requests.connection, command.rows, dry_run=command.dry_run))
+
+    def _carry_accesses(self, command: CarryRows, now: datetime) -> Done[Carried]:
+        del now
+        connection, source = self._requests.connection, command.source
+        return Done(merge_accesses(connection, source, command.rows, dry_run=command.dry_run))
+
+
+class Boards:
+    """All boards of one coordinator, as one. Each act asks those that have a method of their own for it."""
+
+    def __init__(self, boards: Iterable[Board]) -> None:
+        self._all = tuple(boards)
+        self._carriers = {table: carrier for board in self._all for table, carrier in board.carriers.items()}
+        #: The method for each class of command.
+        self.handlers: Handlers = {
+            CarryRows: self._carry,
+            **{command: method for board in self._all for command, method in board.handlers.items()},
+        }
+        self._beginning = [board.begin for board in self._having("begin")]
+        self._following = [board.follow for board in self._having("follow")]
+        self._due = [board.next_due for board in self._having("next_due")]
+        self._through = [board.is_through for board in self._having("is_through")]
+        self._committed = [board.committed for board in self._having("committed")]
+        self._forgetting = [board.forget for board in self._having("forget")]
+
+    def _having(self, name: str) -> list[Board]:
+        return [board for board in self._all if getattr(type(board), name) is not getattr(Board, name)]
+
+    def _carry(self, command: CarryRows, now: datetime) -> Done[Carried]:
+        return self._carriers[command.table](command, now)
+
+    def begin(self, now: datetime, *, is_due: bool) -> list[EventDraft]:
+        """Begin a transaction. Returns the events of everything that has come by the clock."""
+        events: list[EventDraft] = []
+        for begin in self._beginning:
+            events += begin(now, is_due=is_due)
+        return events
+
+    def follow(self, drafts: Sequence[EventDraft], now: datetime) -> Sequence[EventDraft]:
+        """Return some events, and those that follow from them."""
+        after: list[EventDraft] = []
+        for follow in self._following:
+            for draft in drafts:
+                after += follow(draft, now)
+        return (*drafts, *after) if after else drafts
+
+    def next_due(self, now: datetime) -> datetime | None:
+        """When something comes by the clock next; None when nothing will."""
+        return min((due for next_due in self._due if (due := next_due(now)) is not None), default=None)
+
+    def is_through(self) -> bool:
+        """Whether `next_due` changes through commands only."""
+        for is_through in self._through:  # noqa: SIM110 - each commit asks: a generator costs more
+            if not is_through():
+                return False
+        return True
+
+    def committed(self) -> None:
+        """Show readers the changes of a transaction that was committed."""
+        for committed in self._committed:
+            committed()
+
+    def forget(self) -> None:
+        """Forget the changes of a transaction that failed."""
+        for forget in self._forgetting:
+            forget()

@@ -1,0 +1,29 @@
+"""The failure boundary of background work: a failure is logged, and the work is retried later."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.core.errors import LithosError
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.enrichment")
+
+
+async def survive(event: str, work: Callable[[], Awaitable[object]], **fields: Any) -> bool:
+    """Run background work; False when it raised, which is logged as `event`.
+
+    No caller waits for it, so not even a bug in it may end the server. `Cancelled` propagates.
+    """
+    try:
+        await work()
+    except (LithosError, DatabaseFailed, OSError, ActorDown, ShuttingDown) as failure:
+        log.warning(event, reason=str(failure), **fields)
+        return False
+    except Exception as crash:
+        log.error(event, exc_info=crash, **fields)
+        return False
+    return True

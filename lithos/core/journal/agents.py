@@ -1,0 +1,42 @@
+"""Agents, and their accesses to notes, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from lithos.core.limits import json_bytes
+
+READ: Final = "read"
+SEARCH_RESULT: Final = "search_result"
+
+
+@frozen(kw_only=True)
+class Agent:
+    """A self-reported agent."""
+
+    id: str
+    name: str | None = None
+    type: str | None = None
+    first_seen_at: datetime
+    last_seen_at: datetime
+    metadata: Mapping[str, Any] = field(factory=dict)
+
+
+def size_of(agent: Agent) -> int:
+    """The approximate size in bytes, here and in the database."""
+    texts = len(agent.id) + len(agent.name or "") + len(agent.type or "")
+    return 500 + texts + (json_bytes(agent.metadata) if agent.metadata else 0)
+
+
+@frozen
+class AuditRow:
+    """One access to a note: `operation` is `read` or `search_result`."""
+
+    agent_id: str
+    doc_id: str
+    operation: str
+    timestamp: datetime

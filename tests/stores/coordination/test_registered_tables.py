@@ -1,0 +1,43 @@
+"""`coordination.db` has the tables of the capabilities that there are."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+
+from lithos.app.capabilities import CAPABILITIES
+from lithos.stores.coordination.proposals import PROPOSAL_TABLES
+from lithos.stores.coordination.schema import Tables
+from lithos.stores.coordination.store import CoordinationStore
+from tests.fakes import START
+
+ALL: list[Tables] = [table for capability in CAPABILITIES for table in capability.tables]
+
+
+def made(path: Path, tables: list[Tables]) -> list[str]:
+    """The tables of a new file, in the order in which they were created."""
+
+    class Store(CoordinationStore):
+        """One that has only these tables."""
+
+    Store.lay_out(tables)
+    Store.open(path, START).close()
+    with closing(apsw.Connection(str(path))) as connection:
+        rows = connection.execute("SELECT name FROM sqlite_schema WHERE type='table' ORDER BY rowid")
+        return [str(row[0]) for row in rows]
+
+
+def test_tables_are_created_in_the_order_of_their_places(tmp_path: Path) -> None:
+    """Whatever the order of the capabilities: files are the same as those of earlier versions."""
+    names = made(tmp_path / "a.db", ALL)
+    assert made(tmp_path / "b.db", ALL[::-1]) == names
+    firsts = ["tasks", "citations", "proposals", "requests", "agents", "read_counts", "note_versions"]
+    assert [name for name in names if name in firsts] == firsts
+    assert names[-1] == "imported_rows"
+
+
+def test_tables_of_a_missing_capability_are_not_made(tmp_path: Path) -> None:
+    names = made(tmp_path / "a.db", [table for table in ALL if table is not PROPOSAL_TABLES])
+    assert set(made(tmp_path / "b.db", ALL)) - set(names) == {"proposals"}
