@@ -12,6 +12,8 @@ from typing import Final
 import attrs
 from attrs import define, field, frozen
 
+from lithos.core.learning.memory import Asked
+
 #: A question that is asked again is answered well where what was cited for it is among so many first notes.
 FIRST: Final = 3
 
@@ -45,22 +47,6 @@ class Counts:
 
 COUNTED: Final = tuple(each.name for each in attrs.fields(Counts))
 NOTHING: Final = Counts()
-
-
-@frozen
-class Asked:
-    """A retrieval or a briefing: who asked what (`question` is a digest) when, and the notes of the answer.
-
-    `tokens` is None where it was no briefing; `is_followup` where it was one about news alone.
-    """
-
-    at: datetime
-    agent: str
-    question: str
-    task_id: str | None
-    notes: tuple[str, ...]
-    tokens: int | None
-    is_followup: bool
 
 
 @frozen

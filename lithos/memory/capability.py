@@ -30,6 +30,7 @@ from lithos.services.retrieve.questions import QuestionMemory
 from lithos.services.retrieve.retrieve import Retrieve
 from lithos.services.retrieve.scout_team import NameScouts, Team, make_team
 from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
+from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination
 from lithos.stores.coordination.store import CoordinationStore
@@ -144,6 +145,11 @@ def make_enrichment(
     return Enrichment(drain, retention, lcma, feedback.catch_up)
 
 
+def make_neighbourhoods(catalogue: Catalogue, edges: Edges, search: Search) -> Neighbourhoods:
+    """Make what draws the links around a note."""
+    return Neighbourhoods(catalogue, edges, search.centrality)
+
+
 MEMORY = Capability(
     name="memory",
     makers=(
@@ -167,6 +173,7 @@ MEMORY = Capability(
         Drain,
         TaskStates,
         make_enrichment,
+        make_neighbourhoods,
     ),
     background=(
         Background(QuestionUpkeep, QuestionUpkeep.take_orders),

@@ -11,7 +11,6 @@ from lithos.actors.coordinating.messages import make_id
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
-from lithos.actors.opening import Opening
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
@@ -42,7 +41,6 @@ from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
-from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
@@ -52,11 +50,6 @@ from lithos.stores.orders import VanishedFiles
 def make_records(rows: ScannedRows) -> NoteRecords:
     """Make what is remembered of note files."""
     return NoteRecords(rows.rows)
-
-
-def make_opening(fulltext: FulltextIndex) -> Opening:
-    """Make what tells how far the start is."""
-    return Opening(fulltext.document_count)
 
 
 def make_publisher(
@@ -177,7 +170,6 @@ NOTES = Capability(
         Lineage,
         Outlines,
         FirstLooks,
-        make_opening,
         make_publisher,
         make_keeper,
         make_preparation,

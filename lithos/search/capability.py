@@ -10,13 +10,12 @@ from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer, Visib
 from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig, StorageConfig
 from lithos.kernel.capability import Capability
-from lithos.services.notes.edges import Edges
 from lithos.services.search.asked import Asked
 from lithos.services.search.duplicates import Duplicates
-from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -36,6 +35,11 @@ class EmbeddingThread(Threads):
 
     def __init__(self) -> None:
         super().__init__(1)
+
+
+def make_opening(fulltext: FulltextIndex) -> Opening:
+    """Make what tells how far the start is."""
+    return Opening(fulltext.document_count)
 
 
 def make_sizes(search: SearchConfig) -> ChunkSizes:
@@ -106,14 +110,10 @@ def make_asked(search: Search) -> Asked:
     return search.asked
 
 
-def make_neighbourhoods(catalogue: Catalogue, edges: Edges, search: Search) -> Neighbourhoods:
-    """Make what draws the links around a note."""
-    return Neighbourhoods(catalogue, edges, search.centrality)
-
-
 SEARCH = Capability(
     name="search",
     makers=(
+        make_opening,
         make_sizes,
         EmbeddingThread,
         make_semantic,
@@ -124,6 +124,5 @@ SEARCH = Capability(
         Search,
         make_asked,
         Duplicates,
-        make_neighbourhoods,
     ),
 )

@@ -32,10 +32,10 @@ from lithos.services.attachments.searching import (
     AttachmentSearch,
 )
 from lithos.services.notes.edges import Edges
-from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, Retrieve, RetrieveRequest
+from lithos.services.search.gate import Gate
 from lithos.services.search.search import Search
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.attachments import mix_hits, read_kinds, skipped, standings_of

@@ -30,20 +30,13 @@ from lithos.services.vaults.briefing import JointContext, split_id
 from lithos.services.vaults.retrieving import JointRetrieve
 from lithos.services.vaults.searching import JointSearch
 from lithos.tools.attachments import hit_row, read_kinds, standings_of
+from lithos.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.tools.contract.compacting import Sparing, compact
 from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.rows import row_of, search_row, warn
 from lithos.tools.contract.vaults import VAULT, Asked, Joint
 from lithos.tools.memory import RetrieveTool, retrieve_row
-from lithos.tools.search import (
-    ContextTool,
-    SearchTool,
-    about_row,
-    item_row,
-    left_out_row,
-    place_row,
-    trouble_row,
-)
+from lithos.tools.search import SearchTool
 from lithos.tools.tasks import TaskNextTool
 
 Arguments = Mapping[str, Any]

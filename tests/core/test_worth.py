@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from lithos.core.worth import NOTHING, Asked, Citation, Counts, Tally, Worth, ordered
+from lithos.core.learning.memory import Asked
+from lithos.core.worth import NOTHING, Citation, Counts, Tally, Worth, ordered
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = NOON.date()

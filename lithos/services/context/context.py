@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 import trio
@@ -41,8 +41,8 @@ from lithos.services.context.candidates import Candidate, Candidates, Found
 from lithos.services.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.services.context.splits import Splits
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
+from lithos.services.search.gate import Gate
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, TaskSheet
@@ -72,6 +72,13 @@ WORTH_NAMING: Final = 0.3
 ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
 #: What leaves a note out of the excerpts.
 WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
+
+
+class WaitingKeys(Protocol):
+    """Further keys of a briefing: what waits for a person, where a capability keeps such a thing."""
+
+    def told(self) -> dict[str, int]:
+        """How many wait, by key; nothing where none do."""
 
 
 @frozen(kw_only=True)

@@ -41,7 +41,7 @@ from lithos.core.learning.questions import RememberedQuestion, digest_question
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.retrieve.candidates import Gate
+from lithos.services.search.gate import Gate
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.questions import Unembedded
 from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage

@@ -20,7 +20,7 @@ from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.history.versions import body_of
 from lithos.core.text.likeness import Match, likeness, match_of, word_pairs
-from lithos.services.retrieve.candidates import Gate
+from lithos.services.search.gate import Gate
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge
