@@ -5,12 +5,12 @@ from __future__ import annotations
 from lithos.actors.attaching.attaching import Attaching
 from lithos.actors.attaching.captions import Captions
 from lithos.actors.indexing.indexer import FulltextIndexer
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
 from lithos.config.catalogue import Config
+from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
 from lithos.services.attachments.reading import AttachmentReading

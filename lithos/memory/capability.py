@@ -21,7 +21,7 @@ from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
 from lithos.services.notes.edges import Edges
-from lithos.services.notes.knowledge import CitedBefore, Knowledge
+from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.evidence import EvidencePipeline
@@ -30,6 +30,7 @@ from lithos.services.retrieve.questions import QuestionMemory
 from lithos.services.retrieve.retrieve import Retrieve
 from lithos.services.retrieve.scout_team import NameScouts, Team, make_team
 from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
+from lithos.services.search.cache import CitedBefore
 from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination

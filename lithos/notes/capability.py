@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from lithos.actors.blocking import NoteThreads, Threads
@@ -10,17 +11,16 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.front_signals import FrontSignals
-from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
+from lithos.actors.writing.ports import NoteIndex, VersionRecorder
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.proposing import Proposing
 from lithos.actors.writing.publisher import Publisher
-from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.first_looks import FirstLooks
@@ -54,17 +54,16 @@ def make_records(rows: ScannedRows) -> NoteRecords:
 
 def make_publisher(
     coordinator: Coordinator,
-    words: FulltextIndexer,
-    meaning: VectorIndexer,
+    indexes: Sequence[NoteIndex],
     manifest: Manifest,
     records: NoteRecords,
 ) -> Publisher:
     """Make the actor that tells indexes and journal of a change."""
-    return Publisher(coordinator.mailbox, (words, meaning), manifest, Threads(), records)
+    return Publisher(coordinator.mailbox, indexes, manifest, Threads(), records)
 
 
 def make_keeper(
-    files: NoteFiles, displaced: Displaced, clock: Clock, settled: SettledClock, recorder: Recorder
+    files: NoteFiles, displaced: Displaced, clock: Clock, settled: SettledClock, recorder: VersionRecorder
 ) -> Keeper:
     """Make the keeper of bytes that a change took from their place."""
     return Keeper(files, displaced, Threads(), clock, settled, recorder.look_again, lambda: settled.reached)
@@ -81,7 +80,7 @@ def make_applying(
     records: NoteRecords,
     files: NoteFiles,
     moves: Moves,
-    recorder: Recorder,
+    recorder: VersionRecorder,
     journal: CoordinationStore,
     versions: HistoryStore | None,
 ) -> Applying:
@@ -134,8 +133,7 @@ def make_watcher(
     server: ServerConfig,
     guard: DeletionGuard,
     writer: Writer,
-    words: FulltextIndexer,
-    meaning: VectorIndexer,
+    indexes: Sequence[NoteIndex],
     metrics: Metrics,
 ) -> Watcher:
     """Make the watcher; switched off, it still ends what the guard began."""
@@ -144,7 +142,7 @@ def make_watcher(
         index.watch_debounce_ms / 1_000,
         guard,
         writer.mailbox,
-        (words, meaning),
+        indexes,
         partial(metrics.count, "file_watcher_events"),
     )
 

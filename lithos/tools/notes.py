@@ -33,12 +33,11 @@ from lithos.core.times import parse_end
 from lithos.kernel.parts import Parts
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import ATTACHMENT, NOTE
-from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge, ListRequest
 from lithos.services.notes.moving import Moving
-from lithos.services.search.duplicates import Duplicates, NewNote
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
+from lithos.services.writing.ports import EarlierVersions, NewNote, SimilarNotes
 from lithos.stores.attachments.shelf import AttachedFile
 from lithos.tools.attachments import ATTACHMENTS_OFF, file_row, read_kinds, read_place
 from lithos.tools.attachments import read_row as attachment_row
@@ -313,7 +312,7 @@ class WriteTool:
         if request.id is not None or not request.title or not request.content:
             return row_of(await using.get(Knowledge).write(request))
         new = NewNote(request.title, request.content, request.agent)
-        outcome, similar = await using.get(Duplicates).beside(
+        outcome, similar = await using.get(SimilarNotes).beside(
             new, lambda: using.get(Knowledge).write(request)
         )
         row = row_of(outcome)
@@ -445,7 +444,7 @@ class DeleteTool:
         if not linked.total or using.get(Config).server.is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.
-        linked = evolve(linked, way_back=await using.get(NoteHistory).way_back(self.id))
+        linked = evolve(linked, way_back=await using.get(EarlierVersions).way_back(self.id))
         return {"success": True, **linked_row(linked)}
 
 

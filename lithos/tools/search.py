@@ -23,7 +23,7 @@ from lithos.services.attachments.searching import (
     AttachmentQuery,
     AttachmentSearch,
 )
-from lithos.services.notes.knowledge import CacheAnswer, CacheRequest, Knowledge
+from lithos.services.search.cache import CacheAnswer, CacheLookup, CacheRequest
 from lithos.services.search.search import MODES, Search, SearchRequest
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.attachments import (
@@ -170,7 +170,7 @@ class CacheLookupTool:
         truncate("", self.max_length)  # refuse a bad length before anything is looked for
         if self.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
-        answer = await using.get(Knowledge).look_up(as_command(CacheRequest, self))
+        answer = await using.get(CacheLookup).look_up(as_command(CacheRequest, self))
         row = _cache_row(answer, self.max_length)
         if answer.entry is not None:
             await warn(using, [(answer.entry.note.id, row)])

@@ -14,6 +14,7 @@ from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import supervise
+from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
@@ -21,7 +22,6 @@ from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, 
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.proposing import Proposing
 from lithos.actors.writing.publisher import RECORD_DELAY, Publisher
-from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords

@@ -47,7 +47,7 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import Claim, elect, plan_event
 from lithos.core.principals import WATCHER_AGENT
 from lithos.core.times import from_nanoseconds
-from lithos.stores.history.store import NewVersion
+from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state, is_same_file, is_there
 from lithos.stores.notes.values import (

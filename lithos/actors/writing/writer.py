@@ -70,7 +70,7 @@ from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
 from lithos.core.notes.model import Standing
 from lithos.core.scopes import Place, WriteScopes
-from lithos.stores.history.store import HistoryFailed, NewVersion
+from lithos.stores.history.schema import HistoryFailed, NewVersion
 from lithos.stores.notes.values import (
     Elsewhere,
     FileBusy,

@@ -14,7 +14,6 @@ from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
@@ -29,6 +28,7 @@ from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.learning.match import WEAK
 from lithos.core.notes.model import NoteWarning
+from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.parts import Clock
 from lithos.services.attachments.searching import (
     BESIDE,

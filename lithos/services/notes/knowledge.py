@@ -1,12 +1,12 @@
-"""The note service: write, patch, read, delete, list, tags and cache lookup."""
+"""The note service: write, patch, read, delete, list and tags."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 import trio
@@ -40,19 +40,16 @@ from lithos.core.notes.healing import is_id, one_line
 from lithos.core.notes.links import WikiLink, links_in
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
-from lithos.core.notes.paths import normalise_url, resolve_read_path
+from lithos.core.notes.paths import resolve_read_path
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.tasks.model import READ, AuditRow
 from lithos.core.text.analysis import fold, name_key
 from lithos.core.text.snippet import cut, truncate
 from lithos.kernel.parts import Clock
-from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
 from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
-from lithos.services.search.answers import AnswerFinder, Answers, CacheCandidate
-from lithos.services.search.search import Search
+from lithos.services.writing.ports import EarlierVersions, KeptNote, TextMatches
 from lithos.stores.history.store import HistoryStore
-from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.notes.lookup import AliasedPath
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.
@@ -65,9 +62,6 @@ BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
 
 #: How often the outline of a long note is read for an edit before the writer does it itself.
 OUTLINES_READ = 5
-
-#: The ids of notes cited for a question much like this one, the nearest first.
-CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 
 @frozen
@@ -127,41 +121,6 @@ class ListRequest:
     entities: tuple[str, ...] | None = None
 
 
-@frozen(kw_only=True)
-class CacheRequest:
-    """A cache lookup: the question and the limits on age and confidence of a hit."""
-
-    query: str
-    source_url: str | None = None
-    max_age_hours: float | None = None
-    min_confidence: float = 0.5
-    limit: int = 3
-    tags: tuple[str, ...] = ()
-
-
-@frozen
-class CacheAnswer:
-    """The cached note on a hit; on a miss perhaps the id of a stale note to update.
-
-    `because` is why it is an answer: `match` (with its probability), `cited_before` or `source_url`.
-    A miss has up to three `candidates`.
-    """
-
-    entry: Entry | None = None
-    content: str = ""
-    stale_id: str | None = None
-    probability: float | None = None
-    because: str | None = None
-    candidates: Sequence[CacheCandidate] = ()
-
-
-@frozen
-class _Candidate:
-    entry: Entry
-    because: str
-    probability: float | None = None
-
-
 class Knowledge:
     """The use cases around notes."""
 
@@ -174,22 +133,18 @@ class Knowledge:
         opening: Opening,
         writer: Writer,
         outlines: Outlines,
-        search: Search,
+        matches: TextMatches,
         texts: NoteTexts,
-        history: NoteHistory,
-        cited_before: CitedBefore,
+        history: EarlierVersions,
     ) -> None:
-        """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
         self._catalogue = catalogue
         self._merging = Merging(catalogue, versions, Threads())
         self._history = history
         self._sections = Sections(outlines, keeps_heading=catalogue.style.is_foreign)
         self._opening = opening
-        self._cited_before = cited_before
         self._writer = writer.mailbox
         self._coordinator = coordinator
-        self._search = search
-        self._answers = AnswerFinder(search, catalogue)
+        self._matches = matches
         self._texts = texts
         self._clock = clock
 
@@ -415,7 +370,7 @@ class Knowledge:
 
     async def _list_matches(self, request: ListRequest, query: str) -> ListedNotes:
         """A page of the notes that a full-text query matches, best first, and that pass the other filters."""
-        candidates, message = await self._search.match_text(query, Filters())
+        candidates, message = await self._matches.match_text(query)
         passing: list[Entry] = []
         async for some in slices(candidates):
             passing += [entry for entry in some if self._is_listed(entry, request)]
@@ -431,56 +386,6 @@ class Knowledge:
     def tags(self, prefix: str | None) -> dict[str, int]:
         """Tags with their number of notes, sorted by name, each as most notes spell it."""
         return self._catalogue.tags.counts(prefix or "")
-
-    async def look_up(self, request: CacheRequest) -> CacheAnswer:
-        """Cache lookup: of the candidates the most confident fresh one, else the id of a stale one."""
-        stale: Entry | None = None
-        best: _Candidate | None = None
-        candidates, answers = await self._cache_candidates(request)
-        for candidate in candidates:
-            entry = candidate.entry
-            if entry.note.confidence < request.min_confidence:
-                continue
-            if self._is_outdated(entry, request.max_age_hours):
-                stale = stale or entry
-            elif best is None or entry.note.confidence > best.entry.note.confidence:
-                best = candidate
-        if best is not None:
-            loaded = await self._texts.load(best.entry)
-            if loaded is not None:
-                return CacheAnswer(
-                    best.entry,
-                    loaded.document.content,
-                    probability=best.probability,
-                    because=best.because,
-                )
-        named = await self._answers.name(request.query, answers, [each.entry for each in candidates])
-        return CacheAnswer(stale_id=stale.note.id if stale else None, candidates=named)
-
-    async def _cache_candidates(self, request: CacheRequest) -> tuple[list[_Candidate], Answers]:
-        """What may be a hit, and what the search found."""
-        if request.source_url:
-            owner = self._catalogue.urls.owner(normalise_url(request.source_url))
-            entry = self._catalogue.get(owner) if owner else None
-            if entry is not None and has_tags(entry.note.all_tags, request.tags):
-                return [_Candidate(entry, "source_url")], Answers()
-        answers = await self._answers.find(request.query, request.limit, request.tags)
-        found = {
-            answer.entry.note.id: _Candidate(answer.entry, "match", answer.probability)
-            for answer in answers.likely
-        }
-        cited = [self._catalogue.get(note_id) for note_id in await self._cited_before(request.query)]
-        for entry in [entry for entry in cited if entry is not None][: request.limit]:
-            if has_tags(entry.note.all_tags, request.tags) and entry.note.status != "quarantined":
-                found.setdefault(entry.note.id, _Candidate(entry, "cited_before"))
-        return list(found.values()), answers
-
-    def _is_outdated(self, entry: Entry, max_age_hours: float | None) -> bool:
-        now = self._clock()
-        if entry.note.is_stale(now):
-            return True
-        age = (now - entry.note.updated_at).total_seconds()
-        return max_age_hours is not None and age > max_age_hours * 3600
 
     async def _submit(self, request: WriteRequest) -> WriteOutcome:
         with honest_outcome("Read the note again before you retry."):

@@ -1,0 +1,71 @@
+"""What the writing actors need of capabilities that come after notes; `lithos.kernel.parts` finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from lithos.actors.indexing.messages import Indexed, IndexMessage, Removal, Upsert
+from lithos.actors.kit import Envelope
+from lithos.actors.writing.recording import Result
+from lithos.stores.history.schema import NewVersion
+
+#: Seconds after which an index that lacks changes counts as failed (docs/spec/lifecycle.md §3).
+PATIENCE: Final = 2.0
+
+
+class NoteIndex(Protocol):
+    """An index that follows the notes. The first of several is waited for."""
+
+    @property
+    def is_in_demand(self) -> bool:
+        """Whether it was searched lately, and is worth waiting for."""
+
+    @property
+    def is_converged(self) -> bool:
+        """Whether it held all notes at the last comparison, and took every change since."""
+
+    async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
+        """Enqueue a change; returns the future of its reply."""
+
+    def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
+        """Have searches wait for an accepted change from now on."""
+
+    def hurry(self) -> None:
+        """Have what was accepted applied without lingering."""
+
+    def mark_stale(self) -> None:
+        """Have the index compared with the notes."""
+
+
+class VersionRecorder(Protocol):
+    """Keeps the versions that changes make. Without a store it does nothing."""
+
+    @property
+    def store(self) -> object | None:
+        """Where versions are kept; None where they are not."""
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last commit failed: then versions are to be kept before files are changed."""
+
+    async def keep_former(self, versions: Sequence[NewVersion]) -> None:
+        """Keep the states that are about to be replaced, where it is not known that they are kept.
+
+        Raises `HistoryFailed`: nothing may be replaced then.
+        """
+
+    async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
+        """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
+
+    async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
+        """Note what became of the changes of these rows; those that were refused are dropped now."""
+
+    def look_again(self) -> None:
+        """Have the catching up look: something may lack."""
+
+    async def keep_tidy(self) -> None:
+        """Background task: settle rows soon, also without another change, and try a store that failed."""
+
+    async def finish(self) -> None:
+        """At a stop: confirm what is left, so that the next start need not look."""
