@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lithos.config.catalogue import Config
 from lithos.core.oauth.requests import RESOURCE_PATHS
-from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
+from lithos.core.scopes import ScopeOfToken
 from lithos.kernel.capability import Capability
 from lithos.kernel.parts import Clock
 from lithos.services.keyring import TokenRing
@@ -21,13 +21,9 @@ def make_keyring(config: Config, clock: Clock) -> TokenRing:
     )
 
 
-def make_scopes(config: Config, keyring: TokenRing) -> WriteScopes:
-    """Make the rules of who may write where."""
-    return WriteScopes(
-        check_globs(config.storage.protected),
-        scopes_of_agents(config.agents),
-        of_token=keyring.scope_of,
-    )
+def make_scope_of_token(keyring: TokenRing) -> ScopeOfToken:
+    """Make what tells where a named token may write."""
+    return keyring.scope_of
 
 
 def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> AuthorizationServer | None:
@@ -48,4 +44,4 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
     return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
 
 
-ACCESS = Capability(name="access", makers=(make_keyring, make_scopes, make_authorization))
+ACCESS = Capability(name="access", makers=(make_keyring, make_scope_of_token, make_authorization))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from attrs import evolve
+
 from lithos.actors.blocking import NoteThreads, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.watching.guard import DeletionGuard
@@ -17,17 +18,17 @@ from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.ports import NoteIndex, VersionRecorder
+from lithos.actors.writing.ports import ChangeGate, NoteIndex, VersionRecorder
 from lithos.actors.writing.preparation import Preparation
-from lithos.actors.writing.proposing import Proposing
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
+from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
-from lithos.core.scopes import WriteScopes
+from lithos.core.scopes import ScopeOfToken, WriteScopes, check_globs, scopes_of_agents
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
@@ -89,16 +90,10 @@ def make_applying(
     return Applying(records, files, moves, Threads(), recorder, needed)
 
 
-def make_proposing(
-    coordinator: Coordinator,
-    journal: CoordinationStore,
-    journal_thread: JournalThread,
-    threads: NoteThreads,
-    catalogue: Catalogue,
-    clock: Clock,
-) -> Proposing:
-    """Make what keeps a change for a person."""
-    return Proposing(coordinator, journal.readable_proposals(), journal_thread, threads, catalogue, clock)
+def make_scopes(config: Config, of_token: ScopeOfToken | None) -> WriteScopes:
+    """Make the rules of who may write where."""
+    scopes = WriteScopes(check_globs(config.storage.protected), scopes_of_agents(config.agents))
+    return scopes if of_token is None else evolve(scopes, of_token=of_token)
 
 
 def make_writer(
@@ -107,13 +102,13 @@ def make_writer(
     publisher: Publisher,
     keeper: Keeper,
     outlines: Outlines,
-    proposing: Proposing,
+    gate: ChangeGate | None,
     versions: HistoryStore | None,
     scopes: WriteScopes,
 ) -> Writer:
     """Make the one writer of notes."""
     kept = partial(kept_versions, versions)
-    writer = Writer(preparation, applying, publisher, keeper.take, outlines, proposing, kept)
+    writer = Writer(preparation, applying, publisher, keeper.take, outlines, gate, kept)
     writer.scopes = scopes
     return writer
 
@@ -172,7 +167,7 @@ NOTES = Capability(
         make_keeper,
         make_preparation,
         make_applying,
-        make_proposing,
+        make_scopes,
         make_writer,
         make_vanished,
         make_guard,

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from lithos.actors.blocking import NoteThreads
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.writing.ports import ChangeGate
+from lithos.catalogue.catalogue import Catalogue
 from lithos.kernel.capability import Background, Capability
+from lithos.kernel.parts import Clock
+from lithos.proposals.keeping import Proposing
 from lithos.services.context.context import WaitingKeys
 from lithos.services.notes.proposals import Proposals
+from lithos.stores.coordination.store import CoordinationStore
+
+
+def make_change_gate(
+    coordinator: Coordinator,
+    journal: CoordinationStore,
+    journal_thread: JournalThread,
+    threads: NoteThreads,
+    catalogue: Catalogue,
+    clock: Clock,
+) -> ChangeGate:
+    """Make what keeps a change for a person."""
+    return Proposing(coordinator, journal.readable_proposals(), journal_thread, threads, catalogue, clock)
 
 
 def make_waiting_keys(proposals: Proposals) -> WaitingKeys:
@@ -14,6 +34,6 @@ def make_waiting_keys(proposals: Proposals) -> WaitingKeys:
 
 PROPOSALS = Capability(
     name="proposals",
-    makers=(Proposals, make_waiting_keys),
+    makers=(make_change_gate, Proposals, make_waiting_keys),
     background=(Background(Proposals, Proposals.resume),),
 )

@@ -20,7 +20,6 @@ from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writing.preparation import Preparation
-from lithos.actors.writing.proposing import Proposing
 from lithos.actors.writing.publisher import RECORD_DELAY, Publisher
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
@@ -28,6 +27,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.core.plan import VanishRule
+from lithos.proposals.keeping import Proposing
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest

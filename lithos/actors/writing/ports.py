@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from attrs import frozen
+
 from lithos.actors.indexing.messages import Indexed, IndexMessage, Removal, Upsert
 from lithos.actors.kit import Envelope
+from lithos.actors.writing.messages import Accepted, WriteRequest
+from lithos.actors.writing.preparation import Prepared
 from lithos.actors.writing.recording import Result
+from lithos.catalogue.catalogue import Entry
 from lithos.stores.history.schema import NewVersion
+from lithos.stores.notes.values import ReadFile
 
 #: Seconds after which an index that lacks changes counts as failed (docs/spec/lifecycle.md §3).
 PATIENCE: Final = 2.0
@@ -69,3 +75,55 @@ class VersionRecorder(Protocol):
 
     async def finish(self) -> None:
         """At a stop: confirm what is left, so that the next start need not look."""
+
+
+class OwnProposal(Protocol):
+    """What an agent proposes for a note already."""
+
+    @property
+    def id(self) -> str:
+        """The id of the proposal."""
+
+    @property
+    def path(self) -> str:
+        """The path of the note."""
+
+
+@frozen(kw_only=True)
+class ProposedText:
+    """What an agent proposes for the text of a note, with the files before (`base`) and after (`data`)."""
+
+    note_id: str
+    path: str
+    base_version: int | None
+    base: bytes | None
+    data: bytes
+    is_new: bool
+
+
+class ChangeGate(Protocol):
+    """Keeps a change that may be made only once a person has looked. The writer alone may have it do so."""
+
+    @property
+    def has_any(self) -> bool:
+        """Whether any change waits."""
+
+    def own(self, note_id: str, agent: str) -> OwnProposal | None:
+        """What this agent proposes for the text of a note."""
+
+    async def load(self, proposal_id: str) -> ProposedText | None:
+        """A proposal of a text with its files; None for another kind, and for one that just went."""
+
+    def as_file(
+        self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
+    ) -> ReadFile | Exception | None:
+        """The file as it is proposed, in the place of `source`, the one that is there."""
+
+    async def keep(
+        self,
+        request: WriteRequest,
+        prepared: Prepared,
+        source: ReadFile | Exception | None,
+        own: ProposedText | None,
+    ) -> Accepted | Exception:
+        """Keep a prepared change durably; the reply that the caller gets, or why it could not be kept."""

@@ -30,6 +30,7 @@ from lithos.actors.writing.messages import (
     WriteOutcome,
     WriteRequest,
 )
+from lithos.actors.writing.ports import ChangeGate
 from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.facets import FacetFilter
@@ -136,7 +137,9 @@ class Knowledge:
         matches: TextMatches,
         texts: NoteTexts,
         history: EarlierVersions,
+        gate: ChangeGate | None,
     ) -> None:
+        self._gate = gate
         self._catalogue = catalogue
         self._merging = Merging(catalogue, versions, Threads())
         self._history = history
@@ -174,8 +177,8 @@ class Knowledge:
             raise InvalidInput("Give the id or the path of the note to edit.")
         self._coordinator.touch(agent)
         await self._opening.wait_known()
-        is_proposed = self._coordinator.proposals.own(note_id, agent) and note_id not in self._catalogue
-        if is_proposed:  # there is no file yet
+        is_proposed = self._gate is not None and self._gate.own(note_id, agent) is not None
+        if is_proposed and note_id not in self._catalogue:  # there is no file yet
             request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
             return await self._submit(attrs.evolve(request, expected_version=expected_version))
         entry = self._find(note_id, None)

@@ -67,6 +67,7 @@ def test_a_list_is_that_of_a_look_at_every_note(filled, gone, wanted):
             "matches",
             "texts",
             "history",
+            "gate",
         ),
         MagicMock(),
     )
