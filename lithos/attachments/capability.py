@@ -15,7 +15,10 @@ from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
+from lithos.services.search.others import OtherHits
+from lithos.services.writing.ports import OtherFiles
 from lithos.stores.notes.files import NoteFiles
+from lithos.tools.attachments import AttachmentFiles, AttachmentHits
 
 
 def make_attaching(
@@ -53,8 +56,27 @@ def make_attaching(
     return attaching
 
 
+def make_other_files(files: AttachmentFiles) -> OtherFiles:
+    """Make what reads and lists attachments like notes."""
+    return files
+
+
+def make_other_hits(hits: AttachmentHits) -> OtherHits:
+    """Make what searches attachments beside notes."""
+    return hits
+
+
 ATTACHMENTS = Capability(
     name="attachments",
-    makers=(Captions, make_attaching, AttachmentReading, AttachmentSearch),
+    makers=(
+        Captions,
+        make_attaching,
+        AttachmentReading,
+        AttachmentSearch,
+        AttachmentFiles,
+        AttachmentHits,
+        make_other_files,
+        make_other_hits,
+    ),
     background=(Background(Attaching, Attaching.run),),
 )

@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.config.catalogue import Config
-from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import Item
 from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.kernel.parts import Parts
-from lithos.services.attachments.searching import (
-    ATTACHMENT,
-)
 from lithos.services.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
+from lithos.services.search.others import OtherHit
+from lithos.services.writing.kinds import ATTACHMENT, read_kinds
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.tools.attachments import (
-    read_kinds,
-)
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, tool
@@ -119,12 +114,12 @@ def item_row(item: Item) -> dict[str, Any]:
     }
 
 
-def place_row(part: Part | None) -> dict[str, Any]:
+def place_row(hit: OtherHit | None) -> dict[str, Any]:
     """What an excerpt of an attachment says besides; nothing of a note."""
-    if part is None:
+    if hit is None:
         return {}
-    row: dict[str, Any] = {"kind": ATTACHMENT, "place": part.place}
-    return row if part.page is None else row | {"page": part.page}
+    row: dict[str, Any] = {"kind": ATTACHMENT, "place": hit.place}
+    return row if hit.page is None else row | {"page": hit.page}
 
 
 def left_out_row(left: LeftOut) -> dict[str, Any]:

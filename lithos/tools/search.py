@@ -14,27 +14,19 @@ from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Parts
-from lithos.services.attachments.searching import (
-    ATTACHMENT,
-    BESIDE,
-    KINDS,
-    NOTE,
-    AttachmentHit,
-    AttachmentQuery,
-    AttachmentSearch,
-)
 from lithos.services.search.cache import CacheAnswer, CacheLookup, CacheRequest
-from lithos.services.search.search import MODES, Search, SearchRequest
-from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.tools.attachments import (
-    ATTACHMENTS_OFF,
-    KINDS_TOLD,
-    hit_row,
+from lithos.services.search.others import (
+    BESIDE,
+    OtherHit,
+    OtherHits,
+    OtherQuery,
     mix_hits,
-    read_kinds,
     skipped,
     standings_of,
 )
+from lithos.services.search.search import MODES, Search, SearchRequest
+from lithos.services.writing.kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
 from lithos.tools.contract.compacting import Sparing
@@ -85,11 +77,12 @@ class SearchTool:
     async def answer(self, using: Parts) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
         request = self.request(using.get(Config).room_of_rows(self.limit))
+        others = using.find(OtherHits)
         if NOTE not in kinds:
-            return await self._search_attachments(using, request)
-        beside: Sequence[AttachmentHit] = ()
-        if ATTACHMENT in kinds and using.get(AttachmentSearch).has_any(request.filters):
-            beside = await using.get(AttachmentSearch).beside(self.attachment_query(using, request, BESIDE))
+            return await self._search_others(using, others, request)
+        beside: Sequence[OtherHit] = ()
+        if ATTACHMENT in kinds and others is not None and others.has_any(request.filters):
+            beside = await others.beside(self.other_query(using, request, BESIDE))
         if beside and request.offset:  # they were on the first page
             first = await using.get(Search).look(evolve(request, offset=0))
             before = skipped(first.hits, beside, max(1, request.limit), request.offset)
@@ -98,8 +91,8 @@ class SearchTool:
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
         await warn(using, ((row["id"], row) for row in rows))
-        if beside and not self.offset:
-            rows = mix_hits(using, rows, standings_of(answer.hits), beside, max(1, request.limit))
+        if others is not None and beside and not self.offset:
+            rows = mix_hits(others, rows, standings_of(answer.hits), beside, max(1, request.limit))
         rows += self._first_looks(using, rows)
         result: dict[str, object] = {"results": rows}
         if answer.failed:
@@ -122,22 +115,20 @@ class SearchTool:
         """What the search is asked; `room` as there."""
         return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
 
-    async def _search_attachments(self, using: Parts, request: SearchRequest) -> Answer:
-        """Rows of attachments alone."""
+    async def _search_others(self, using: Parts, others: OtherHits | None, request: SearchRequest) -> Answer:
+        """Rows of other files alone."""
         check_choice("mode", self.mode, MODES)
         limit = max(1, min(request.limit, using.get(Config).search.max_results))
-        hits = await using.get(AttachmentSearch).search(
-            self.attachment_query(using, request, limit, offset=request.offset)
-        )
-        result: dict[str, object] = {"results": [hit_row(using, hit, hit.score) for hit in hits]}
-        return result if using.get(Config).reads_attachments else result | {"message": ATTACHMENTS_OFF}
+        if others is None:
+            return {"results": [], "message": ATTACHMENTS_OFF}
+        hits = await others.search(self.other_query(using, request, limit, offset=request.offset))
+        result: dict[str, object] = {"results": [others.row(hit, hit.score) for hit in hits]}
+        return result if others.is_enabled else result | {"message": ATTACHMENTS_OFF}
 
-    def attachment_query(
-        self, using: Parts, request: SearchRequest, limit: int, offset: int = 0
-    ) -> AttachmentQuery:
+    def other_query(self, using: Parts, request: SearchRequest, limit: int, offset: int = 0) -> OtherQuery:
         """What is looked for among the files beside the notes."""
         threshold = using.get(Search).threshold_of(request)
-        return as_command(AttachmentQuery, request, threshold=threshold, limit=limit, offset=offset)
+        return as_command(OtherQuery, request, threshold=threshold, limit=limit, offset=offset)
 
 
 @tool(

@@ -13,6 +13,7 @@ from lithos.actors.writing.writer import Writer
 from lithos.app import capabilities
 from lithos.core.principals import Principal
 from lithos.core.scopes import Scope, WriteScopes
+from lithos.services.writing.kinds import ATTACHMENTS_OFF
 from tests.servers import Lithos, refusal, serving
 
 
@@ -42,3 +43,24 @@ async def test_changes_that_need_a_person_are_refused_without_proposals(
         read = await lithos.call("lithos_read", id=note)
         assert (read["content"].strip(), read["metadata"]["version"]) == ("Stripes.", 1)
         assert "pending_proposals" not in await lithos.call("lithos_context", query="zebra stripes")
+
+
+async def test_notes_are_read_listed_and_found_without_attachments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with without("attachments", tmp_path, monkeypatch) as lithos:
+        note = await lithos.create("report.pdf", "Stripes of zebras at night.")
+        (row,) = (await lithos.call("lithos_search", query="zebra stripes"))["results"]
+        assert row["id"] == note
+        (row,) = (await lithos.call("lithos_retrieve", query="zebra stripes"))["results"]
+        assert row["id"] == note
+        assert "Stripes" in (await lithos.call("lithos_context", query="zebra stripes"))["text"]
+        assert (await lithos.call("lithos_list"))["total"] == 1
+        for arguments in ({"id": note}, {"title": "report.pdf"}):
+            assert "Stripes" in (await lithos.call("lithos_read", **arguments))["content"]
+        off = await lithos.call("lithos_search", query="zebra", kinds=["attachment"])
+        assert off == {"results": [], "message": ATTACHMENTS_OFF}
+        off = await lithos.call("lithos_list", kinds=["attachment"])
+        assert off == {"items": [], "total": 0, "message": ATTACHMENTS_OFF}
+        missing = await lithos.call("lithos_read", path="plan.pdf")
+        assert "plan.pdf" in refusal(missing, "doc_not_found")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -81,3 +81,28 @@ class SimilarNotes(Protocol):
 
         Raises what the write raises.
         """
+
+
+class OtherFiles(Protocol):
+    """Files of the vault that are no notes, and are read and listed like these."""
+
+    def knows(self, file_id: str) -> bool:
+        """Whether a file has this id."""
+
+    def is_meant(self, file_id: str | None, path: str | None) -> bool:
+        """Whether a read is of a file, and not of a note."""
+
+    async def read_row(
+        self, file_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
+    ) -> Mapping[str, Any]:
+        """The answer of a read. Raises `DocNotFound`, `InvalidInput`."""
+
+    def list_rows(
+        self,
+        path_prefix: str | None,
+        name_contains: str | None,
+        since: datetime | None,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[dict[str, Any]], int]:
+        """A page of the files that pass, by path, and how many there are."""
