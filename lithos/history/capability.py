@@ -9,7 +9,7 @@ from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.recording.recorder import Recorder
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.ports import VersionRecorder
+from lithos.actors.writing.ports import VersionRecorder, VersionStore
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
@@ -23,6 +23,11 @@ from lithos.services.notes.texts import NoteTexts
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.writing.ports import EarlierVersions
 from lithos.stores.history.store import HistoryStore
+
+
+def make_version_store(store: HistoryStore | None) -> VersionStore | None:
+    """Make what notes read of the history; None where `history.enabled` is off."""
+    return store
 
 
 def make_recorder(store: HistoryStore | None) -> Recorder:
@@ -70,6 +75,7 @@ def make_history_upkeep(
 HISTORY = Capability(
     name="history",
     makers=(
+        make_version_store,
         make_recorder,
         make_version_recorder,
         make_catching_up,

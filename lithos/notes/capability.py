@@ -18,7 +18,7 @@ from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.ports import ChangeGate, NoteIndex, VersionRecorder
+from lithos.actors.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
 from lithos.actors.writing.preparation import Preparation
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.writer import Writer
@@ -41,7 +41,7 @@ from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.history.store import HistoryStore
+from lithos.stores.database import Database
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
@@ -83,10 +83,10 @@ def make_applying(
     moves: Moves,
     recorder: VersionRecorder,
     journal: CoordinationStore,
-    versions: HistoryStore | None,
+    versions: VersionStore | None,
 ) -> Applying:
     """Make what carries a change out."""
-    needed = (journal,) if versions is None else (journal, versions)
+    needed: tuple[Database | VersionStore, ...] = (journal,) if versions is None else (journal, versions)
     return Applying(records, files, moves, Threads(), recorder, needed)
 
 
@@ -103,7 +103,7 @@ def make_writer(
     keeper: Keeper,
     outlines: Outlines,
     gate: ChangeGate | None,
-    versions: HistoryStore | None,
+    versions: VersionStore | None,
     scopes: WriteScopes,
 ) -> Writer:
     """Make the one writer of notes."""

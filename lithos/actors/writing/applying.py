@@ -14,13 +14,13 @@ from attrs import define
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.writing.ports import VersionRecorder
+from lithos.actors.writing.ports import VersionRecorder, VersionStore
 from lithos.actors.writing.preparation import Passed, Prepared
 from lithos.actors.writing.recording import NotKept, is_undone
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
+from lithos.core.history.versions import HistoryFailed, NewVersion
 from lithos.stores.database import Database
-from lithos.stores.history.schema import HistoryFailed, NewVersion
 from lithos.stores.notes.displaced import Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import FileState, Put
@@ -43,7 +43,7 @@ class Applying:
     blocking: Blocking
     recorder: VersionRecorder
     #: Databases without which no note is changed.
-    needed: Sequence[Database] = ()
+    needed: Sequence[Database | VersionStore] = ()
 
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from attrs import frozen
@@ -13,7 +13,8 @@ from lithos.actors.writing.messages import Accepted, WriteRequest
 from lithos.actors.writing.preparation import Prepared
 from lithos.actors.writing.recording import Result
 from lithos.catalogue.catalogue import Entry
-from lithos.stores.history.schema import NewVersion
+from lithos.core.history.versions import NewVersion
+from lithos.core.plan import Place as RecordedPlace
 from lithos.stores.notes.values import ReadFile
 
 #: Seconds after which an index that lacks changes counts as failed (docs/spec/lifecycle.md §3).
@@ -44,11 +45,31 @@ class NoteIndex(Protocol):
         """Have the index compared with the notes."""
 
 
+class VersionStore(Protocol):
+    """Where versions are kept. Methods block; they raise `HistoryFailed` where it cannot be read."""
+
+    @property
+    def loss(self) -> str | None:
+        """What another program did to its files, and what to do about it."""
+
+    def look(self) -> None:
+        """Look whether its files are there: `loss` says it."""
+
+    def places(self, ids: Collection[str]) -> Mapping[str, RecordedPlace]:
+        """Where notes were last, of those that are known and not deleted."""
+
+    def contents(self, note_id: str, most: int) -> Iterable[bytes]:
+        """The kept versions of a note, the newest first."""
+
+    def content(self, note_id: str, version: int) -> bytes | None:
+        """The bytes of a version; None where it is not kept."""
+
+
 class VersionRecorder(Protocol):
     """Keeps the versions that changes make. Without a store it does nothing."""
 
     @property
-    def store(self) -> object | None:
+    def store(self) -> VersionStore | None:
         """Where versions are kept; None where they are not."""
 
     @property

@@ -8,10 +8,19 @@ from typing import Any
 from lithos.actors.writing.preparation import Passed, Prepared
 from lithos.catalogue.catalogue import Entry
 from lithos.core.events import NOTE_CREATED, TAKING_BACK, origin_source
-from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, PATH, RENAMED, UPDATED, changed_properties
+from lithos.core.history.versions import (
+    CREATED,
+    DELETED,
+    OUTSIDE,
+    PATH,
+    RENAMED,
+    UPDATED,
+    HistoryFailed,
+    NewVersion,
+    changed_properties,
+)
 from lithos.core.notes.model import Standing
 from lithos.core.principals import WATCHER_AGENT
-from lithos.stores.history.schema import HistoryFailed, NewVersion
 from lithos.stores.notes.values import FileState, Move, NotSynced, Put, ReadFile
 
 

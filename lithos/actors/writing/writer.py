@@ -68,9 +68,9 @@ from lithos.catalogue.note_reading import examine_renamed
 from lithos.catalogue.spelling import NewPaths
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
+from lithos.core.history.versions import HistoryFailed, NewVersion
 from lithos.core.notes.model import Standing
 from lithos.core.scopes import Place, WriteScopes
-from lithos.stores.history.schema import HistoryFailed, NewVersion
 from lithos.stores.notes.values import (
     Elsewhere,
     FileBusy,

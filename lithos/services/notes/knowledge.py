@@ -30,7 +30,7 @@ from lithos.actors.writing.messages import (
     WriteOutcome,
     WriteRequest,
 )
-from lithos.actors.writing.ports import ChangeGate
+from lithos.actors.writing.ports import ChangeGate, VersionStore
 from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.facets import FacetFilter
@@ -50,7 +50,6 @@ from lithos.kernel.parts import Clock
 from lithos.services.notes.merging import Merging
 from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
 from lithos.services.writing.ports import EarlierVersions, KeptNote, TextMatches
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.lookup import AliasedPath
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.
@@ -127,7 +126,7 @@ class Knowledge:
 
     def __init__(
         self,
-        versions: HistoryStore | None,
+        versions: VersionStore | None,
         catalogue: Catalogue,
         coordinator: Coordinator,
         clock: Clock,
