@@ -24,7 +24,8 @@ def make_change_gate(
     clock: Clock,
 ) -> ChangeGate:
     """Make what keeps a change for a person."""
-    return Proposing(coordinator, journal.readable_proposals(), journal_thread, threads, catalogue, clock)
+    pending, rows = coordinator.proposals, journal.readable_proposals()
+    return Proposing(coordinator, pending, rows, journal_thread, threads, catalogue, clock)
 
 
 def make_waiting_keys(proposals: Proposals) -> WaitingKeys:

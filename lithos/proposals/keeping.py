@@ -32,6 +32,7 @@ class Proposing:
     def __init__(
         self,
         coordinator: Coordinator,
+        pending: PendingProposals,
         rows: ProposalRows,
         reading: Blocking,
         working: Blocking,
@@ -39,7 +40,7 @@ class Proposing:
         clock: Callable[[], datetime],
     ) -> None:
         """`rows` are read in `reading`'s thread alone; texts are compared in `working`."""
-        self._pending: PendingProposals = coordinator.proposals
+        self._pending = pending
         self._mailbox = coordinator.mailbox
         self._rows = rows
         self._reading = reading

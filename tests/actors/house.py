@@ -77,6 +77,7 @@ class House:
         applying = Applying(self.catalogue.records, self.files, Moves(self.root), self.gate, recorder)
         proposing = Proposing(
             self.coordinator,
+            self.coordinator.proposals,
             self.store.readable_proposals(),
             Inline(),
             Inline(),
