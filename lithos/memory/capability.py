@@ -33,7 +33,7 @@ from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
 from lithos.services.search.cache import CitedBefore
 from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
-from lithos.services.tasks.coordination import Coordination, TaskFeedback
+from lithos.services.tasks.coordination import Coordination
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
@@ -91,11 +91,6 @@ def make_feedback(
     if not lcma.enabled:
         return None
     return Feedback(catalogue, learning, knowledge, lessons, questions.prepare)
-
-
-def make_task_feedback(feedback: Feedback | None) -> TaskFeedback | None:
-    """Make what learns from completed tasks."""
-    return feedback
 
 
 def make_team_of_scouts(catalogue: Catalogue, edges: Edges, coordination: Coordination) -> Team:
@@ -167,7 +162,6 @@ MEMORY = Capability(
         make_graph,
         Lessons,
         make_feedback,
-        make_task_feedback,
         Dispatcher,
         make_team_of_scouts,
         make_pipeline,

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, TypeVar, overload
 
 import attrs
@@ -43,7 +42,6 @@ from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.search.gate import Gate
-from lithos.services.tasks.coordination import Learned
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.questions import Unembedded
 from lithos.stores.learning.receipts import OldReceipt, ReceiptFilter, ReceiptPage
@@ -218,13 +216,6 @@ class Feedback:
             return self._judge(command, await self._named_receipt(command, command.receipt_id))
         receipt = await self._newest_receipt(command)
         return None if receipt is None else self._judge(command, receipt)
-
-    async def learn(self, command: CompleteTask) -> Learned | None:
-        """The lesson of a completion, and what it does, as `check` finds it."""
-        feedback = await self.check(command)
-        if feedback is None:
-            return None
-        return Learned(self.lessons.write_down(feedback), partial(self.apply, feedback))
 
     async def apply(self, feedback: ApplyFeedback) -> None:
         """Apply a lesson, and quarantine notes that misled too often. A failure is logged: the task is done.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import attrs
 import trio
@@ -21,7 +21,6 @@ from lithos.core.tasks.commands import (
     CompleteTask,
     CreateTask,
     Given,
-    Lesson,
     NextTask,
     PostFinding,
     SpawnTask,
@@ -30,6 +29,7 @@ from lithos.core.tasks.commands import (
 from lithos.core.tasks.graph import Blocker, TaskGraph
 from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.kernel.parts import Clock
+from lithos.services.retrieve.feedback import Feedback
 from lithos.services.tasks.requests import id_to_make
 from lithos.stores.coordination.board_rows import Reader, RestingTask
 from lithos.stores.coordination.store import CoordinationStore
@@ -120,24 +120,6 @@ class Page:
         return items[self.offset : self.offset + self.limit]
 
 
-@frozen
-class Learned:
-    """What the completion of a task teaches: what is kept with it, and what it does once it is durable."""
-
-    lesson: Lesson
-    apply: Callable[[], Awaitable[None]]
-
-
-class TaskFeedback(Protocol):
-    """Learns from the notes that completions of tasks cite."""
-
-    async def learn(self, command: CompleteTask) -> Learned | None:
-        """Validate the feedback of a completion; None where there is none. Changes nothing.
-
-        Raises `ReceiptNotFound`, and `StorageFailed` when a receipt cannot be looked up.
-        """
-
-
 class Coordination:
     """The use cases around tasks."""
 
@@ -147,7 +129,7 @@ class Coordination:
         reading: JournalThread,
         coordinator: Coordinator,
         clock: Clock,
-        feedback: TaskFeedback | None,
+        feedback: Feedback | None,
     ) -> None:
         rows = journal.readable_task_rows()
         self._coordinator = coordinator
@@ -171,12 +153,12 @@ class Coordination:
         Feedback is validated first, and has been applied on return (docs/spec/memory.md §6).
         """
         self._coordinator.touch(command.agent)
-        learned = None if self._feedback is None else await self._feedback.learn(command)
-        if learned is not None:
-            command = attrs.evolve(command, lesson=learned.lesson)
+        lesson = None if self._feedback is None else await self._feedback.check(command)
+        if self._feedback is not None and lesson is not None:
+            command = attrs.evolve(command, lesson=self._feedback.lessons.write_down(lesson))
         unblocked = await self._submit(command)
-        if learned is not None:
-            await learned.apply()
+        if self._feedback is not None and lesson is not None:
+            await self._feedback.apply(lesson)
         return unblocked
 
     async def next(self, command: NextTask) -> Given | Waiting:
