@@ -13,7 +13,6 @@ import attrs
 from attrs import define, field, frozen
 
 from lithos.core.learning.memory import Asked
-from lithos.core.tasks.citations import Citation
 
 #: A question that is asked again is answered well where what was cited for it is among so many first notes.
 FIRST: Final = 3
@@ -48,6 +47,16 @@ class Counts:
 
 COUNTED: Final = tuple(each.name for each in attrs.fields(Counts))
 NOTHING: Final = Counts()
+
+
+@frozen
+class Citation:
+    """A note that the completion of a task cited, by whom and when."""
+
+    task_id: str
+    note_id: str
+    agent: str
+    at: datetime
 
 
 @define

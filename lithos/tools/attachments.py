@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from lithos.actors.attaching.attaching import Attaching
 from lithos.config.catalogue import Config
 from lithos.core.attachments.kinds import kind_of
 from lithos.core.times import format_time, from_nanoseconds
@@ -21,13 +20,8 @@ from lithos.tools.contract.fitting import Pictured, cut_warning
 class AttachmentFiles:
     """Attachments as files that are read and listed like notes: `OtherFiles`."""
 
-    def __init__(self, attaching: Attaching, reading: AttachmentReading) -> None:
-        self._attaching = attaching
+    def __init__(self, reading: AttachmentReading) -> None:
         self._reading = reading
-
-    def knows(self, file_id: str) -> bool:
-        """Whether a file has this id."""
-        return file_id in self._attaching.ids
 
     def is_meant(self, file_id: str | None, path: str | None) -> bool:
         """Whether a read is of a file, and not of a note."""

@@ -18,8 +18,7 @@ from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.memory import Asked
 from lithos.core.principals import UNKNOWN_AGENT, is_reserved
-from lithos.core.tasks.citations import Citation
-from lithos.core.worth import Counts, Tally, Worth, ordered
+from lithos.core.worth import Citation, Counts, Tally, Worth, ordered
 from lithos.kernel.parts import Clock
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.shared import Shared

@@ -86,9 +86,6 @@ class SimilarNotes(Protocol):
 class OtherFiles(Protocol):
     """Files of the vault that are no notes, and are read and listed like these."""
 
-    def knows(self, file_id: str) -> bool:
-        """Whether a file has this id."""
-
     def is_meant(self, file_id: str | None, path: str | None) -> bool:
         """Whether a read is of a file, and not of a note."""
 

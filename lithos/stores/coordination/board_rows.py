@@ -19,9 +19,9 @@ from attrs import frozen
 
 from lithos.core.notes.matching import has_tag
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.tasks.citations import Citation
 from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, READ, Claim
 from lithos.core.times import format_time, parse_time
+from lithos.core.worth import Citation
 from lithos.stores.coordination.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
 from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from attrs import evolve, frozen
 
+from lithos.actors.attaching.attaching import Attaching
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue
@@ -23,7 +24,6 @@ from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.vaults.joint import ALL, Vault, VaultSet, find_named
 from lithos.services.vaults.moving import VaultMoving
-from lithos.services.writing.ports import OtherFiles
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
 from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.fitting import Pictured
@@ -215,8 +215,7 @@ def tools_of(vault: Vault) -> Tools | None:
 
 async def has(services: Parts, thing: str) -> bool:
     """Whether a vault has a note, task, receipt, edge, proposal or file with this id."""
-    others = services.find(OtherFiles)
-    if services.get(Catalogue).get(thing) is not None or (others is not None and others.knows(thing)):
+    if services.get(Catalogue).get(thing) is not None or thing in services.get(Attaching).ids:
         return True
     if thing.startswith("rcpt_"):
         return await services.get(Learning).receipt(thing) is not None
